@@ -1,0 +1,138 @@
+"""One exception class per user error, each with one message template: what happened, where, what to do.
+
+The standard library alone: both sides of the wire raise these. On the wire an error is
+``{"code": <class name>, "message": <text>, "where": {"path", "line"} | None, "data": {…}}``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class UserError(Exception):
+    """An error a user can act on. Subclasses set ``template``; keyword arguments fill it."""
+
+    template: ClassVar[str] = "{message}"
+
+    def __init__(self, *, path: str | None = None, line: int | None = None, **values: Any) -> None:
+        self.path = path
+        self.line = line
+        self.values = values
+        super().__init__(self.template.format(path=path, line=line, **values))
+
+    def to_json(self) -> dict[str, Any]:
+        where = {"path": self.path, "line": self.line} if self.path or self.line else None
+        return {"code": type(self).__name__, "message": str(self), "where": where}
+
+
+class ClassNotFound(UserError):
+    template = "No class {class_name} in {path}. Check the name, or save the file if the class is new."
+
+
+class ClassDefinedTwice(UserError):
+    template = "{path} defines {class_name} more than once (line {line}); rename one of them."
+
+
+class NotSavedYet(UserError):
+    template = "{path} is not on disk yet. Save the file first: the worker imports it from there."
+
+
+class SyntaxInvalid(UserError):
+    template = "{path} does not parse at line {line}: {detail}. Fix the syntax error and try again."
+
+
+class NoExampleInputs(UserError):
+    template = (
+        "No example inputs for {class_name}. Add get_inputs_{class_name}() to the file "
+        "(code action: Add example inputs for {class_name})."
+    )
+
+
+class ExampleInputsFailed(UserError):
+    template = "{function} failed at line {line}: {detail}. Correct the example inputs."
+
+
+class ImportFailed(UserError):
+    template = "Importing {path} failed at line {line}: {detail}. Fix the import, or choose the interpreter that has it (kernelLsp.interpreter)."
+
+
+class InitFailed(UserError):
+    template = "{class_name}.__init__ raised at line {line}: {detail}. Check get_init_inputs_{class_name}()."
+
+
+class ForwardFailed(UserError):
+    template = "{class_name}.forward raised at line {line}: {detail}. Check that the example inputs fit the module."
+
+
+class OutputsNotTensors(UserError):
+    template = "{class_name}.forward returned {kind}; kernel-lsp needs tensors (or a tuple, list or dict of tensors)."
+
+
+class NotExportable(UserError):
+    template = "torch.export cannot trace {class_name}.forward (line {line}): {detail}. Data-dependent control flow must become torch.where, or stay outside the module."
+
+
+class NothingToLower(UserError):
+    template = "No operation of {class_name} can be written in Triton yet; the first that stopped it is {op}. {detail}"
+
+
+class DeviceMissing(UserError):
+    template = "The example inputs of {class_name} are on {device}, which is not here: {detail}. Make them on the CPU, or run the worker where the device is (kernelLsp.workerPrefix)."
+
+
+class PackageMissing(UserError):
+    template = "{interpreter} has no {package}. Install it there ({command}), or choose another interpreter (kernelLsp.interpreter)."
+
+
+class PackageTooOld(UserError):
+    template = "{interpreter} has {package} {version}; kernel-lsp needs {needed}. Upgrade it there ({command}), or choose another interpreter (kernelLsp.interpreter)."
+
+
+class InterpreterMissing(UserError):
+    template = "The worker's interpreter could not be started: {detail}. Set kernelLsp.interpreter to a Python that has torch and triton."
+
+
+class WorkerDied(UserError):
+    template = "The worker ended while it was working ({detail}). It will be restarted; run the command again."
+
+
+class WorkerTimedOut(UserError):
+    template = "The worker gave no answer within {seconds:.0f} s while {stage}; it was stopped. Raise kernelLsp.seconds or use smaller example inputs."
+
+
+class Cancelled(UserError):
+    template = "Cancelled."
+
+
+class KernelFileEdited(UserError):
+    template = "{path} was edited since kernel-lsp wrote it; it was left as it is. Move or delete it, or run the command again with overwriting confirmed."
+
+
+class FileNotWritten(UserError):
+    template = "{path} could not be written: {detail}. Free space or change the permissions, or set kernelLsp.kernelFolder to a folder that can be written."
+
+
+class NotAKernelFile(UserError):
+    template = "{path} has no kernel-lsp header, or a damaged one: {detail}. Generate it again."
+
+
+class UntrustedWorkspace(UserError):
+    template = "This workspace is not trusted, so nothing of it is imported or run. Trust it in the editor to use kernel-lsp."
+
+
+class SettingInvalid(UserError):
+    template = "The setting {name} = {value!r} is not valid: {detail}."
+
+
+class InternalError(UserError):
+    template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."
+
+
+def from_json(data: dict[str, Any]) -> UserError:
+    """The error that ``to_json`` described; an unknown code becomes a plain ``UserError`` with its text."""
+    kind = {k.__name__: k for k in UserError.__subclasses__()}.get(data.get("code", ""), UserError)
+    error = kind.__new__(kind)
+    where = data.get("where") or {}
+    error.path, error.line, error.values = where.get("path"), where.get("line"), {}
+    Exception.__init__(error, data.get("message", ""))
+    return error

@@ -1,0 +1,218 @@
+"""The data that flows between the rooms: one schema on the wire, in the store and in ``--json``.
+
+Plain dataclasses and the standard library alone, because the worker side imports this in the user's
+interpreter. ``to_json`` and ``from_json`` are the only conversions. Times are microseconds, sizes bytes,
+shapes lists of integers; a quantity that was not measured is ``None``, never a zero.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal[
+    "ok",
+    "rejected",
+    "compile-error",
+    "wrong",
+    "crashed",
+    "timeout",
+    "out-of-memory",
+    "cheating",
+    "not-drop-in",
+    "slower",
+]
+
+#: Statuses in which the candidate computes what the module computes.
+CORRECT: frozenset[str] = frozenset({"ok", "slower"})
+
+
+@dataclass
+class Target:
+    """What a job is about: a class in a document at a version."""
+
+    uri: str
+    class_name: str
+    version: int | None = None
+    fingerprint: str = ""
+
+
+@dataclass
+class TensorSpec:
+    """One tensor argument, parameter or result: ``dynamic[i]`` names the symbol of dimension i, or is None."""
+
+    name: str
+    shape: list[int]
+    dtype: str  # without the "torch." prefix
+    stride: list[int] = field(default_factory=list)
+    device: str = "cpu"
+    dynamic: list[str | None] = field(default_factory=list)
+
+
+@dataclass
+class Specimen:
+    """What the worker learned by importing the module and exporting its graph."""
+
+    class_name: str
+    module: str  # dotted name under which a kernel file imports the class
+    init_args: str  # source text of the constructor's arguments, for display
+    inputs_from: str  # where the example inputs came from: "get_inputs_RMSNorm()", "pyproject.toml", …
+    inputs: list[TensorSpec] = field(default_factory=list)
+    outputs: list[TensorSpec] = field(default_factory=list)
+    parameters: list[TensorSpec] = field(default_factory=list)  # parameters and buffers
+    ops: dict[str, int] = field(default_factory=dict)  # ATen operator → how often
+    flops: int | None = None
+    bytes: int | None = None  # least traffic: every input read once, every output written once
+    dynamic: dict[str, list[int]] = field(default_factory=dict)  # symbol → [least, greatest] size
+    training: bool = False
+
+
+@dataclass
+class Candidate:
+    """One proposed kernel file, without its header."""
+
+    source: str
+    generator: str
+    note: str = ""  # for instance "3 of 4 ops in Triton"
+    prompt_hash: str | None = None
+    parent: int | None = None
+    variant: str = ""  # what distinguishes it from its siblings: "num_warps=8"
+
+
+@dataclass
+class Check:
+    """One thing that validation looked at. ``detail`` says what was seen, also when it passed."""
+
+    name: str
+    passed: bool
+    detail: str = ""
+
+
+@dataclass
+class CompiledKernel:
+    """What the compiler says of one kernel of a candidate. Spills and stack are bytes per thread."""
+
+    name: str
+    target: str  # for instance "cuda:90"
+    registers: int | None = None
+    spills: int | None = None
+    shared: int | None = None
+    num_warps: int | None = None
+
+
+@dataclass
+class Verdict:
+    """Whether a candidate computes what the module computes, and how that was found out."""
+
+    status: Status
+    reason: str = ""
+    line: int | None = None  # 1-based line in the candidate's source
+    mode: Literal["gpu", "interpreter", "none"] = "none"
+    checks: list[Check] = field(default_factory=list)
+    error: float | None = None  # largest relative error against the float64 oracle
+    eager_error: float | None = None  # the same for the eager module
+    precision: str = ""  # "fp32", "tf32", "bf16", …
+    launches: int | None = None  # Triton launches in one call
+    kernels: list[CompiledKernel] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)  # what could not be checked here, and why
+
+
+@dataclass
+class Timing:
+    """Median and spread (the 20th and 80th percentile) of one way to run the module, in microseconds."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass
+class ShapeMeasurement:
+    """Times at one set of input shapes."""
+
+    inputs: list[TensorSpec]
+    eager: Timing | None = None
+    compiled: Timing | None = None
+    kernel: Timing | None = None
+    kernel_graph: Timing | None = None  # replayed from a CUDA graph: no launch overhead
+    eager_graph: Timing | None = None
+    bytes: int | None = None
+    flops: int | None = None
+    roofline: float | None = None  # microseconds that bytes and FLOPs need at the device's measured rates
+    roofline_share: float | None = None  # roofline / kernel median
+    bandwidth_share: float | None = None  # achieved bytes/s over the measured copy bandwidth
+
+
+@dataclass
+class Device:
+    """Where something ran. ``copy_bandwidth`` in bytes per second, measured there."""
+
+    name: str
+    kind: Literal["cuda", "interpreter", "none"]
+    capability: str = ""
+    copy_bandwidth: float | None = None
+    matmul_rate: float | None = None  # FLOP/s, measured, in the precision the module runs in
+    python: str = ""
+    torch: str = ""
+    triton: str = ""
+    driver: str = ""
+
+
+@dataclass
+class Measurement:
+    """Times of eager, torch.compile and the kernel. ``missing`` says why something was not measured."""
+
+    shapes: list[ShapeMeasurement] = field(default_factory=list)
+    device: Device | None = None
+    missing: str = ""
+    compiled_missing: str = ""
+    measured_at: str = ""  # ISO 8601, UTC
+
+
+@dataclass
+class Judged:
+    """A candidate with what became of it."""
+
+    candidate: Candidate
+    verdict: Verdict
+    measurement: Measurement | None = None
+
+
+@dataclass
+class Report:
+    """All candidates of one job, the chosen one and why."""
+
+    target: Target
+    specimen: Specimen | None = None
+    device: Device | None = None
+    candidates: list[Judged] = field(default_factory=list)
+    chosen: int | None = None
+    why: str = ""
+    file: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
+
+
+def to_json(record: Any) -> Any:
+    """A dataclass as plain JSON data."""
+    return dataclasses.asdict(record)
+
+
+def from_json(kind: type, data: Any) -> Any:
+    """The dataclass ``kind`` from what ``to_json`` gave; unknown keys are ignored, so that newer peers may add some."""
+    if data is None:
+        return None
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        inner = [k for k in typing.get_args(kind) if k is not type(None)]
+        return from_json(inner[0], data) if len(inner) == 1 else data
+    if origin is list:
+        (inner_kind,) = typing.get_args(kind)
+        return [from_json(inner_kind, item) for item in data]
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{f.name: from_json(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data})
+    return data
