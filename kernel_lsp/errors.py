@@ -124,6 +124,30 @@ class SettingInvalid(UserError):
     template = "The setting {name} = {value!r} is not valid: {detail}."
 
 
+class ProjectFileInvalid(UserError):
+    template = "{path} does not parse: {detail}. Its [tool.kernel-lsp] settings are not used until it does."
+
+
+class KernelFileNotOurs(UserError):
+    template = "{path} exists and {detail}; it was left as it is. Move it, set kernelLsp.kernelFolder, or run the command again with overwriting confirmed."
+
+
+class SourceMissing(UserError):
+    template = "{path} names {source} as its source, which is not there. Put the kernel file back beside its source, or generate it again."
+
+
+class GeneratorUnknown(UserError):
+    template = "There is no generator {name}. Choose from: {known} (kernelLsp.generators)."
+
+
+class NoCandidates(UserError):
+    template = "No generator proposed a kernel for {class_name}. {detail}"
+
+
+class FormatterFailed(UserError):
+    template = "The generated source could not be formatted: {detail}."
+
+
 class InternalError(UserError):
     template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."
 

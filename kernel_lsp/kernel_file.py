@@ -1,0 +1,270 @@
+"""The format of a generated file: a TOML header in comments (the form of PEP 723), then the body.
+
+    # /// kernel-lsp
+    # source = "samples/rms_norm.py::RMSNorm"
+    # …
+    # ///
+    \"\"\"RMSNorm as one Triton kernel: …\"\"\"
+
+Only this module knows the format, the name of the file and how it is written without losing anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from kernel_lsp import schema
+from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
+
+OPENING = "# /// kernel-lsp"
+CLOSING = "# ///"
+_HEAD_BYTES = 4096  # enough to see the opening line
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A parsed kernel file. ``body_line`` is the number of lines before the body (to map a line of one to the other)."""
+
+    header: dict[str, Any]
+    body: str
+    body_line: int
+
+    @property
+    def edited(self) -> bool:
+        """Whether the body is no longer the one that was written."""
+        return self.header.get("body") != body_hash(self.body)
+
+    @property
+    def source(self) -> str:
+        """Where the class is: ``"samples/rms_norm.py::RMSNorm"``, relative to a folder above the kernel file."""
+        return str(self.header.get("source", ""))
+
+    @property
+    def class_name(self) -> str:
+        return str(self.header.get("class", ""))
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.header.get("fingerprint", ""))
+
+    @property
+    def generator(self) -> str:
+        return str(self.header.get("generator", ""))
+
+    @property
+    def verdict(self) -> schema.Verdict | None:
+        return _record(schema.Verdict, self.header.get("verdict"))
+
+    @property
+    def measurement(self) -> schema.Measurement | None:
+        return _record(schema.Measurement, self.header.get("measurement"))
+
+    @property
+    def device(self) -> schema.Device | None:
+        """Where the verdict was reached."""
+        return _record(schema.Device, self.header.get("device"))
+
+
+def _record(kind: type, table: Any) -> Any:
+    """The dataclass in a table of the header, or None where the table is missing or somebody damaged it."""
+    if not isinstance(table, dict):
+        return None
+    try:
+        return schema.from_json(kind, table)
+    except (TypeError, AttributeError, ValueError):
+        return None
+
+
+def kernel_path(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
+    """Where the kernel of a class belongs: ``RMSNorm`` → ``kernels/rms_norm_triton.py`` beside the source."""
+    return Path(source_path).parent / os.path.expanduser(folder) / f"{snake_case(class_name)}_triton.py"
+
+
+def snake_case(class_name: str) -> str:
+    """``LayerNormGELU`` → ``layer_norm_gelu``; ``Outer.Inner`` → ``outer_inner``."""
+    name = class_name.replace(".", "_")
+    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    return re.sub(r"_+", "_", name).lower()
+
+
+def kernel_class(class_name: str) -> str:
+    """The name of the generated class: ``RMSNorm`` → ``RMSNormTriton``; of a nested class, its own name alone."""
+    return class_name.rpartition(".")[2] + "Triton"
+
+
+def body_hash(body: str) -> str:
+    """What tells whether a body was edited. Line ends do not count: git changes them on some machines."""
+    return "sha256:" + hashlib.sha256(_unix(body).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def assemble(header: dict[str, Any], body: str) -> str:
+    """The text of a kernel file. ``body``'s hash is added to the header; None values are left out (TOML has none)."""
+    table = _without_none(header | {"body": body_hash(body)})
+    lines = [f"# {line}".rstrip() for line in tomli_w.dumps(table, indent=2).split("\n")]
+    while lines[-1] == "#":
+        lines.pop()
+    return "\n".join([OPENING, *lines, CLOSING, body])
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        # A list keeps its length ("dynamic" has one entry a dimension): an absent entry is an empty string.
+        return ["" if item is None else _without_none(item) for item in value]
+    return value
+
+
+def parse(text: str, path: Path | str | None = None) -> KernelFile:
+    """The header and body of a kernel file.
+
+    Raises:
+        NotAKernelFile: no header, no end of it, or not TOML.
+    """
+    where = str(path) if path is not None else "the text"
+    lines = _unix(text.removeprefix("\ufeff")).split("\n")
+    if lines[0].rstrip() != OPENING:
+        raise NotAKernelFile(path=where, detail=f"its first line is not {OPENING!r}")
+    content: list[str] = []
+    for number, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == CLOSING:
+            try:
+                header = tomllib.loads("\n".join(content) + "\n")
+            except tomllib.TOMLDecodeError as error:
+                raise NotAKernelFile(path=where, detail=str(error)) from None
+            return KernelFile(header, "\n".join(lines[number + 1 :]), number + 1)
+        if not line.startswith("# ") and line.rstrip() != "#":
+            break
+        content.append(line[2:])
+    raise NotAKernelFile(path=where, line=len(content) + 2, detail=f"the header is not closed by {CLOSING!r}")
+
+
+def read(path: Path) -> KernelFile:
+    """The kernel file at ``path``.
+
+    Raises:
+        NotAKernelFile: it is not one, or not text, or cannot be read.
+    """
+    try:
+        return parse(path.read_bytes().decode("utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotAKernelFile(path=str(path), detail=error) from None
+
+
+def looks_like(path: Path) -> bool:
+    """Whether the file begins as a kernel file does, without reading all of it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return head.removeprefix(b"\xef\xbb\xbf").splitlines()[:1] == [OPENING.encode()]
+
+
+def source_name(source_path: Path, class_name: str, kernel: Path, root: Path | None) -> str:
+    """The header's ``source``: relative to the project where the kernel file lies in it, else to the kernel's folder."""
+    source_path, kernel = Path(os.path.abspath(source_path)), Path(os.path.abspath(kernel))
+    if root is None:
+        root = source_path.parent
+    inside = kernel.is_relative_to(root) and source_path.is_relative_to(root)
+    base = root if inside else kernel.parent
+    return f"{os.path.relpath(source_path, base).replace(os.sep, '/')}::{class_name}"
+
+
+def find_source(kernel: Path, parsed: KernelFile) -> Path:
+    """The source file that a kernel file names, looked for from each folder above it, the nearest first.
+
+    Raises:
+        SourceMissing: it is in none of them.
+    """
+    kernel = Path(os.path.abspath(kernel))
+    name = parsed.source.partition("::")[0]
+    if name:
+        for folder in kernel.parents:
+            if (folder / name).is_file():
+                return Path(os.path.normpath(folder / name))
+    raise SourceMissing(path=str(kernel), source=name or "nothing")
+
+
+def may_write(path: Path, source: str, overwrite: bool = False) -> None:
+    """Refuse to replace what is not ours to replace.
+
+    Raises:
+        KernelFileEdited: the user edited the file since it was written.
+        KernelFileNotOurs: a file without a header, or the kernel of another class.
+    """
+    if overwrite or not os.path.lexists(path):
+        return
+    try:
+        existing = read(path)
+    except NotAKernelFile:
+        raise KernelFileNotOurs(path=str(path), detail="was not written by kernel-lsp") from None
+    if existing.edited:
+        raise KernelFileEdited(path=str(path))
+    # The same file may be named from two folders ("norm.py::N", "model/norm.py::N"): compare what the names end with.
+    if not ("/" + existing.source).endswith("/" + source) and not ("/" + source).endswith("/" + existing.source):
+        raise KernelFileNotOurs(path=str(path), detail=f"is the kernel of {existing.source}")
+
+
+def write(path: Path, text: str, source: str, overwrite: bool = False) -> None:
+    """Put a kernel file in place, whole or not at all: temporary file in the same folder, fsync, rename.
+
+    Raises:
+        KernelFileEdited, KernelFileNotOurs: see ``may_write``; asked again right before the rename.
+        FileNotWritten: a folder that cannot be written, a disk that is full; what was there before is intact.
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link
+    temporary = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        may_write(target, source, overwrite)
+        os.replace(temporary, target)
+        temporary = None
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise FileNotWritten(path=str(path), detail=error.strerror or error) from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file being replaced, or those a new file gets."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the file system lets us."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
