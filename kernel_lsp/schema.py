@@ -192,6 +192,7 @@ class Report:
     candidates: list[Judged] = field(default_factory=list)
     chosen: int | None = None
     why: str = ""
+    regression: str = ""  # of a validation: how much slower than when last measured
     file: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
 

@@ -1,0 +1,21 @@
+"""Candidates written by rule from the exported graph, on the worker side (``kernel_lsp.synthesis``)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from kernel_lsp import schema
+from kernel_lsp.generators import Request
+
+
+async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
+    """The synthesizer's schedules for the class, the likeliest to be fast first.
+
+    Raises:
+        UserError: what the worker met on the way: no inputs, an import that fails, nothing to lower, …
+    """
+    request.progress(f"Writing a kernel for {request.class_name}")
+    answer = await request.ask_worker("synthesize", "exporting the graph and writing the kernel")
+    request.specimen = schema.from_json(schema.Specimen, answer["specimen"])
+    for data in answer["candidates"][: request.samples]:
+        yield schema.from_json(schema.Candidate, data)

@@ -1,0 +1,68 @@
+"""From a report to the header of a kernel file."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from kernel_lsp import __version__, schema
+
+
+def build(source: str, target: schema.Target, report: schema.Report, judged: schema.Judged) -> dict[str, Any]:
+    """The header of a new kernel file. ``source`` is ``"samples/rms_norm.py::RMSNorm"``."""
+    candidate = judged.candidate
+    header: dict[str, Any] = {
+        "source": source,
+        "class": target.class_name,
+        "generator": candidate.generator,
+        "note": candidate.note or None,
+        "variant": candidate.variant or None,
+        "version": __version__,
+        "written": now(),
+    }
+    if report.specimen is not None:
+        header["envelope"] = envelope(report.specimen)
+    return header | findings(target.fingerprint, report, judged)
+
+
+def findings(fingerprint: str, report: schema.Report, judged: schema.Judged) -> dict[str, Any]:
+    """The part of the header that a validation replaces."""
+    return {
+        "fingerprint": fingerprint,
+        "verdict": compact(schema.to_json(judged.verdict)),
+        "device": compact(schema.to_json(report.device)) if report.device else None,
+        "measurement": compact(schema.to_json(judged.measurement)) if judged.measurement else None,
+    }
+
+
+def envelope(specimen: schema.Specimen) -> dict[str, Any]:
+    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[8, 1024, 4096]``."""
+    return {
+        "inputs": [f"{spec.name}: {tensor_text(spec)}" if spec.name else tensor_text(spec) for spec in specimen.inputs],
+        "inputs-from": specimen.inputs_from,
+        "init": specimen.init_args or None,
+        "dynamic": specimen.dynamic or None,
+        "training": specimen.training or None,
+    }
+
+
+def tensor_text(spec: schema.TensorSpec) -> str:
+    """``float32[s0=8, 4096]``: a dimension that may vary carries its symbol."""
+    symbols = [*spec.dynamic, *[None] * len(spec.shape)]
+    sizes = [f"{symbol}={size}" if symbol else str(size) for size, symbol in zip(spec.shape, symbols, strict=False)]
+    return f"{spec.dtype}[{', '.join(sizes)}]"
+
+
+def compact(value: Any) -> Any:
+    """Without what is None or empty: TOML has no null, and a reader no use for empty tables."""
+    if isinstance(value, dict):
+        items = {key: compact(item) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item is not None and item not in ("", [], {})}
+    if isinstance(value, list):
+        return [compact(item) for item in value]
+    return value
+
+
+def now() -> str:
+    """ISO 8601, UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

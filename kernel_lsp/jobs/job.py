@@ -1,0 +1,56 @@
+"""A job, and whoever listens to it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from kernel_lsp.errors import UserError
+from kernel_lsp.schema import Report, Target
+
+Kind = Literal["generate", "validate"]
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
+@dataclass(eq=False)
+class Job:
+    """One generation or validation. ``done`` means judged, be the verdict good or bad; ``failed`` means ``error`` is set.
+
+    Attributes:
+        path: the source file that holds the class.
+        kernel: the kernel file; by default the one that belongs to the class.
+        write: whether files may be written at all.
+        overwrite: whether an edited kernel file may be replaced; None leaves it to the settings.
+    """
+
+    id: str
+    kind: Kind
+    target: Target
+    path: Path
+    source: str | None = None
+    kernel: Path | None = None
+    write: bool = True
+    overwrite: bool | None = None
+    state: State = "queued"
+    report: Report | None = None
+    error: UserError | None = None
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def over(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
+
+
+class Listener(Protocol):
+    """Who is told. Called on the event loop; must not block."""
+
+    def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        """Something goes on. ``stage`` is one of queued, starting, generating, validating, measuring, writing."""
+
+    def verdict(self, job: Job) -> None:
+        """A verdict, or a measurement after it, is known; ``job.report`` holds all there is so far."""
+
+    def finished(self, job: Job) -> None:
+        """The job is over: done, failed or cancelled. Called exactly once for every job."""

@@ -1,0 +1,183 @@
+"""The queue: which job runs when, on which worker; cancel and close."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import schema
+from kernel_lsp.errors import Cancelled, InternalError, UserError
+from kernel_lsp.jobs.client import Worker
+from kernel_lsp.jobs.generate import generate
+from kernel_lsp.jobs.job import Job, Kind, Listener
+from kernel_lsp.jobs.run import Run
+from kernel_lsp.jobs.validate import validate
+from kernel_lsp.settings import Settings
+
+log = logging.getLogger("kernel_lsp.jobs")
+
+_PIPELINES = {"generate": generate, "validate": validate}
+_KEPT = 50  # jobs that are over are remembered for their reports, up to this many
+
+
+class Jobs:
+    """Runs jobs on the event loop of whoever submits them, one at a time on each worker.
+
+    Args:
+        settings_for: the settings in force for a source file. A UserError it raises fails the job.
+        listener: told of progress, verdicts and the end of every job.
+    """
+
+    def __init__(self, settings_for: Callable[[Path], Settings], listener: Listener) -> None:
+        self._settings_for = settings_for
+        self._listener = listener
+        self._jobs: dict[str, Job] = {}
+        self._workers: dict[tuple[tuple[str, ...], Path | None], Worker] = {}
+        self._numbers = itertools.count(1)
+        self._background: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    def submit(
+        self,
+        kind: Kind,
+        target: schema.Target,
+        path: Path,
+        source: str | None = None,
+        *,
+        kernel: Path | None = None,
+        write: bool = True,
+        overwrite: bool | None = None,
+    ) -> Job:
+        """Put a job in the queue and return at once.
+
+        A job of the same kind for the same class and document version that is not over yet is returned instead of a
+        second one; one for an older version is cancelled, since nobody waits for its result any more. ``source`` is
+        the text in the editor; work is done on what is on disk, and the fingerprint tells the two apart.
+        """
+        for other in list(self._jobs.values()):
+            if other.over or (other.kind, other.path, other.kernel) != (kind, path, kernel):
+                continue
+            if other.target.class_name == target.class_name:
+                same = other.target.version == target.version is not None and other.source == source
+                if same and (other.write, other.overwrite) == (write, overwrite):
+                    return other
+                self.cancel(other.id)
+        job = Job(f"{kind}-{next(self._numbers)}", kind, target, path, source, kernel, write, overwrite)
+        job.report = schema.Report(target=target)
+        self._jobs[job.id] = job
+        job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)
+        job.task.add_done_callback(lambda _: self._never_began(job))
+        self._forget_old()
+        return job
+
+    def get(self, job_id: str) -> Job | None:
+        return self._jobs.get(job_id)
+
+    def active(self) -> list[Job]:
+        """The jobs that are queued or running, the oldest first."""
+        return [job for job in self._jobs.values() if not job.over]
+
+    def cancel(self, job_id: str) -> bool:
+        """Cancel a job; False if there is none of that id, or it is over. Its worker is idle within a second."""
+        job = self._jobs.get(job_id)
+        if job is None or job.over or job.task is None:
+            return False
+        job.task.cancel()
+        return True
+
+    def warm(self, path: Path) -> None:
+        """Start the worker for a file in the background, so that the first job finds it ready. Failures wait for the job."""
+
+        async def start() -> None:
+            try:
+                await self._worker(self._settings_for(path)).start()
+            except UserError as error:
+                log.info("worker not ready: %s", error)
+
+        self._keep(asyncio.get_running_loop().create_task(start()))
+
+    async def hello(self, path: Path) -> dict[str, Any]:
+        """What the worker for a file says of itself: interpreter, versions, devices, problems.
+
+        Raises:
+            UserError: it cannot be started.
+        """
+        return await self._worker(self._settings_for(path)).start()
+
+    def worker_pids(self) -> list[int]:
+        """The worker processes that run now."""
+        return [worker.pid for worker in self._workers.values() if worker.pid is not None]
+
+    async def close(self) -> None:
+        """Cancel every job and end every worker; nothing of them is left afterwards. Takes less than two seconds."""
+        self._closed = True
+        for worker in self._workers.values():
+            worker.closing = True  # so that cancelled jobs do not ask it for leave
+        tasks = [job.task for job in self.active() if job.task] + list(self._background)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*(worker.close() for worker in self._workers.values()), return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=0.5)
+
+    def _worker(self, settings: Settings) -> Worker:
+        """The worker that runs this interpreter in this project; one for the same project that nobody needs is ended."""
+        key = (tuple(settings.interpreter_command()), settings.root)
+        if key not in self._workers:
+            for other, worker in list(self._workers.items()):
+                if other[1] == settings.root and not worker.lock.locked():
+                    del self._workers[other]
+                    self._keep(asyncio.get_running_loop().create_task(worker.close()))
+            self._workers[key] = Worker(key[0], settings.root)
+        return self._workers[key]
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _run(self, job: Job) -> None:
+        """One job from the queue to its end."""
+        assert job.report is not None
+        started = time.monotonic()
+        try:
+            if self._closed:
+                raise asyncio.CancelledError
+            settings = self._settings_for(job.path)
+            worker = self._worker(settings)
+            if worker.lock.locked():
+                self._tell("progress", job, "queued", "Waiting for the job before", 0)
+            async with worker.lock:
+                job.state = "running"
+                await _PIPELINES[job.kind](Run(job, settings, worker, self._listener, job.report, started))
+            job.state = "done"
+        except asyncio.CancelledError:
+            job.state, job.error = "cancelled", Cancelled()
+        except UserError as error:
+            job.state, job.error = "failed", error
+        except Exception as error:
+            log.exception("%s for %s", job.id, job.target.class_name)
+            job.state, job.error = "failed", InternalError(detail=f"{type(error).__name__}: {error}")
+        self._tell("finished", job)
+
+    def _never_began(self, job: Job) -> None:
+        """A task that is cancelled before its first step runs none of its code: end such a job here."""
+        if not job.over:
+            job.state, job.error = "cancelled", Cancelled()
+            self._tell("finished", job)
+
+    def _tell(self, method: str, *arguments: Any) -> None:
+        """A listener's own error must not decide a job."""
+        try:
+            getattr(self._listener, method)(*arguments)
+        except Exception:
+            log.exception("listener.%s", method)
+
+    def _forget_old(self) -> None:
+        over = [job.id for job in self._jobs.values() if job.over]
+        for job_id in over[:-_KEPT]:
+            del self._jobs[job_id]

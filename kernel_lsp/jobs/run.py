@@ -1,0 +1,205 @@
+"""What one job has at hand while it runs, and the judging of one candidate, which both pipelines share."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernel_lsp import errors, schema
+from kernel_lsp.analysis import fingerprint
+from kernel_lsp.jobs.client import Worker
+from kernel_lsp.jobs.job import Job, Listener
+from kernel_lsp.settings import Settings
+
+log = logging.getLogger("kernel_lsp.jobs")
+
+GRACE_SECONDS = 10.0  # what the worker gets beyond its own budget, to stop a trial and say so
+LEAST_SECONDS = 5.0  # a candidate that would get less is not tried
+
+
+@dataclass
+class Run:
+    """One job on one worker, whose lock it holds. ``started`` is when the command came, not when its turn did."""
+
+    job: Job
+    settings: Settings
+    worker: Worker
+    listener: Listener
+    report: schema.Report
+    started: float = field(default_factory=time.monotonic)
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def remaining(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.settings.seconds - self.elapsed()
+
+    def mark(self, stage: str) -> None:
+        """Note when a stage was reached for the first time."""
+        self.report.seconds.setdefault(stage, round(self.elapsed(), 3))
+
+    def progress(self, stage: str, message: str, percentage: float) -> None:
+        try:
+            self.listener.progress(self.job, stage, message, round(percentage))
+        except Exception:
+            log.exception("listener.progress")
+
+    def read_source(self) -> str:
+        """The source file as it is on disk, which is what the worker imports.
+
+        Raises:
+            NotSavedYet: it is not there.
+        """
+        try:
+            with self.job.path.open(encoding="utf-8-sig", newline="") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise errors.NotSavedYet(path=str(self.job.path)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise errors.ImportFailed(path=str(self.job.path), line=1, detail=error) from error
+
+    def take_fingerprint(self) -> str:
+        """The class's fingerprint, taken before the worker imports it.
+
+        Should the file change in between, the kernel carries the older fingerprint: it then counts as stale and is
+        judged again, which is the harmless side to err on.
+        """
+        target = self.job.target
+        target.fingerprint = fingerprint(self.read_source(), self.job.path, target.class_name)
+        return target.fingerprint
+
+    async def start_worker(self) -> None:
+        """See that the worker is up and fit.
+
+        Raises:
+            UserError: it cannot start, or lacks a package.
+        """
+        self.progress("starting", "Starting the worker", 2)
+        hello = await self.worker.start()
+        problems = hello.get("problems") or []
+        if problems:
+            await self.worker.stop()  # so that the next job finds what was installed meanwhile
+            raise errors.from_json(problems[0])
+        self.mark("ready")
+        self.report.device = pick_device(hello, self.settings.device)
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.report.device is not None and self.report.device.kind == "cuda"
+
+    def params(self) -> dict[str, Any]:
+        """What every request about the class begins with."""
+        return {
+            "path": str(self.job.path),
+            "class_name": self.job.target.class_name,
+            "inputs": self.settings.inputs_for(self.job.path, self.job.target.class_name),
+            "device": self.settings.device,
+        }
+
+    async def ask_worker(self, method: str, stage: str) -> Any:
+        """A request about the class, within what is left of the budget."""
+        return await self.worker.request(
+            method, self.params(), seconds=max(self.remaining(), LEAST_SECONDS) + GRACE_SECONDS, stage=stage
+        )
+
+    async def judge(
+        self, candidate: schema.Candidate, measure: str, percentage: Callable[[float], float]
+    ) -> schema.Judged | None:
+        """Have the worker judge a candidate; the report and the listener learn each thing as soon as it is known.
+
+        Args:
+            measure: "none", "eager" or "full".
+            percentage: from the share of this judging that is done (0 to 1) to the job's percentage.
+
+        Returns:
+            The entry in ``report.candidates``; None if the time was over before there was a verdict.
+
+        Raises:
+            UserError: the class itself could not be run, or the worker died before a verdict.
+        """
+        judged: schema.Judged | None = None
+        stage = "validating"
+
+        def on_verdict(data: Any) -> schema.Judged:
+            verdict = schema.from_json(schema.Verdict, data)
+            if judged is None:
+                entry = schema.Judged(candidate, verdict)
+                self.report.candidates.append(entry)
+            else:
+                entry = judged
+                entry.verdict = verdict
+            return entry
+
+        def on_event(name: str, data: Any) -> None:
+            nonlocal judged, stage
+            if name == "progress":
+                stage = data.get("stage") or stage
+                self.progress(stage, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
+            elif name == "verdict":
+                judged = on_verdict(data)
+                self._tell("verdict")
+            elif name == "measurement" and judged is not None:
+                judged.measurement = schema.from_json(schema.Measurement, data)
+                self._tell("measurement")
+
+        seconds = max(self.remaining(), LEAST_SECONDS)
+        params = self.params() | {"source": candidate.source, "seconds": seconds, "measure": measure}
+        try:
+            answer = await self.worker.request(
+                "judge", params, seconds=seconds + GRACE_SECONDS, stage="judging a candidate", on_event=on_event
+            )
+        except (errors.WorkerDied, errors.WorkerTimedOut) as error:
+            # What was already found out stays true; only what comes after it is missing.
+            if judged is None and isinstance(error, errors.WorkerTimedOut) and self.report.candidates:
+                return None
+            if judged is None:
+                raise
+            judged.measurement = judged.measurement or schema.Measurement(missing=str(error))
+            judged.measurement.compiled_missing = judged.measurement.compiled_missing or str(error)
+            return judged
+        judged = on_verdict(answer["verdict"])
+        if answer.get("measurement") is not None:
+            judged.measurement = schema.from_json(schema.Measurement, answer["measurement"])
+        if judged.measurement and judged.measurement.device:
+            self.report.device = judged.measurement.device
+        self._tell("verdict")
+        return judged
+
+    def _tell(self, stage: str) -> None:
+        self.mark(stage)
+        self.report.chosen = fastest(self.report.candidates)
+        try:
+            self.listener.verdict(self.job)
+        except Exception:
+            log.exception("listener.verdict")
+
+
+def pick_device(hello: dict[str, Any], wanted: str) -> schema.Device | None:
+    """The device that the setting means, of those the worker has; the worker itself complains where there is none."""
+    devices = [schema.from_json(schema.Device, data) for data in hello.get("devices") or []]
+    gpus = [device for device in devices if device.kind == "cuda"]
+    if wanted != "interpreter" and gpus:
+        number = 0
+        with contextlib.suppress(ValueError):
+            number = int(wanted.partition(":")[2] or 0)
+        return gpus[number] if number < len(gpus) else None
+    return next((device for device in devices if device.kind != "cuda"), None)
+
+
+def fastest(candidates: list[schema.Judged]) -> int | None:
+    """The index of the correct candidate with the least time over all shapes; the first where none was timed."""
+    correct = [i for i, judged in enumerate(candidates) if judged.verdict.status in schema.CORRECT]
+    return min(correct, key=lambda i: (total_time(candidates[i]), i), default=None)
+
+
+def total_time(judged: schema.Judged) -> float:
+    """Microseconds of one call at each shape, added up; infinity where a shape was not timed."""
+    shapes = judged.measurement.shapes if judged.measurement else []
+    if not shapes or any(shape.kernel is None for shape in shapes):
+        return float("inf")
+    return sum(shape.kernel.median for shape in shapes if shape.kernel)

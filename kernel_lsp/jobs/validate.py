@@ -1,0 +1,83 @@
+"""The pipeline of a validation: read the kernel file, judge its body again, bring its header up to date."""
+
+from __future__ import annotations
+
+from kernel_lsp import kernel_file, schema
+from kernel_lsp.jobs import header
+from kernel_lsp.jobs.run import Run
+
+_SLOWER_BY = 1.1  # a speedup that shrank by less than this factor is not reported
+
+
+async def validate(run: Run) -> None:
+    """Fill ``run.report``; put verdict, measurement and fingerprint into the header, unless the user edited the file.
+
+    Raises:
+        UserError: no kernel file, a damaged one, the class cannot be run, …
+    """
+    job, report = run.job, run.report
+    kernel = job.kernel or kernel_file.kernel_path(job.path, job.target.class_name, run.settings.kernel_folder)
+    parsed = kernel_file.read(kernel)
+    report.file = str(kernel)
+    unchanged = run.take_fingerprint() == parsed.fingerprint
+
+    await run.start_worker()
+    text = parsed.header
+    candidate = schema.Candidate(
+        source=parsed.body,
+        generator=parsed.generator,
+        note=str(text.get("note", "")),
+        variant=str(text.get("variant", "")),
+    )
+    run.progress("validating", f"Judging {kernel.name}", 20)
+    judged = await run.judge(candidate, "full", lambda fraction: 20 + 75 * fraction)
+    assert judged is not None  # with no candidate before it, judge raises instead
+    report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
+    report.regression = regression(parsed, judged)
+    report.why = judged.verdict.reason or report.regression
+
+    if job.write and not parsed.edited:
+        updated = text | header.findings(job.target.fingerprint, report, judged)
+        if unchanged and not _timed(judged.measurement) and _timed(parsed.measurement):
+            # No GPU this time: the figures from the last one stand, with the device they name.
+            updated |= {"measurement": text["measurement"]}
+        if updated != text:
+            run.progress("writing", f"Updating {kernel.name}", 97)
+            kernel_file.write(kernel, kernel_file.assemble(updated, parsed.body), parsed.source)
+    elif parsed.edited:
+        report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
+    run.mark("report")
+
+
+def _timed(measurement: schema.Measurement | None) -> bool:
+    return measurement is not None and any(shape.kernel for shape in measurement.shapes)
+
+
+def regression(before: kernel_file.KernelFile, judged: schema.Judged) -> str:
+    """What to say if the kernel lost speed since its header was written; "" if it did not, or that cannot be told.
+
+    Compared are speedups over eager on the same device at the same shapes, and only where the kernel's time of now and
+    then differ by more than their spread: a slow moment of the machine slows both down.
+    """
+    old, new = before.measurement, judged.measurement
+    if old is None or new is None or judged.verdict.status not in schema.CORRECT:
+        return ""
+    if (old.device and old.device.name) != (new.device and new.device.name):
+        return ""
+    then = {_shapes(shape): shape for shape in old.shapes}
+    for shape in new.shapes:
+        past = then.get(_shapes(shape))
+        if past is None or not (past.kernel and past.eager and shape.kernel and shape.eager):
+            continue
+        speedup_then = past.eager.median / past.kernel.median
+        speedup_now = shape.eager.median / shape.kernel.median
+        if shape.kernel.low > past.kernel.high and speedup_then > _SLOWER_BY * speedup_now:
+            return (
+                f"Slower than when last measured: {speedup_now:.2f}× eager instead of {speedup_then:.2f}× "
+                f"({shape.kernel.median:.1f} µs instead of {past.kernel.median:.1f} µs)."
+            )
+    return ""
+
+
+def _shapes(shape: schema.ShapeMeasurement) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple((spec.dtype, tuple(spec.shape)) for spec in shape.inputs)
