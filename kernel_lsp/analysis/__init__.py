@@ -1,0 +1,47 @@
+"""What Python source says, without running it: module classes, their inputs, fingerprints.
+
+The standard library and tree-sitter alone. ``module_classes`` and ``fingerprint`` are the way in for one-off
+questions; the server keeps a ``Source`` per document and asks ``module_classes_of`` and ``fingerprint_of``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .classes import ModuleClass, module_classes_of
+from .fingerprint import fingerprint_of
+from .resolve import Read, read_file
+from .syntax import Source
+from .text import Position, Range, Text
+
+__all__ = [
+    "ModuleClass",
+    "Position",
+    "Range",
+    "Read",
+    "Source",
+    "Text",
+    "fingerprint",
+    "fingerprint_of",
+    "module_classes",
+    "module_classes_of",
+    "read_file",
+]
+
+
+def module_classes(source: str, path: Path, read: Read = read_file) -> list[ModuleClass]:
+    """The classes in ``source`` that derive from torch.nn.Module, in the order of the text.
+
+    ``path`` is where the source stands (or will stand): imports are resolved from there, through ``read``, which
+    gives a file's text or None. Never raises: what does not parse is skipped.
+    """
+    return module_classes_of(Source(source), path, read)
+
+
+def fingerprint(source: str, path: Path, class_name: str, read: Read = read_file) -> str:
+    """``sha256:…`` of a class and of everything in the workspace that it can reach.
+
+    Comments, docstrings and formatting leave it as it is; any token of behaviour changes it.
+    Raises ``errors.ClassNotFound``.
+    """
+    return fingerprint_of(source, path, class_name, read)

@@ -1,0 +1,63 @@
+"""The classes of a document that derive from torch.nn.Module, and where their parts stand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .outline import Outline, outline
+from .resolve import Read, Resolver
+from .syntax import Source
+from .text import Range
+
+#: Float[Tensor, "batch dim"]: jaxtyping's annotations give shapes and dtype.
+_JAXTYPING = re.compile(r"\b(?:Float|Float16|Float32|Float64|BFloat16|Half|Int|Int32|Int64|Bool|Num|Complex|Shaped)\w*\s*\[")
+
+
+@dataclass(frozen=True)
+class ModuleClass:
+    """A class that derives from torch.nn.Module. Lines and columns (code points) are 0-based."""
+
+    name: str  # dotted, for a nested class
+    name_range: Range
+    class_range: Range  # the class statement: its decorators up to the colon
+    forward_range: Range | None  # the signature of its own forward: "def" up to the colon
+    duplicate: bool  # the file defines the name more than once
+    inputs: str | None  # the function (or "jaxtyping annotations") that gives example inputs
+    whole_range: Range  # with the body
+
+
+def identifier(class_name: str) -> str:
+    """A dotted class name as part of a function name: ``Outer.Inner`` → ``Outer_Inner``."""
+    return class_name.replace(".", "_")
+
+
+def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClass]:
+    """The module classes of a parsed document, in the order of the text."""
+    found = outline(source)
+    resolver = Resolver(read)
+    resolver.add(path, found)
+    return [
+        ModuleClass(
+            name=c.name,
+            name_range=source.range(*c.name_bytes),
+            class_range=source.range(*c.header_bytes),
+            forward_range=source.range(*c.forward_bytes) if c.forward_bytes else None,
+            duplicate=c.repeated,
+            inputs=_inputs(found, c.name, c.forward_text),
+            whole_range=source.range(c.header_bytes[0], c.body_end),
+        )
+        for c in found.classes
+        if resolver.is_module(path, c)
+    ]
+
+
+def _inputs(found: Outline, class_name: str, forward: str) -> str | None:
+    bound = found.functions | found.imports.keys() | found.aliases.keys()
+    for name in (f"get_inputs_{identifier(class_name)}", "get_inputs"):
+        if name in bound:
+            return name
+    if _JAXTYPING.search(forward):
+        return "jaxtyping annotations"
+    return None

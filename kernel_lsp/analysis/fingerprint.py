@@ -1,0 +1,255 @@
+"""The fingerprint of a class: a hash of it and of everything in the workspace that it can reach.
+
+A class reaches the module-level names that it mentions (base classes, functions, constants, other modules),
+what those mention, and so on through imports, plus what the files on that way do at import time (module-level
+calls and assignments to attributes). Names are followed by spelling, so a local variable called like a function
+of the file reaches it, too: the fingerprint may change once too often, never once too seldom.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from tree_sitter import Node
+
+from ..errors import ClassNotFound
+from .digest import digest
+from .outline import Import, imports
+from .resolve import Read, Resolver
+from .syntax import Source, node_text
+
+_MAIN = re.compile(rb"""^\(?\s*(__name__\s*==\s*(['"])__main__\2|(['"])__main__\3\s*==\s*__name__)\s*\)?$""")
+_DEFINITIONS = frozenset({"function_definition", "class_definition", "decorated_definition"})
+_COMPOUND = frozenset(
+    {"if_statement", "try_statement", "with_statement", "for_statement", "while_statement", "match_statement"}
+)
+_HARMLESS = frozenset({"comment", "pass_statement", "future_import_statement", "global_statement", "ERROR"})
+
+
+class Units:
+    """The module-level statements of a file by the names they bind, and those that act at import time."""
+
+    def __init__(self, source: Source) -> None:
+        self.data = source.data
+        self.root = source.tree.root_node
+        self.statements: dict[str, list[Node]] = {}
+        self.imports: dict[str, list[Import]] = {}
+        self.stars: list[str] = []
+        self.effects: list[Node] = []
+        for statement in self.root.named_children:
+            self._index(statement)
+
+    def _index(self, statement: Node) -> None:
+        kind = statement.type
+        if kind in _COMPOUND:
+            if kind == "if_statement" and self._is_main_guard(statement):
+                return
+            if self._has_effect(statement):
+                self.effects.append(statement)
+        elif kind not in _DEFINITIONS and kind not in _HARMLESS and self._acts(statement):
+            self.effects.append(statement)
+        for name in self._bound(statement):
+            of_name = self.statements.setdefault(name, [])
+            if not of_name or of_name[-1].id != statement.id:
+                of_name.append(statement)
+
+    def _is_main_guard(self, statement: Node) -> bool:
+        condition = statement.child_by_field_name("condition")
+        return condition is not None and _MAIN.match(self.data[condition.start_byte : condition.end_byte]) is not None
+
+    def _has_effect(self, node: Node) -> bool:
+        """Whether a compound statement does more at import than bind names."""
+        for child in node.named_children:
+            kind = child.type
+            if kind in _DEFINITIONS or kind in _HARMLESS:
+                continue
+            if kind.endswith("_statement") and kind not in _COMPOUND:
+                if self._acts(child):
+                    return True
+            elif (kind in _COMPOUND or kind == "block" or kind.endswith("_clause")) and self._has_effect(child):
+                return True
+        return False
+
+    def _acts(self, statement: Node) -> bool:
+        if statement.type in ("import_statement", "import_from_statement", "type_alias_statement"):
+            return False
+        if statement.type != "expression_statement":
+            return True
+        return any(self._expression_acts(child) for child in statement.named_children)
+
+    def _expression_acts(self, node: Node) -> bool:
+        """Whether an expression or assignment at module level does more than bind plain names."""
+        if node.type not in ("assignment", "augmented_assignment"):
+            return node.type not in ("string", "concatenated_string", "comment", "ellipsis")
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is None or any(target.type != "identifier" for target in _targets(left)):
+            return True
+        return right is not None and right.type == "assignment" and self._expression_acts(right)
+
+    def _bound(self, node: Node) -> Iterator[str]:
+        """The names that a module-level statement binds, directly or in its blocks."""
+        kind = node.type
+        if kind in _DEFINITIONS:
+            definition = node.child_by_field_name("definition") or node
+            name = definition.child_by_field_name("name")
+            if name is not None:
+                yield node_text(name, self.data)
+        elif kind in ("import_statement", "import_from_statement"):
+            for bound, target in imports(node, self.data):
+                if bound == "*":
+                    self.stars.append(target.module)
+                else:
+                    self.imports.setdefault(bound, []).append(target)
+                    if node.parent is not None and node.parent.type != "module":
+                        yield bound  # the condition that it stands under belongs to it
+        elif kind in ("assignment", "augmented_assignment", "for_statement", "type_alias_statement"):
+            left = node.child_by_field_name("left")
+            for target_node in _targets(left) if left is not None else []:
+                if target_node.type == "identifier":
+                    yield node_text(target_node, self.data)
+            for child in node.named_children:
+                yield from self._bound(child)
+        elif kind in _COMPOUND or kind in ("expression_statement", "block") or kind.endswith("_clause"):
+            for child in node.named_children:
+                yield from self._bound(child)
+        elif kind in ("as_pattern_target", "named_expression"):
+            for child in node.named_children[:1]:
+                yield node_text(child, self.data)
+        elif kind in ("with_item", "as_pattern"):
+            for child in node.named_children:
+                yield from self._bound(child)
+
+    def find_class(self, class_name: str) -> tuple[list[Node], list[Node]]:
+        """The statements of a dotted class name, and the bodies of the classes around them."""
+        first, *rest = class_name.split(".")
+        found = list(_classes(self.root, first, self.data))
+        around: list[Node] = []
+        for name in rest:
+            bodies = [b for c in found if (b := _definition(c).child_by_field_name("body")) is not None]
+            around += bodies
+            found = [inner for body in bodies for inner in _classes(body, name, self.data)]
+        return found, around
+
+
+def _definition(statement: Node) -> Node:
+    return statement.child_by_field_name("definition") or statement
+
+
+def _classes(node: Node, name: str, data: bytes) -> Iterator[Node]:
+    for child in node.named_children:
+        definition = _definition(child) if child.type == "decorated_definition" else child
+        if definition.type == "class_definition":
+            called = definition.child_by_field_name("name")
+            if called is not None and node_text(called, data) == name:
+                yield child
+        elif child.type in _COMPOUND or child.type in ("block", "ERROR") or child.type.endswith("_clause"):
+            yield from _classes(child, name, data)
+
+
+def _targets(node: Node) -> Iterator[Node]:
+    if node.type in ("pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern"):
+        for child in node.named_children:
+            yield from _targets(child)
+    else:
+        yield node
+
+
+@lru_cache(maxsize=32)
+def _units_of(text: str) -> Units:
+    return Units(Source(text))
+
+
+def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read) -> str:
+    """See ``analysis.fingerprint``; a ``Source`` that is kept spares parsing it again."""
+    own = Units(source) if isinstance(source, Source) else _units_of(source)
+    found, around = own.find_class(class_name)
+    if not found:
+        raise ClassNotFound(class_name=class_name, path=str(path))
+    resolver = Resolver(read)
+    records: set[str] = set()
+    seen: set[tuple[Path, str]] = set()
+    reached_files: set[Path] = set()
+    todo: list[tuple[Path, str]] = []
+
+    def units(file: Path) -> Units | None:
+        if file == path:
+            return own
+        text = resolver.read(file)
+        return None if text is None else _units_of(text)
+
+    def include(file: Path, of_file: Units, label: str, nodes: list[Node]) -> None:
+        total = hashlib.sha256()
+        for node in nodes:
+            part, references = digest(node, of_file.data)
+            total.update(part)
+            for reference in sorted(references, key=repr):
+                if isinstance(reference, str):
+                    todo.append((file, reference))
+                else:
+                    follow(file, reference, reference.name or reference.module, "")
+        records.add(f"{label} {total.hexdigest()}")
+
+    def enter(file: Path, of_file: Units) -> None:
+        if file not in reached_files:
+            reached_files.add(file)
+            if of_file.effects:
+                include(file, of_file, "effects", of_file.effects)
+
+    def follow(file: Path, target: Import, head: str, rest: str) -> None:
+        for other, name in resolver.places(file, target, head, rest):
+            of_other = units(other)
+            if of_other is None:
+                continue
+            if name:
+                todo.append((other, name))
+            else:  # the module as a value: anything in it may be used
+                enter(other, of_other)
+                todo.extend((other, each) for each in [*of_other.statements, *of_other.imports])
+
+    if around:
+        _include_siblings(own, found, around, lambda label, nodes: include(path, own, label, nodes))
+    include(path, own, f"class {class_name}", found)
+    enter(path, own)
+    while todo:
+        file, chain = todo.pop()
+        if (file, chain) in seen:
+            continue
+        seen.add((file, chain))
+        of_file = units(file)
+        if of_file is None:
+            continue
+        head, _, rest = chain.partition(".")
+        known = False
+        if head in of_file.statements:
+            known = True
+            enter(file, of_file)
+            if (file, "=" + head) not in seen:
+                seen.add((file, "=" + head))
+                include(file, of_file, head, of_file.statements[head])
+        for target in of_file.imports.get(head, []):
+            known = True
+            records.add(f"import {head} {target.module} {target.name}")
+            follow(file, target, head, rest)
+        if not known:
+            for module in of_file.stars:
+                records.add(f"star {module}")
+                other = resolver.file(module, file)
+                if other is not None:
+                    todo.append((other, chain))
+    return "sha256:" + hashlib.sha256("\n".join(sorted(records)).encode("utf-8", "replace")).hexdigest()
+
+
+def _include_siblings(own: Units, found: list[Node], around: list[Node], include) -> None:  # type: ignore[no-untyped-def]
+    """What a nested class mentions of the class bodies around it (a base class beside it, a constant)."""
+    names = {name for node in found for name in digest(node, own.data)[1] if isinstance(name, str)}
+    names = {name.partition(".")[0] for name in names}
+    inside = {node.id for node in found}
+    for body in around:
+        for statement in body.named_children:
+            bound = set(own._bound(statement))
+            if statement.id not in inside and bound & names:
+                include("beside " + " ".join(sorted(bound)), [statement])
