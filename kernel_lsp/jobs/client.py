@@ -7,12 +7,8 @@ request has a deadline, a cancel that is not answered kills, and a dead worker i
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
-import os
-import signal
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors
+from kernel_lsp.jobs.process import Process, how_it_ended
 
 log = logging.getLogger("kernel_lsp.worker")
 
@@ -27,7 +24,6 @@ WORKER_MAIN = Path(__file__).resolve().parent.parent / "worker" / "__main__.py"
 START_SECONDS = 120.0  # importing torch on a cold disk; a scheduler that must first find a GPU
 CANCEL_SECONDS = 0.6  # what a worker gets to answer a cancel, before it is killed (idle must come within 1 s)
 SHUTDOWN_SECONDS = 0.7
-_CHUNK = 1 << 16
 
 EventHandler = Callable[[str, Any], None]  # name of the event, its data
 
@@ -48,18 +44,18 @@ class Worker:
         self.command = [*command, str(main)]
         self.cwd = cwd
         self.lock = asyncio.Lock()
-        self.process: asyncio.subprocess.Process | None = None
         self.hello: dict[str, Any] = {}  # the answer to "hello" of the process that runs now
+        self.closing = False
+        self._process: Process | None = None
         self._pending: dict[int, _Pending] = {}
         self._stderr: deque[str] = deque(maxlen=40)
         self._next_id = 1
-        self._tasks: list[asyncio.Task[None]] = []
         self._starting: asyncio.Task[dict[str, Any]] | None = None
-        self.closing = False
 
     @property
     def pid(self) -> int | None:
-        return self.process.pid if self.process and self.process.returncode is None else None
+        """The process's id while it runs."""
+        return self._process.pid if self._process and self._process.status is None else None
 
     async def start(self) -> dict[str, Any]:
         """Start the process if none runs, and return its answer to "hello".
@@ -74,31 +70,22 @@ class Worker:
             return self.hello
         if self._starting is None or self._starting.done():
             self._starting = asyncio.create_task(self._start())
+            self._starting.add_done_callback(_seen)
         return await asyncio.shield(self._starting)
 
     async def _start(self) -> dict[str, Any]:
         await self.stop()
         self._stderr.clear()
         try:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=self.cwd,
-                # A group of its own: Ctrl-C at the terminal is ours to handle, and a kill reaches every child.
-                start_new_session=True,
-            )
+            self._process = await Process.start(self.command, self.cwd, self._receive, self._log, self._ended)
         except (OSError, ValueError) as error:
             detail = f"{self.command[0]}: {getattr(error, 'strerror', None) or error}"
             raise errors.InterpreterMissing(detail=detail) from error
-        log.info("worker %d started: %s", self.process.pid, " ".join(self.command))
-        stderr = asyncio.create_task(self._read_stderr(self.process))
-        self._tasks = [stderr, asyncio.create_task(self._read_stdout(self.process, stderr))]
+        log.info("worker %d started: %s", self._process.pid, " ".join(self.command))
         try:
             self.hello = await self._ask("hello", {}, None, START_SECONDS, "starting")
         except errors.WorkerDied as error:
-            if self.process and self.process.returncode in (126, 127):  # the shell's codes for "cannot start it"
+            if self._process and self._process.status in (126, 127):  # the shell's codes for "cannot start it"
                 raise errors.InterpreterMissing(detail=self._last_words()) from error
             raise
         return self.hello
@@ -128,17 +115,14 @@ class Worker:
     async def _ask(
         self, method: str, params: dict[str, Any], on_event: EventHandler | None, seconds: float, stage: str
     ) -> Any:
-        process = self.process
-        assert process is not None and process.stdin is not None
         number, self._next_id = self._next_id, self._next_id + 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending[number] = _Pending(future, on_event)
-        line = json.dumps({"id": number, "method": method, "params": params}).encode() + b"\n"
         try:
             async with asyncio.timeout(seconds):
-                with contextlib.suppress(ConnectionError):  # the reader tells why it ended
-                    process.stdin.write(line)
-                    await process.stdin.drain()
+                if self._process is None or self._process.status is not None:
+                    raise errors.WorkerDied(detail=self._last_words() or "it was stopped")
+                self._process.write({"id": number, "method": method, "params": params})
                 return await future
         except TimeoutError:
             await self._cancel(number)
@@ -151,53 +135,24 @@ class Worker:
 
     async def _cancel(self, number: int) -> None:
         """Cancel a request; on return the worker is idle or dead."""
-        pending = self._pending.get(number)
-        process = self.process
-        if pending is None or process is None or process.stdin is None or self.closing:
+        pending, process = self._pending.get(number), self._process
+        if pending is None or process is None or self.closing:
             return
-        if pending.future.done():
-            # The wait for the answer was cancelled, and the future with it: listen for the answer on a new one.
-            pending.future = asyncio.get_running_loop().create_future()
+        # The wait for the answer was cancelled, and the future with it: listen for the answer on a new one.
+        pending.future = asyncio.get_running_loop().create_future()
         pending.on_event = None
-        message = json.dumps({"method": "cancel", "params": {"id": number}}).encode() + b"\n"
         try:
-            process.stdin.write(message)
-            await asyncio.wait_for(asyncio.shield(pending.future), CANCEL_SECONDS)
+            process.write({"method": "cancel", "params": {"id": number}})
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await pending.future
         except TimeoutError:
             log.warning("worker %d did not answer a cancel within %.1f s; killed", process.pid, CANCEL_SECONDS)
             await self.stop()
-        except (errors.UserError, ConnectionError):
+        except errors.UserError:
             pass  # Cancelled, as asked; or it died, which is as good
-        finally:
-            pending.future.cancel()
-
-    async def _read_stdout(self, process: asyncio.subprocess.Process, stderr: asyncio.Task[None]) -> None:
-        """Hand out answers and events until the output ends; then fail what still waits."""
-        assert process.stdout is not None
-        parts: list[bytes] = []  # readline() has a limit of 64 KiB, and a module's source may be longer
-        while chunk := await process.stdout.read(_CHUNK):
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                self._receive(b"".join([*parts, end]))
-                parts = []
-            if rest:
-                parts.append(rest)
-        code = await _ended(process)
-        if process.returncode is None:  # it closed its output and lives on
-            kill_group(process.pid)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(stderr), 0.3)  # its last words, unless a child holds the pipe open
-        if process is not self.process:
-            return
-        detail = ", ".join(filter(None, [_how_it_ended(code), self._last_words()]))
-        if not self.closing:
-            log.warning("worker %d ended: %s", process.pid, detail)
-        for pending in list(self._pending.values()):
-            if not pending.future.done():
-                pending.future.set_exception(errors.WorkerDied(detail=detail))
-                pending.future.exception()  # marked as seen: a cancelled request no longer asks
 
     def _receive(self, line: bytes) -> None:
+        """One line of the worker's standard output."""
         try:
             message = json.loads(line)
             number = message["id"]
@@ -205,7 +160,7 @@ class Worker:
             log.warning("not the protocol, from the worker: %s", line[:200].decode("utf-8", "replace"))
             return
         pending = self._pending.get(number)
-        if pending is None:
+        if pending is None or pending.future.done():
             return  # an answer that nobody waits for any more
         if "event" in message:
             if pending.on_event:
@@ -213,80 +168,57 @@ class Worker:
                     pending.on_event(message["event"], message.get("data"))
                 except Exception:
                     log.exception("handling the worker's event %s", message["event"])
-        elif not pending.future.done():
-            if "error" in message:
-                pending.future.set_exception(errors.from_json(message["error"]))
-                pending.future.exception()
-            else:
-                pending.future.set_result(message.get("result"))
+        elif "error" in message:
+            pending.future.set_exception(errors.from_json(message["error"]))
+            _seen(pending.future)
+        else:
+            pending.future.set_result(message.get("result"))
 
-    async def _read_stderr(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr is not None
-        rest = ""
-        while chunk := await process.stderr.read(_CHUNK):
-            *lines, rest = (rest + chunk.decode("utf-8", "replace")).split("\n")
-            for line in lines:
-                self._stderr.append(line.rstrip())
-                log.info("%d: %s", process.pid, line.rstrip())
-            if len(rest) > _CHUNK:
-                rest = rest[-_CHUNK:]
-        if rest:
-            self._stderr.append(rest)
+    def _log(self, line: bytes) -> None:
+        """One line of the worker's standard error."""
+        text = line.decode("utf-8", "replace").rstrip()
+        self._stderr.append(text)
+        log.info("%s", text)
+
+    def _ended(self, process: Process) -> None:
+        """The process is gone, and all it wrote has been read: fail what still waits for an answer."""
+        if process is not self._process:
+            return
+        detail = ", ".join(filter(None, [how_it_ended(process.status), self._last_words()]))
+        if not self.closing:
+            log.warning("worker %d ended: %s", process.pid, detail)
+        self._fail_pending(detail)
+
+    def _fail_pending(self, detail: str) -> None:
+        for pending in self._pending.values():
+            if not pending.future.done():
+                pending.future.set_exception(errors.WorkerDied(detail=detail))
+                _seen(pending.future)
 
     def _last_words(self) -> str:
         """The end of standard error: the last lines that are not empty."""
         return " / ".join([line.strip() for line in self._stderr if line.strip()][-3:])[-600:]
 
     async def stop(self) -> None:
-        """Kill the process with all its children and wait for its end."""
-        process, self.process, self.hello = self.process, None, {}
-        if process is None:
-            return
-        kill_group(process.pid)
-        await _ended(process)
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        for pending in self._pending.values():
-            if not pending.future.done():
-                pending.future.set_exception(errors.WorkerDied(detail="it was stopped"))
-                pending.future.exception()
+        """Kill the process with all its children; on return it is gone."""
+        process, self._process, self.hello = self._process, None, {}
+        if process is not None:
+            await process.kill()
+            self._fail_pending("it was stopped")
 
     async def close(self) -> None:
-        """End the process, politely at first; on return nothing of it is left. Takes less than a second or so."""
+        """End the process, politely at first; on return nothing of it is left. Takes a second at most."""
         self.closing = True
         if self._starting is not None:
             self._starting.cancel()
-        process = self.process
-        if process is not None and process.returncode is None and process.stdin is not None:
-            with contextlib.suppress(ConnectionError, TimeoutError, OSError):
-                process.stdin.write(b'{"method": "shutdown"}\n')
-                process.stdin.close()
-                await asyncio.wait_for(_ended(process), SHUTDOWN_SECONDS)
+        if self._process is not None and self._process.status is None:
+            self._process.write({"method": "shutdown"})
+            self._process.end_of_input()
+            await self._process.wait(SHUTDOWN_SECONDS)
         await self.stop()
 
 
-def kill_group(pid: int) -> None:
-    """SIGKILL the process group that ``pid`` leads: the worker, its wrapper and its children."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(pid, signal.SIGKILL)
-        else:
-            os.kill(pid, signal.SIGTERM)  # TerminateProcess on Windows
-
-
-async def _ended(process: asyncio.subprocess.Process) -> int:
-    """The exit status. Not ``process.wait()``, which also waits until every child has closed the pipes."""
-    deadline = time.monotonic() + 1
-    while process.returncode is None and time.monotonic() < deadline:
-        await asyncio.sleep(0.005)
-    return -signal.SIGKILL if process.returncode is None else process.returncode
-
-
-def _how_it_ended(code: int) -> str:
-    if code >= 0:
-        return f"exit status {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
+def _seen(future: asyncio.Future[Any]) -> None:
+    """Mark a failure as seen: nobody may be left to ask for it, and asyncio would complain."""
+    if not future.cancelled() and future.done():
+        future.exception()

@@ -1,0 +1,91 @@
+"""The ``kernel-lsp`` command: its arguments, and which room does the work.
+
+Exit status: 0 as wanted, 1 the kernel is wrong, regressed or none was found, 2 it could not be judged.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["serve"]:
+        # An editor waits for this one: nothing but the server is imported on the way.
+        from kernel_lsp.server.main import main as serve
+
+        return serve(arguments[1:])
+    options = _parser().parse_args(arguments)
+    _log(options.verbose)
+    import importlib
+
+    module = {"check": "validate"}.get(options.command, options.command)
+    status: int = importlib.import_module(f"kernel_lsp.commands.{module}").run(options)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    import argparse
+
+    from kernel_lsp import __version__, generators
+
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", help="print one JSON document on standard output, nothing else")
+    shared.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
+    shared.add_argument("--interpreter", help="the Python that has torch and triton (default: the one that runs this)")
+
+    judging = argparse.ArgumentParser(add_help=False)
+    judging.add_argument("--device", help="auto, cuda, cuda:N or interpreter (default: auto)")
+    judging.add_argument("--seconds", type=float, help="time budget of each job (default: 300)")
+    judging.add_argument("--no-write", action="store_true", help="write no file")
+    judging.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
+
+    parser = argparse.ArgumentParser(
+        prog="kernel-lsp", description="From a PyTorch nn.Module to a validated Triton kernel."
+    )
+    parser.add_argument("--version", action="version", version=f"kernel-lsp {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    commands.add_parser("serve", help="run the language server (kernel-lsp serve --help)", add_help=False)
+
+    generate = commands.add_parser(
+        "generate", parents=[shared, judging], help="generate a validated kernel for each class"
+    )
+    generate.add_argument("targets", nargs="+", metavar="FILE::CLASS", help="a class; a file or folder means all in it")
+    generate.add_argument("--generator", metavar="NAME[,NAME]", help=f"of: {', '.join(generators.names())}")
+    generate.add_argument("--samples", type=int, help="at most this many candidates of each generator (default: 8)")
+    generate.add_argument("--overwrite", action="store_true", help="replace kernel files that were edited")
+    generate.add_argument(
+        "--may-fail",
+        action="append",
+        default=[],
+        metavar="FILE::CLASS",
+        help="a class that is known not to work: shown with its reason, but not counted in the exit status",
+    )
+
+    validate = commands.add_parser("validate", parents=[shared, judging], help="judge a kernel file again")
+    validate.add_argument("targets", nargs="+", metavar="KERNEL_FILE")
+
+    check = commands.add_parser("check", parents=[shared, judging], help="judge every kernel file found again")
+    check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
+
+    commands.add_parser("doctor", parents=[shared], help="say whether everything needed is here, and how to get it")
+    return parser
+
+
+def _log(verbose: bool) -> None:
+    import logging
+
+    level = logging.INFO if verbose else logging.ERROR
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(name)s: %(message)s", datefmt="%H:%M:%S")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

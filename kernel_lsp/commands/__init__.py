@@ -1,0 +1,1 @@
+"""What the commands of ``kernel-lsp`` do, one file each; ``cli.py`` reads their arguments."""

@@ -1,0 +1,82 @@
+"""``kernel-lsp generate FILE::CLASS…``"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import kernel_file, schema
+from kernel_lsp.analysis import module_classes
+from kernel_lsp.commands.running import Task, finish, run_tasks, settings_from
+from kernel_lsp.errors import ClassNotFound, UserError
+from kernel_lsp.jobs import Job, Jobs
+
+SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
+
+
+def run(options: Any) -> int:
+    """Generate for every class named; exit status as in cli.py."""
+    tasks = [task for target in options.targets for task in tasks_for(target, not options.no_write)]
+    known = {_normal(name) for name in options.may_fail}
+    for task in tasks:
+        task.may_fail = _normal(task.name) in known
+    completed = run_tasks(tasks, settings_from(options))
+    single = len(options.targets) == 1 and "::" in options.targets[0]
+    document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
+    return finish(tasks, completed, options, document)
+
+
+def _normal(name: str) -> str:
+    path, _, class_name = name.partition("::")
+    return f"{os.path.normpath(path)}::{class_name}"
+
+
+def tasks_for(target: str, write: bool) -> list[Task]:
+    """The tasks that one argument means: a class, all classes of a file, or all classes of all files of a folder."""
+    name, _, class_name = target.partition("::")
+    path = Path(name)
+    if class_name:
+        return [_task(path, class_name, write)]
+    files = list(python_files(path)) if path.is_dir() else [path]
+    tasks = [task for file in files for task in _tasks_in(file, write)]
+    if not tasks:
+        what = "class that derives from torch.nn.Module"
+        return [Task(target, None, error=ClassNotFound(class_name=f"({what})", path=str(path)))]
+    return tasks
+
+
+def _tasks_in(file: Path, write: bool) -> list[Task]:
+    try:
+        source = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        detail = getattr(error, "strerror", None) or str(error)
+        return [Task(str(file), None, error=UserError(message=f"{file} could not be read: {detail}.", path=str(file)))]
+    # get_inputs and helpers make a file a few classes long at most; those without inputs say so in the table.
+    return [_task(file, found.name, write) for found in module_classes(source, Path(os.path.abspath(file)))]
+
+
+def _task(path: Path, class_name: str, write: bool) -> Task:
+    absolute = Path(os.path.abspath(path))
+
+    def submit(jobs: Jobs) -> Job:
+        return jobs.submit("generate", schema.Target(absolute.as_uri(), class_name), absolute, write=write)
+
+    return Task(f"{path}::{class_name}", submit)
+
+
+def python_files(folder: Path) -> Iterator[Path]:
+    """The Python files under a folder, in order; no kernel files, hidden or installed ones."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in SKIPPED_FOLDERS
+            and not name.startswith(".")
+            and not os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
+        )
+        for name in sorted(files):
+            file = Path(parent) / name
+            if name.endswith(".py") and not kernel_file.looks_like(file):
+                yield file

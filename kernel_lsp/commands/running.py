@@ -1,0 +1,183 @@
+"""Running jobs from the command line: one after the other, with a progress bar on standard error."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import schema
+from kernel_lsp.errors import UserError
+from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.settings import Settings, load
+
+WANTED, WRONG, NOT_JUDGED = 0, 1, 2  # exit statuses
+INTERRUPTED = 130
+
+
+@dataclass
+class Task:
+    """One line of the table: what is asked for, and what came of it. ``job`` is None where it could not even begin."""
+
+    name: str  # as shown: "samples/rms_norm.py::RMSNorm"
+    submit: Callable[[Jobs], Job] | None
+    job: Job | None = None
+    error: UserError | None = None
+    may_fail: bool = False
+
+    @property
+    def report(self) -> schema.Report | None:
+        return self.job.report if self.job else None
+
+    def status(self) -> int:
+        """The exit status that this task alone would give."""
+        if self.error is not None or self.report is None:
+            return NOT_JUDGED
+        return WANTED if self.report.chosen is not None and not self.report.regression else WRONG
+
+    def to_json(self) -> dict[str, Any]:
+        """The report with its ``error`` (null where there is none)."""
+        report = self.report or schema.Report(schema.Target("", self.name))
+        return schema.to_json(report) | {"error": self.error.to_json() if self.error else None}
+
+
+class Bar:
+    """The progress bar; without a terminal, one line a job."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        self.console = Console(stderr=True)
+        self.total, self.done = total, 0
+        self.bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.fields[name]}"),
+            BarColumn(bar_width=24),
+            TextColumn("[dim]{task.description}", markup=True),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+        self.row = self.bar.add_task("", total=100 * total, name="")
+
+    def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        name = f"{job.target.class_name} ({self.done + 1}/{self.total})" if self.total > 1 else job.target.class_name
+        self.bar.update(self.row, completed=100 * self.done + percentage, description=_plain(message), name=name)
+
+    def verdict(self, job: Job) -> None:
+        pass
+
+    def finished(self, job: Job) -> None:
+        self.done += 1
+        self.bar.update(self.row, completed=100 * self.done)
+        if not self.console.is_terminal:
+            seconds = (job.report.seconds.get("report") if job.report else None) or 0.0
+            words = str(job.error) if job.error else f"judged in {seconds:.1f} s"
+            print(f"[{self.done}/{self.total}] {job.target.class_name}: {words}", file=sys.stderr, flush=True)
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def settings_from(options: Any) -> Callable[[Path], Settings]:
+    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once."""
+    cli = {
+        "interpreter": options.interpreter,
+        "device": getattr(options, "device", None),
+        "seconds": getattr(options, "seconds", None),
+        "samples": getattr(options, "samples", None),
+        "overwrite": getattr(options, "overwrite", None) or None,
+    }
+    if getattr(options, "generator", None):
+        cli["generators"] = [name.strip() for name in options.generator.split(",") if name.strip()]
+    said: set[str] = set()
+
+    def settings_for(path: Path) -> Settings:
+        settings, problems = load(path, cli=cli)
+        for problem in problems:
+            if problem.path == "command line":
+                raise problem
+            if str(problem) not in said:
+                said.add(str(problem))
+                print(f"kernel-lsp: {problem}", file=sys.stderr)
+        return settings
+
+    return settings_for
+
+
+def run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]) -> bool:
+    """Run the tasks one after the other and fill them in; False if the user interrupted."""
+    bar = Bar(len(tasks))
+    with bar.bar:
+        return asyncio.run(_run_tasks(tasks, settings_for, bar))
+
+
+async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings], bar: Bar) -> bool:
+    jobs = Jobs(settings_for, bar)
+    this = asyncio.current_task()
+    assert this is not None
+    with contextlib.suppress(NotImplementedError):  # Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
+    try:
+        for task in tasks:
+            if task.submit is None:
+                bar.done += 1
+                continue
+            task.job = task.submit(jobs)
+            assert task.job.task is not None
+            await asyncio.wait([task.job.task])
+            task.error = task.job.error
+        return True
+    except asyncio.CancelledError:
+        return False  # Ctrl-C: asyncio.run cancels this task; what is known so far is still shown
+    finally:
+        await jobs.close()
+        for task in tasks:
+            if task.job is not None:
+                task.error = task.error or task.job.error
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output. JSON has no NaN and no infinity: they become null."""
+    json.dump(_finite(document), sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def exit_status(tasks: list[Task]) -> int:
+    """1 if any kernel is wrong, else 2 if any could not be judged, else 0; tasks that may fail do not count."""
+    statuses = {task.status() for task in tasks if not task.may_fail}
+    return next((status for status in (WRONG, NOT_JUDGED) if status in statuses), WANTED)
+
+
+def finish(tasks: list[Task], completed: bool, options: Any, document: Any) -> int:
+    """Print the result, as JSON or as a table, and return the exit status."""
+    if options.json:
+        print_json(document)
+    else:
+        from kernel_lsp.commands.table import print_reports
+
+        print_reports(tasks, options.svg)
+    if not completed:
+        print("kernel-lsp: cancelled", file=sys.stderr)
+        return INTERRUPTED
+    return exit_status(tasks)
