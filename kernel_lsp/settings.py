@@ -4,7 +4,7 @@ The same option is ``kernelLsp.workerPrefix`` in an editor, ``worker-prefix`` un
 pyproject.toml, and ``settings.worker_prefix`` here. The later named wins over the earlier: pyproject.toml, editor,
 command line. A value that is not valid leaves the earlier one standing and is reported.
 
-``python -m kernel_lsp.settings`` prints docs/settings.md.
+docs/settings.md is written from here (make docs).
 """
 
 # ruff: noqa: RUF009  (_option wraps dataclasses.field)
@@ -247,48 +247,3 @@ def _check_inputs(tables: Any, where: str, problems: list[UserError]) -> dict[st
         else:
             good[name] = table
     return good
-
-
-def documentation() -> str:
-    """docs/settings.md."""
-    lines = [
-        "# Settings",
-        "",
-        "<!-- Printed by `python -m kernel_lsp.settings`; change kernel_lsp/settings.py instead. -->",
-        "",
-        "The same everywhere: `kernelLsp.*` in the editor, `[tool.kernel-lsp]` in the nearest pyproject.toml, options on",
-        "the command line. The later named wins over the earlier: pyproject.toml, editor, command line. A value that is",
-        "not valid is reported and leaves the earlier one standing. In a workspace that is not trusted, settings that name",
-        "programs (marked ⚙) are ignored.",
-        "",
-        "| editor | pyproject.toml | default | what it does |",
-        "| --- | --- | --- | --- |",
-    ]
-    for option in options():
-        default = getattr(Settings(), option.name)
-        toml = str(default).lower() if isinstance(default, bool) else str(default).replace("'", '"')
-        mark = " ⚙" if option.metadata["program"] else ""
-        shown = toml if toml else '""'
-        row = [f"`kernelLsp.{camel(option.name)}`{mark}", f"`{kebab(option.name)}`", f"`{shown}`"]
-        lines.append("| " + " | ".join([*row, option.metadata["doc"]]) + " |")
-    lines += [
-        "",
-        "## Example inputs in pyproject.toml",
-        "",
-        "Where the file has no `get_inputs_<Class>()` or `get_inputs()`, a table names the inputs of a class. Tensors are",
-        'written `"<dtype>[<sizes>]"` and drawn at random; anything else is passed as it stands.',
-        "",
-        "```toml",
-        '[tool.kernel-lsp.inputs."model/norm.py::RMSNorm"]',
-        "init = [512]",
-        "init-kwargs = { eps = 1e-6 }",
-        'args = ["float32[8, 512]"]',
-        "kwargs = {}",
-        "```",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(documentation())

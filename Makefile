@@ -1,0 +1,48 @@
+# make demo     generate, validate and (with a GPU) time a kernel for every module in samples/, and print one table
+# make test     the test suite
+# make lint     ruff, mypy, import-linter
+# make bench    the scripts in benchmarks/, which write benchmarks/results/
+# make docs     docs/settings.md and docs/errors.md, from the code
+# make picture  make demo, and save its table as docs/images/demo.svg
+#
+# PYTHON=python3.12 chooses the interpreter of .venv. On a machine that has torch and triton already,
+# VENV_FLAGS=--system-site-packages uses those.
+
+PYTHON ?= python3
+VENV ?= .venv
+VENV_FLAGS ?=
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
+
+.PHONY: demo test lint bench picture docs clean
+
+demo: $(INSTALLED)
+	$(GENERATE_SAMPLES)
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy kernel_lsp
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED)
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+picture: $(INSTALLED)
+	$(GENERATE_SAMPLES) --svg docs/images/demo.svg
+
+docs: $(INSTALLED)
+	$(BIN)/python tools/reference.py
+
+clean:
+	rm -rf $(VENV) samples/kernels build *.egg-info
+
+# A stamp, so that the second time takes no time.
+$(INSTALLED): constraints.txt pyproject.toml tools/make-venv
+	tools/make-venv $(PYTHON) $(VENV) $(VENV_FLAGS)
+	touch $@
