@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .outline import Outline, outline
+from .outline import Outline, outlined
 from .resolve import Read, Resolver
 from .syntax import Source
 from .text import Range
-
-#: Float[Tensor, "batch dim"]: jaxtyping's annotations give shapes and dtype.
-_JAXTYPING = re.compile(r"\b(?:Float|Float16|Float32|Float64|BFloat16|Half|Int|Int32|Int64|Bool|Num|Complex|Shaped)\w*\s*\[")
 
 
 @dataclass(frozen=True)
@@ -24,7 +20,7 @@ class ModuleClass:
     class_range: Range  # the class statement: its decorators up to the colon
     forward_range: Range | None  # the signature of its own forward: "def" up to the colon
     duplicate: bool  # the file defines the name more than once
-    inputs: str | None  # the function (or "jaxtyping annotations") that gives example inputs
+    inputs: str | None  # the function in the file that gives example inputs
     whole_range: Range  # with the body
 
 
@@ -35,7 +31,7 @@ def identifier(class_name: str) -> str:
 
 def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClass]:
     """The module classes of a parsed document, in the order of the text."""
-    found = outline(source)
+    found = outlined(source)
     resolver = Resolver(read)
     resolver.add(path, found)
     return [
@@ -45,7 +41,7 @@ def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClas
             class_range=source.range(*c.header_bytes),
             forward_range=source.range(*c.forward_bytes) if c.forward_bytes else None,
             duplicate=c.repeated,
-            inputs=_inputs(found, c.name, c.forward_text),
+            inputs=_inputs(found, c.name),
             whole_range=source.range(c.header_bytes[0], c.body_end),
         )
         for c in found.classes
@@ -53,11 +49,7 @@ def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClas
     ]
 
 
-def _inputs(found: Outline, class_name: str, forward: str) -> str | None:
+def _inputs(found: Outline, class_name: str) -> str | None:
     bound = found.functions | found.imports.keys() | found.aliases.keys()
-    for name in (f"get_inputs_{identifier(class_name)}", "get_inputs"):
-        if name in bound:
-            return name
-    if _JAXTYPING.search(forward):
-        return "jaxtyping annotations"
-    return None
+    own = f"get_inputs_{identifier(class_name)}"
+    return next((n for n in (own, f"get_inputs_{class_name.rpartition('.')[2]}", "get_inputs") if n in bound), None)

@@ -97,8 +97,8 @@ def _children(node: Node, data: bytes) -> list[Node | bytes]:
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and arguments.type == "generator_expression":
             children = [node.children[0], b"(argument_list\0", arguments, b")"]
-    elif kind in _ONE_MATTERS:
-        if len(node.children_by_field_name("subscript") or _operands(node)) == 1 and _has_comma(node):
+    elif kind in _ONE_MATTERS and _has_comma(node):
+        if len(node.children_by_field_name("subscript") or _operands(node)) == 1:
             children.append(b",\0")
     return children
 
@@ -128,7 +128,7 @@ def _is_bare_string(node: Node) -> bool:
 
 
 def _has_interpolation(node: Node) -> bool:
-    return any(c.type == "interpolation" or c.type == "string" and _has_interpolation(c) for c in node.children)
+    return any(c.type == "interpolation" or (c.type == "string" and _has_interpolation(c)) for c in node.children)
 
 
 def _string(node: Node, data: bytes) -> list[Node | bytes]:
@@ -167,7 +167,9 @@ def _literal(text: str) -> str | bytes:
     bare = text.lstrip("fFtT") if "{" in text else text
     if bare != text or text[:1] in "fFtT" or text[1:2] in "fFtT":  # f"{{x}}": no interpolation, yet braces double
         text = text.replace("{{", "{").replace("}}", "}")
-        prefix = text[: min(i for i in (text.find("'"), text.find('"')) if i >= 0)] if "'" in text or '"' in text else ""
+        prefix = (
+            text[: min(i for i in (text.find("'"), text.find('"')) if i >= 0)] if "'" in text or '"' in text else ""
+        )
         text = prefix.lower().replace("f", "").replace("t", "") + text[len(prefix) :]
     value = _evaluate(text)
     return value if isinstance(value, (str, bytes)) else text

@@ -158,14 +158,22 @@ def _targets(node: Node) -> Iterator[Node]:
         yield node
 
 
+def units_of(source: Source) -> Units:
+    """The units of a source that is kept; made anew after an edit only."""
+    if source.units is None:
+        source.units = Units(source)
+    found: Units = source.units
+    return found
+
+
 @lru_cache(maxsize=32)
-def _units_of(text: str) -> Units:
+def _units_of_text(text: str) -> Units:
     return Units(Source(text))
 
 
 def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read) -> str:
     """See ``analysis.fingerprint``; a ``Source`` that is kept spares parsing it again."""
-    own = Units(source) if isinstance(source, Source) else _units_of(source)
+    own = units_of(source) if isinstance(source, Source) else _units_of_text(source)
     found, around = own.find_class(class_name)
     if not found:
         raise ClassNotFound(class_name=class_name, path=str(path))
@@ -179,7 +187,7 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
         if file == path:
             return own
         text = resolver.read(file)
-        return None if text is None else _units_of(text)
+        return None if text is None else _units_of_text(text)
 
     def include(file: Path, of_file: Units, label: str, nodes: list[Node]) -> None:
         total = hashlib.sha256()

@@ -47,7 +47,6 @@ class ClassOutline:
     header_bytes: tuple[int, int]  # decorators up to the colon
     body_end: int
     forward_bytes: tuple[int, int] | None  # of the signature: "def" up to the colon
-    forward_text: str  # the signature as written
     branch: tuple[int, ...] = ()  # the blocks it stands in, innermost last: tells alternatives from repetitions
     repeated: bool = False
 
@@ -72,6 +71,14 @@ def outline(source: Source) -> Outline:
     if root.has_error:
         _recover(data, found)
     _mark_repeated(found.classes)
+    return found
+
+
+def outlined(source: Source) -> Outline:
+    """The outline of a source that is kept; made anew after an edit only."""
+    if source.outline is None:
+        source.outline = outline(source)
+    found: Outline = source.outline
     return found
 
 
@@ -119,7 +126,6 @@ def _class(
             header_bytes=(statement.start_byte, header_end),
             body_end=node.end_byte,
             forward_bytes=signature,
-            forward_text=data[slice(*signature)].decode("utf-8", "replace") if signature else "",
             branch=branch,
         )
     )
@@ -212,12 +218,7 @@ def _recover(data: bytes, found: Outline) -> None:
         at = match.start()
         if at in known:
             continue
-        stop = _next_statement(data, match.end())
-        piece = Source(data[at:stop].decode("utf-8", "replace"))
-        part = Outline()
-        _scan(piece.tree.root_node, piece.data, (), (), part)
-        if len(piece.data) != stop - at:  # an undecodable byte in between: offsets would not fit
-            continue
+        part = _parse_piece(data[at : _next_statement(data, match.end())])
         for c in part.classes:
             c.name_bytes = (c.name_bytes[0] + at, c.name_bytes[1] + at)
             c.header_bytes = (c.header_bytes[0] + at, c.header_bytes[1] + at)
@@ -226,6 +227,22 @@ def _recover(data: bytes, found: Outline) -> None:
                 c.forward_bytes = (c.forward_bytes[0] + at, c.forward_bytes[1] + at)
         found.classes += part.classes
     found.classes.sort(key=lambda c: c.name_bytes)
+
+
+def _parse_piece(piece: bytes) -> Outline:
+    """The outline of one class statement; of its beginning, where the parser makes nothing of the whole."""
+    lines = piece.splitlines(keepends=True)
+    dropped = 0
+    while True:
+        text = b"".join(lines[: len(lines) - dropped])
+        part = Outline()
+        source = Source(text.decode("utf-8", "replace"))
+        if len(source.data) != len(text):  # bytes that are no UTF-8: offsets would not fit
+            return part
+        _scan(source.tree.root_node, source.data, (), (), part)
+        if part.classes or dropped >= len(lines) - 1:
+            return part
+        dropped = min(max(1, 2 * dropped), len(lines) - 1)
 
 
 _MARGIN = re.compile(rb"(?<=[\r\n])[^\s#)\]}]")

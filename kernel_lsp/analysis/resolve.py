@@ -136,9 +136,9 @@ class Resolver:
 
     def _base_is_module(self, path: Path, c: ClassOutline, base: str, seen: frozenset[tuple[Path, str]]) -> bool:
         scope = c.name.split(".")[:-1]
-        return any(self._name_is_module(path, ".".join([*scope[:n], base]), seen) for n in range(len(scope), 0, -1)) or (
-            self._name_is_module(path, base, seen)
-        )
+        return any(
+            self._name_is_module(path, ".".join([*scope[:n], base]), seen) for n in range(len(scope), 0, -1)
+        ) or (self._name_is_module(path, base, seen))
 
     def _name_is_module(self, path: Path, name: str, seen: frozenset[tuple[Path, str]]) -> bool:
         found = self.outline(path)

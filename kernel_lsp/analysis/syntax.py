@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Any
 
 import tree_sitter
 import tree_sitter_python
@@ -31,6 +32,8 @@ class Source:
         self._data: bytes | None = None
         self._old: Tree | None = None  # the tree before the edits since, moved along with them
         self._tree: Tree | None = None
+        self.outline: Any = None  # kept here by outline.outlined and fingerprint.units_of, until the next edit
+        self.units: Any = None
         self._char_starts: list[int] | None = None
         self._byte_starts: list[int] = []
 
@@ -55,7 +58,7 @@ class Source:
         old_text = self.text.text
         self.text.replace(start, end, new)
         tree = self._tree if self._tree is not None else self._old
-        self._tree = self._old = self._char_starts = self._data = None
+        self._tree = self._old = self._char_starts = self._data = self.outline = self.units = None
         if tree is None or _has_lone_cr(old_text) or _has_lone_cr(self.text.text):
             return  # an edit beside a lone \r can change bytes outside itself: parse anew
         start_byte = start if old_text.isascii() else len(old_text[:start].encode("utf-8", "surrogatepass"))

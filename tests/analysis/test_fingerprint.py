@@ -229,7 +229,9 @@ def test_random_comments_and_gaps_do_not_count(data: st.DataObject) -> None:
     assert fingerprint("".join(out)) == reference()
 
 
-OPS = "import torch\nEPS = 1e-6\ndef norm(x):\n    return x * torch.rsqrt(x.mean() + EPS)\ndef other(x):\n    return x\n"
+OPS = (
+    "import torch\nEPS = 1e-6\ndef norm(x):\n    return x * torch.rsqrt(x.mean() + EPS)\ndef other(x):\n    return x\n"
+)
 USER = "from torch import nn\n{imported}\nclass Net(nn.Module):\n    def forward(self, x):\n        return {call}(x)\n"
 
 
@@ -264,7 +266,9 @@ def test_reaches_through_imports(imported: str, call: str, files: dict[str, str]
 
 
 def test_import_cycle_ends() -> None:
-    source = "from torch import nn\nfrom a import f\nclass Net(nn.Module):\n    def forward(self, x):\n        return f(x)\n"
+    source = (
+        "from torch import nn\nfrom a import f\nclass Net(nn.Module):\n    def forward(self, x):\n        return f(x)\n"
+    )
     a = "from b import g\ndef f(x):\n    return g(x)\n"
     b = "from a import f\ndef g(x):\n    return x if x.dim() else f(x)\n"
     first = fingerprint(source, "Net", {"a": a, "b": b})
