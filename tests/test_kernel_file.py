@@ -1,0 +1,246 @@
+"""The kernel file: what goes in comes out, and nothing of a user's is ever lost."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel_lsp import errors, kernel_file, schema
+
+BODY = '"""Doc."""\n\nX = 1\n'
+SOURCE = "norm.py::RMSNorm"
+
+scalars = st.one_of(
+    st.booleans(),
+    st.integers(-(2**62), 2**62),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+bodies = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), values, max_size=5), bodies)
+def test_what_is_assembled_is_parsed_again(header, body):
+    parsed = kernel_file.parse(kernel_file.assemble(header, body))
+    assert parsed.body == body
+    assert {key: value for key, value in parsed.header.items() if key != "body"} == {
+        key: value for key, value in header.items() if key != "body"
+    }
+    assert not parsed.edited
+
+
+@settings(max_examples=50, deadline=None)
+@given(bodies, bodies)
+def test_an_edit_of_the_body_shows_and_line_ends_do_not(body, other):
+    text = kernel_file.assemble({"source": SOURCE}, body)
+    assert not kernel_file.parse(text.replace("\n", "\r\n")).edited
+    changed = kernel_file.assemble({"source": SOURCE}, body).removesuffix(body) + other
+    assert kernel_file.parse(changed).edited == (other != body)
+
+
+def test_verdict_and_measurement_come_back_as_records():
+    verdict = schema.Verdict("ok", mode="interpreter", checks=[schema.Check("shapes", True, "3 shapes")], error=1e-7)
+    spec = schema.TensorSpec("x", [8, 16], "float32", dynamic=["s0", None])
+    timing = schema.Timing(10.0, 9.5, 10.5, 50)
+    measurement = schema.Measurement([schema.ShapeMeasurement([spec], eager=timing)], schema.Device("H100", "cuda"))
+    header = {
+        "source": SOURCE,
+        "class": "RMSNorm",
+        "fingerprint": "sha256:1",
+        "verdict": schema.to_json(verdict),
+        "measurement": schema.to_json(measurement),
+    }
+    parsed = kernel_file.parse(kernel_file.assemble(header, BODY))
+    assert parsed.verdict == verdict
+    assert parsed.measurement.shapes[0].eager == timing
+    assert parsed.measurement.shapes[0].kernel is None
+    assert (parsed.class_name, parsed.fingerprint, parsed.source) == ("RMSNorm", "sha256:1", SOURCE)
+
+
+def test_line_numbers_of_body_and_file_differ_by_body_line():
+    text = kernel_file.assemble({"source": SOURCE}, BODY)
+    parsed = kernel_file.parse(text)
+    assert text.split("\n")[parsed.body_line :] == BODY.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "first line"),
+        ("import torch\n", "first line"),
+        ("# /// kernel-lsp\n# a = 1\n", "not closed"),
+        ("# /// kernel-lsp\n# a = 1\nimport torch\n# ///\n", "not closed"),
+        ("# /// kernel-lsp\n# a = \n# ///\n", "Invalid value"),
+    ],
+)
+def test_damaged_headers_are_refused_with_the_reason(text, says):
+    with pytest.raises(errors.NotAKernelFile, match=says):
+        kernel_file.parse(text, "k.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("RMSNorm", "rms_norm_triton.py"),
+        ("LayerNormGELU", "layer_norm_gelu_triton.py"),
+        ("Outer.Inner", "outer_inner_triton.py"),
+        ("Conv2d", "conv2d_triton.py"),
+        ("GPT2MLP", "gpt2_mlp_triton.py"),
+    ],
+)
+def test_names(name, file):
+    assert kernel_file.kernel_path(Path("/a/b.py"), name) == Path("/a/kernels") / file
+
+
+def text_for(body: str = BODY, source: str = SOURCE) -> str:
+    return kernel_file.assemble({"source": source, "class": source.partition("::")[2]}, body)
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    return tmp_path / "kernels" / "rms_norm_triton.py"
+
+
+def test_writes_and_replaces_its_own(kernel):
+    kernel_file.write(kernel, text_for(), SOURCE)
+    kernel_file.write(kernel, text_for("Y = 2\n"), SOURCE)
+    assert kernel_file.read(kernel).body == "Y = 2\n"
+    assert os.listdir(kernel.parent) == [kernel.name]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(kernel.stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_link_stays_a_link(kernel, tmp_path):
+    elsewhere = tmp_path / "elsewhere.py"
+    elsewhere.write_text(text_for())
+    kernel.parent.mkdir()
+    kernel.symlink_to(elsewhere)
+    kernel_file.write(kernel, text_for("Y = 2\n"), SOURCE)
+    assert kernel.is_symlink()
+    assert kernel_file.read(elsewhere).body == "Y = 2\n"
+
+
+@pytest.mark.parametrize(
+    ("existing", "kind"),
+    [
+        (text_for() + "# mine\n", errors.KernelFileEdited),
+        ("print('mine')\n", errors.KernelFileNotOurs),
+        ("", errors.KernelFileNotOurs),
+        (text_for(source="other.py::RMSNorm"), errors.KernelFileNotOurs),
+    ],
+)
+def test_what_is_the_users_is_left_alone_unless_told_otherwise(kernel, existing, kind):
+    kernel.parent.mkdir()
+    kernel.write_text(existing)
+    with pytest.raises(kind):
+        kernel_file.write(kernel, text_for("Y = 2\n"), SOURCE)
+    assert kernel.read_text() == existing
+    kernel_file.write(kernel, text_for("Y = 2\n"), SOURCE, overwrite=True)
+    assert kernel_file.read(kernel).body == "Y = 2\n"
+
+
+def test_the_same_source_named_from_two_folders_is_the_same():
+    assert kernel_file.source_name(Path("/p/m/n.py"), "A", Path("/p/m/kernels/a.py"), Path("/p")) == "m/n.py::A"
+    assert kernel_file.source_name(Path("/p/m/n.py"), "A", Path("/p/m/kernels/a.py"), None) == "n.py::A"
+    assert kernel_file.source_name(Path("/p/m/n.py"), "A", Path("/k/a.py"), Path("/p")) == "../p/m/n.py::A"
+
+
+@pytest.mark.parametrize("root", [None, "."])
+def test_the_source_is_found_from_the_kernel_file(tmp_path, root):
+    source = tmp_path / "model" / "norm.py"
+    source.parent.mkdir()
+    source.touch()
+    for folder in ("kernels", "../elsewhere"):
+        kernel = kernel_file.kernel_path(source, "RMSNorm", folder)
+        name = kernel_file.source_name(source, "RMSNorm", kernel, tmp_path if root else None)
+        kernel_file.write(kernel, text_for(source=name), name)
+        assert os.path.samefile(kernel_file.find_source(kernel, kernel_file.read(kernel)), source)
+    source.unlink()
+    with pytest.raises(errors.SourceMissing):
+        kernel_file.find_source(kernel, kernel_file.read(kernel))
+
+
+# A disk that is full and a folder that is read-only. Root writes to read-only folders, so the writing is done by a child
+# that is not root, or meets the limit; either way the real system calls fail.
+
+WRITE = """
+import os, resource, signal, sys
+from pathlib import Path
+from kernel_lsp import errors, kernel_file
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+limit = int(sys.argv[2])
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+if sys.argv[3] == "nobody" and os.getuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+kernel = Path(sys.argv[1])
+try:
+    kernel_file.write(kernel, kernel_file.assemble({"source": "norm.py::RMSNorm"}, "Y = 2\\n" * 20_000), "norm.py::RMSNorm")
+except errors.FileNotWritten as error:
+    print(error)
+"""
+
+
+def write_in_child(kernel: Path, limit: int = 0, user: str = "same") -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE, str(kernel), str(limit), user],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    return done.stdout
+
+
+def test_a_write_cut_short_leaves_the_old_file_and_no_rest(kernel):
+    kernel_file.write(kernel, text_for(), SOURCE)
+    said = write_in_child(kernel, limit=4096)
+    assert "File too large" in said
+    assert "kernelLsp.kernelFolder" in said
+    assert kernel.read_text() == text_for()
+    assert os.listdir(kernel.parent) == [kernel.name]
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_rest(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:
+        pytest.skip("no right to mount a small disk here")
+    try:
+        kernel = disk / "kernels" / "rms_norm_triton.py"
+        kernel_file.write(kernel, text_for(), SOURCE)
+        with pytest.raises(errors.FileNotWritten, match="No space left"):
+            kernel_file.write(kernel, text_for("Y = 2\n" * 40_000), SOURCE)
+        assert kernel.read_text() == text_for()
+        assert os.listdir(kernel.parent) == [kernel.name]
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_read_only_folder_is_said_to_be_one():
+    with tempfile.TemporaryDirectory() as folder:  # not tmp_path, into which only its owner may look
+        os.chmod(folder, 0o755)
+        kernel = Path(folder) / "kernels" / "rms_norm_triton.py"
+        kernel_file.write(kernel, text_for(), SOURCE)
+        kernel.parent.chmod(0o555)
+        try:
+            said = write_in_child(kernel, user="nobody")
+        finally:
+            kernel.parent.chmod(0o755)
+        assert "Permission denied" in said
+        assert kernel.read_text() == text_for()

@@ -1,0 +1,135 @@
+"""Settings: where they come from, which wins, and what is said about bad ones."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_lsp import errors
+from kernel_lsp.settings import Settings, camel, kebab, load, options
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Write a pyproject.toml and return a source file two folders below it."""
+
+    def write(text: str) -> Path:
+        (tmp_path / "pyproject.toml").write_text(text)
+        source = tmp_path / "model" / "norm" / "rms.py"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        return source
+
+    return write
+
+
+def test_defaults_where_nothing_is_given(tmp_path):
+    settings, problems = load(tmp_path / "x.py")
+    assert not problems
+    assert settings.kernel_folder == "kernels"
+    assert settings.generators == ["synthesizer"]
+    assert settings.interpreter_command() == [sys.executable]
+
+
+def test_command_line_wins_over_editor_over_pyproject(project):
+    path = project('[tool.kernel-lsp]\nseconds = 1\nsamples = 1\nkernel-folder = "one"\n')
+    editor = {"seconds": 2, "samples": 2}
+    settings, problems = load(path, editor, {"seconds": 3.0, "samples": None})
+    assert not problems
+    assert (settings.seconds, settings.samples, settings.kernel_folder) == (3.0, 2, "one")
+
+
+def test_the_nearest_pyproject_counts(project, tmp_path):
+    path = project("[tool.kernel-lsp]\nsamples = 3\n")
+    (tmp_path / "model" / "pyproject.toml").write_text("[tool.kernel-lsp]\nsamples = 4\n")
+    settings, _ = load(path)
+    assert settings.samples == 4
+    assert settings.root == tmp_path / "model"
+
+
+def test_a_change_of_pyproject_is_seen(project, tmp_path):
+    path = project("[tool.kernel-lsp]\nsamples = 3\n")
+    assert load(path)[0].samples == 3
+    (tmp_path / "pyproject.toml").write_text("[tool.kernel-lsp]\nsamples = 14\n")
+    assert load(path)[0].samples == 14
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("seconds = 0", "more than zero"),
+        ("seconds = true", "a number"),
+        ("samples = 2.5", "a whole number"),
+        ('device = "tpu"', "cuda:N"),
+        ('worker-prefix = "ssh box"', "a list of strings"),
+        ("validate-on-save = 1", "true or false"),
+        ("worker_prefix = []", "did you mean worker-prefix?"),
+        ('kernel-folder = ""', "empty"),
+    ],
+)
+def test_an_invalid_value_keeps_the_default_and_says_why(project, line, says):
+    settings, problems = load(project(f"[tool.kernel-lsp]\n{line}\n"))
+    (problem,) = problems
+    assert isinstance(problem, errors.SettingInvalid)
+    assert says in str(problem)
+    assert "pyproject.toml" in str(problem)
+    defaults = Settings()
+    assert all(getattr(settings, option.name) == getattr(defaults, option.name) for option in options())
+
+
+def test_an_invalid_value_leaves_the_earlier_one_standing(project):
+    settings, problems = load(project("[tool.kernel-lsp]\nsamples = 3\n"), {"samples": "many"})
+    assert settings.samples == 3
+    assert len(problems) == 1
+
+
+def test_a_pyproject_that_does_not_parse_is_reported(project):
+    settings, problems = load(project("[tool.kernel-lsp\n"))
+    assert settings == Settings(root=settings.root)
+    assert isinstance(problems[0], errors.ProjectFileInvalid)
+    assert "line 1" in str(problems[0])
+
+
+def test_unknown_keys_of_the_editor_are_the_clients_own(tmp_path):
+    assert load(tmp_path / "x.py", {"trace": {"server": "off"}})[1] == []
+
+
+def test_untrusted_ignores_what_names_programs(project):
+    path = project('[tool.kernel-lsp]\ninterpreter = "/bin/evil"\nsamples = 3\n')
+    settings, problems = load(path, {"workerPrefix": ["evil"], "seconds": 7}, trusted=False)
+    assert not problems
+    assert settings.interpreter_command() == [sys.executable]
+    assert (settings.samples, settings.seconds) == (3, 7.0)
+
+
+def test_inputs_are_found_by_file_and_class(project):
+    path = project(
+        '[tool.kernel-lsp.inputs."model/norm/rms.py::RMSNorm"]\ninit = [512]\nargs = ["float32[8, 512]"]\n'
+        '[tool.kernel-lsp.inputs."model/norm/rms.py::Bad"]\narguments = []\n'
+        '[tool.kernel-lsp.inputs."no class"]\nargs = []\n'
+    )
+    settings, problems = load(path)
+    assert settings.inputs_for(path, "RMSNorm") == {"init": [512], "args": ["float32[8, 512]"]}
+    assert settings.inputs_for(path, "Bad") is None
+    assert settings.inputs_for(path.parent / "other.py", "RMSNorm") is None
+    assert ["arguments" in str(p) or "<file>::<Class>" in str(p) for p in problems] == [True, True]
+
+
+def test_interpreter_is_relative_to_the_project_and_a_prefix_comes_first(project, tmp_path):
+    path = project('[tool.kernel-lsp]\ninterpreter = "venv/bin/python"\n')
+    assert load(path)[0].interpreter_command() == [str(tmp_path / "venv/bin/python")]
+    settings, _ = load(path, {"workerPrefix": ["ssh", "box"]})
+    assert settings.interpreter_command() == ["ssh", "box", "venv/bin/python"]
+
+
+def test_spellings():
+    assert (camel("validate_on_save"), kebab("validate_on_save")) == ("validateOnSave", "validate-on-save")
+
+
+def test_the_reference_pages_are_up_to_date():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "reference.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
