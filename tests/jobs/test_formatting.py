@@ -5,7 +5,9 @@ from kernel_lsp.jobs.formatting import format_source
 
 
 async def test_formats_with_its_own_options_whatever_the_project_says(tmp_path, monkeypatch):
-    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 40\n[tool.ruff.format]\nquote-style='single'\n")
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.ruff]\nline-length = 40\n[tool.ruff.format]\nquote-style='single'\n"
+    )
     monkeypatch.chdir(tmp_path)
     source = "x = dict(a=1,b='two',   c=3, d=4, e=5, f=6)\n"
     assert await format_source(source) == 'x = dict(a=1, b="two", c=3, d=4, e=5, f=6)\n'

@@ -1,0 +1,160 @@
+"""Generation and validation on a real worker: what is reported, what is written, and when nothing is."""
+
+import ast
+
+import pytest
+
+from kernel_lsp import errors, kernel_file, schema
+
+from .conftest import TINY, over, target
+
+GIVEN = """
+import torch
+
+class Given(torch.nn.Module):
+    def forward(self, x):
+        return x - 1
+"""
+
+
+@pytest.fixture
+def kernel_of(module):
+    def kernel_of(path, class_name="Tiny"):
+        return kernel_file.kernel_path(path, class_name)
+
+    return kernel_of
+
+
+async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of):
+    """The whole life of a kernel on one worker; one test, because a worker takes seconds to warm up."""
+    jobs, path = make_jobs(device="interpreter"), module()
+    kernel = kernel_of(path)
+
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    report = job.report
+    assert report.candidates[report.chosen].verdict.status == "ok", report.candidates[report.chosen].verdict
+    assert report.specimen.inputs[0].shape == [8, 64]
+    assert report.device.kind == "interpreter"
+    assert report.file == str(kernel)
+    assert 0 < report.seconds["ready"] <= report.seconds["verdict"] <= report.seconds["report"]
+    percentages = [arguments[2] for arguments in memory.named("progress", job)]
+    assert percentages == sorted(percentages)
+    assert all(0 <= percentage <= 100 for percentage in percentages)
+    assert memory.states[0][0] == "running"  # a verdict comes before the end
+    assert len(memory.named("finished", job)) == 1
+
+    written = kernel_file.read(kernel)
+    assert not written.edited
+    assert written.fingerprint == report.target.fingerprint
+    assert (written.class_name, written.source, written.generator) == ("Tiny", "module.py::Tiny", "synthesizer")
+    assert written.verdict.status == "ok"
+    assert written.measurement is None or not written.measurement.shapes  # no GPU was asked: nothing was timed
+    assert written.header["envelope"]["inputs"][0].startswith("x: float32[")
+    assert "class TinyTriton(Tiny)" in written.body
+    ast.parse(kernel.read_text())
+
+    # The same again is as good, and the module's doc string is no part of what it computes.
+    path.write_text(TINY.replace("Twice", "Two times"))
+    job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    assert job.report.chosen == 0
+    assert kernel_file.read(kernel).fingerprint == written.fingerprint
+
+    # Another formula: the kernel is wrong now, and the header says so with the new fingerprint.
+    path.write_text(TINY.replace("x * 2 + 1", "x * 3 + 1"))
+    job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    assert job.report.chosen is None
+    assert job.report.candidates[0].verdict.status == "wrong"
+    assert job.report.why
+    stale = kernel_file.read(kernel)
+    assert stale.verdict.status == "wrong"
+    assert stale.fingerprint not in ("", written.fingerprint)
+    assert stale.body == written.body
+
+    # Edited by the user: judged all the same, but the file is theirs.
+    edited = kernel.read_text() + "# mine\n"
+    kernel.write_text(edited)
+    job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    assert "edited" in job.report.why
+    assert kernel.read_text() == edited
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert isinstance(job.error, errors.KernelFileEdited)
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path, overwrite=True))
+    assert job.state == "done", job.error
+    assert kernel_file.read(kernel).verdict.status == "ok"
+    assert not kernel_file.read(kernel).edited
+
+
+async def test_inputs_from_pyproject_and_their_absence(make_jobs, module, tmp_path, kernel_of):
+    jobs, path = make_jobs(device="interpreter"), module(GIVEN)
+    job = await over(jobs.submit("generate", target(path, "Given"), path))
+    assert isinstance(job.error, errors.NoExampleInputs)
+    assert not kernel_of(path, "Given").exists()
+
+    (tmp_path / "pyproject.toml").write_text('[tool.kernel-lsp.inputs."module.py::Given"]\nargs = ["float32[4, 32]"]\n')
+    job = await over(jobs.submit("generate", target(path, "Given"), path, write=False))
+    assert job.state == "done", job.error
+    assert job.report.specimen.inputs[0].shape == [4, 32]
+    assert job.report.file is None
+    assert not kernel_of(path, "Given").exists()
+
+
+async def test_a_class_that_is_not_there(make_jobs, module):
+    jobs, path = make_jobs(), module()
+    job = await over(jobs.submit("generate", target(path, "Missing"), path))
+    assert isinstance(job.error, errors.ClassNotFound)
+
+
+async def test_a_validation_without_a_kernel_file(make_jobs, module):
+    jobs, path = make_jobs(), module()
+    job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+    assert isinstance(job.error, errors.NotAKernelFile)
+    assert jobs.worker_pids() == []
+
+
+def timed(kernel: float, eager: float = 100.0, device: str = "H100") -> schema.Measurement:
+    def timing(median: float) -> schema.Timing:
+        return schema.Timing(median, 0.98 * median, 1.02 * median, 50)
+
+    spec = schema.TensorSpec("x", [8, 64], "float32")
+    shape = schema.ShapeMeasurement([spec], eager=timing(eager), kernel=timing(kernel))
+    return schema.Measurement([shape], schema.Device(device, "cuda"))
+
+
+@pytest.mark.parametrize(
+    ("new", "regressed"),
+    [
+        (timed(50), False),
+        (timed(52), False),  # within the spread
+        (timed(70), True),
+        (timed(70, eager=140), False),  # the machine is slower as a whole
+        (timed(70, device="A100"), False),  # another device: nothing to compare
+        (None, False),
+    ],
+)
+def test_regression(new, regressed):
+    from kernel_lsp.jobs.validate import regression
+
+    header = {"source": "a.py::A", "measurement": schema.to_json(timed(50))}
+    before = kernel_file.parse(kernel_file.assemble(header, ""))
+    judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), new)
+    said = regression(before, judged)
+    assert bool(said) == regressed
+    if regressed:
+        assert "1.43× eager instead of 2.00×" in said
+
+
+def test_the_fastest_correct_candidate_is_chosen():
+    from kernel_lsp.jobs.run import fastest
+
+    def judged(status, measurement):
+        return schema.Judged(schema.Candidate("", "g"), schema.Verdict(status), measurement)
+
+    assert fastest([]) is None
+    assert fastest([judged("wrong", timed(1))]) is None
+    assert fastest([judged("wrong", timed(1)), judged("ok", timed(9)), judged("slower", timed(8))]) == 2
+    assert fastest([judged("ok", None), judged("ok", None)]) == 0
+    assert fastest([judged("ok", None), judged("ok", timed(9))]) == 1

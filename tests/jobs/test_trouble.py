@@ -1,0 +1,179 @@
+"""Real workers that are killed, stopped, cancelled or cannot start; the queue survives all of it."""
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+import time
+
+import psutil
+import pytest
+
+from kernel_lsp import errors
+
+from .conftest import SLEEPER, TINY, over, target, until_it_sleeps
+
+
+async def test_a_worker_killed_in_the_middle_is_reported_and_started_again(make_jobs, memory, module):
+    jobs, path = make_jobs(), module(SLEEPER)
+    job = jobs.submit("generate", target(path, "Sleeper"), path)
+    await until_it_sleeps(job)
+    (pid,) = jobs.worker_pids()
+    os.kill(pid, signal.SIGKILL)
+    await over(job, 5)
+    assert job.state == "failed"
+    assert isinstance(job.error, errors.WorkerDied)
+    assert "SIGKILL" in str(job.error)
+    hello = await jobs.hello(path)
+    assert hello["interpreter"]
+    assert jobs.worker_pids() not in ([], [pid])
+
+
+async def test_cancel_makes_the_worker_idle_within_a_second_and_keeps_it(make_jobs, memory, module):
+    jobs, path = make_jobs(), module(SLEEPER)
+    job = jobs.submit("generate", target(path, "Sleeper"), path)
+    await until_it_sleeps(job)
+    pids = jobs.worker_pids()
+    began = time.monotonic()
+    assert jobs.cancel(job.id)
+    await over(job, 5)
+    assert time.monotonic() - began < 1.0
+    assert (job.state, type(job.error)) == ("cancelled", errors.Cancelled)
+    assert jobs.worker_pids() == pids
+    assert len(memory.named("finished", job)) == 1
+    assert not jobs.cancel(job.id)
+
+
+async def test_a_worker_that_does_not_answer_a_cancel_is_killed_within_a_second(make_jobs, memory, module):
+    jobs, path = make_jobs(), module(SLEEPER)
+    job = jobs.submit("generate", target(path, "Sleeper"), path)
+    await until_it_sleeps(job)
+    (pid,) = jobs.worker_pids()
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    jobs.cancel(job.id)
+    await over(job, 5)
+    assert time.monotonic() - began < 1.0
+    assert not psutil.pid_exists(pid)
+
+
+async def test_a_worker_that_hangs_meets_the_deadline(make_jobs, memory, module, monkeypatch):
+    monkeypatch.setattr("kernel_lsp.jobs.run.GRACE_SECONDS", 0.5)
+    monkeypatch.setattr("kernel_lsp.jobs.run.LEAST_SECONDS", 0.5)
+    jobs, path = make_jobs(seconds=4.0), module(SLEEPER)
+    job = jobs.submit("generate", target(path, "Sleeper"), path)
+    await over(job, 15)
+    assert isinstance(job.error, errors.WorkerTimedOut)
+    assert "kernelLsp.seconds" in str(job.error)
+
+
+async def test_close_leaves_no_process_within_two_seconds(make_jobs, memory, module):
+    jobs, path = make_jobs(), module(SLEEPER)
+    job = jobs.submit("generate", target(path, "Sleeper"), path)
+    waiting = jobs.submit("generate", target(module(name="other.py"), "Tiny"), path)
+    await until_it_sleeps(job)
+    left = psutil.Process().children(recursive=True)
+    assert left
+    began = time.monotonic()
+    await jobs.close()
+    assert time.monotonic() - began < 2.0
+    assert (job.state, waiting.state) == ("cancelled", "cancelled")
+    _, alive = psutil.wait_procs(left, timeout=0.5)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+async def test_a_queued_job_can_be_cancelled_and_a_newer_one_replaces_an_older(make_jobs, memory, module):
+    jobs, path, other = make_jobs(), module(SLEEPER), module(TINY, "other.py")
+    running = jobs.submit("generate", target(path, "Sleeper"), path)
+    await until_it_sleeps(running)
+    first = jobs.submit("generate", target(other, "Tiny", 1), other)
+    assert jobs.submit("generate", target(other, "Tiny", 1), other) is first
+    second = jobs.submit("generate", target(other, "Tiny", 2), other)
+    await over(first, 1)
+    assert first.state == "cancelled"
+    await asyncio.sleep(0.05)
+    assert memory.named("progress", second) == [("queued", "Waiting for the job before", 0)]
+    assert [job.id for job in jobs.active()] == [running.id, second.id]
+    jobs.cancel(second.id)
+    await over(second, 1)
+    assert running.state == "running"
+
+
+@pytest.mark.parametrize("interpreter", ["/no/such/python", "/etc/hostname"])
+async def test_an_interpreter_that_is_not_one(make_jobs, module, interpreter):
+    jobs, path = make_jobs(interpreter=interpreter), module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path), 10)
+    assert isinstance(job.error, errors.InterpreterMissing)
+    assert interpreter in str(job.error)
+    assert "kernelLsp.interpreter" in str(job.error)
+
+
+async def test_an_interpreter_that_dies_at_once_says_its_last_words(make_jobs, module, tmp_path):
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho 'libpython3.11.so: cannot open shared object file' >&2\nexit 127\n")
+    broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
+    jobs, path = make_jobs(interpreter=str(broken)), module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path), 10)
+    assert isinstance(job.error, errors.InterpreterMissing)
+    assert "cannot open shared object file" in str(job.error)
+
+
+async def test_an_interpreter_without_torch_says_how_to_get_it(make_jobs, module, tmp_path):
+    (tmp_path / "bare").mkdir()
+    bare = tmp_path / "bare" / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # -S: no site-packages
+    bare.chmod(0o755)
+    jobs, path = make_jobs(interpreter=str(bare)), module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path), 10)
+    assert isinstance(job.error, errors.PackageMissing)
+    assert "torch" in str(job.error) and "pip install" in str(job.error)
+
+
+async def test_a_prefix_goes_in_front_of_the_interpreter(make_jobs, module, tmp_path):
+    wrapper = tmp_path / "on-the-gpu-box"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/seen\nexport THROUGH=wrapper\n"$@"\n')
+    wrapper.chmod(0o755)
+    jobs, path = make_jobs(worker_prefix=[str(wrapper), "--gres=gpu:1"], interpreter=sys.executable), module()
+    wrapper.write_text(wrapper.read_text().replace('\n"$@"', '\nshift\n"$@"'))
+    hello = await jobs.hello(path)
+    assert hello["python"].startswith("3.")
+    assert (tmp_path / "seen").read_text().startswith(f"--gres=gpu:1 {sys.executable} ")
+    children = psutil.Process().children(recursive=True)
+    await jobs.close()
+    _, alive = psutil.wait_procs(children, timeout=1)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+async def test_a_prefix_that_is_not_there(make_jobs, module):
+    jobs, path = make_jobs(worker_prefix=["no-such-ssh", "box"]), module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path), 10)
+    assert isinstance(job.error, errors.InterpreterMissing)
+    assert "no-such-ssh" in str(job.error)
+
+
+async def test_a_file_that_is_not_on_disk_yet(make_jobs, tmp_path):
+    path = tmp_path / "unsaved.py"
+    jobs = make_jobs()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path, TINY), 10)
+    assert isinstance(job.error, errors.NotSavedYet)
+    assert jobs.worker_pids() == []
+
+
+async def test_an_edited_kernel_file_is_refused_before_any_work(make_jobs, module):
+    path = module()
+    kernel = path.parent / "kernels" / "tiny_triton.py"
+    kernel.parent.mkdir()
+    kernel.write_text("# mine\n")
+    jobs = make_jobs()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path), 10)
+    assert isinstance(job.error, errors.KernelFileNotOurs)
+    assert jobs.worker_pids() == []
+    assert kernel.read_text() == "# mine\n"
+
+
+async def test_an_error_of_the_listener_decides_nothing(make_jobs, memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "finished", lambda job: 1 / 0)
+    path = tmp_path / "unsaved.py"
+    job = await over(make_jobs().submit("generate", target(path, "Tiny"), path), 10)
+    assert isinstance(job.error, errors.NotSavedYet)

@@ -1,0 +1,169 @@
+"""The command line as a user runs it: exit status, one JSON document, tables, Ctrl-C."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kernel_lsp import kernel_file, schema
+
+ROOT = Path(__file__).resolve().parent.parent
+SLEEPER = """
+import time
+import torch
+
+class Sleeper(torch.nn.Module):
+    def forward(self, x):
+        open(__file__ + ".here", "w").close()
+        time.sleep(600)
+
+def get_inputs():
+    return [torch.randn(4)]
+"""
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "kernel_lsp.cli", *map(str, arguments)]
+
+
+def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=110, cwd=cwd, check=False)
+
+
+@pytest.fixture
+def samples(tmp_path):
+    """A copy of two samples: one that works, one that does not."""
+    for name in ("softmax.py", "sorted_unique.py"):
+        shutil.copy(ROOT / "samples" / name, tmp_path)
+    return tmp_path
+
+
+def test_generate_validate_check_on_a_real_sample(samples):
+    target = f"{samples / 'softmax.py'}::TemperatureSoftmax"
+    done = run("generate", target, "--json", "--device", "interpreter")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert set(document) == {field for field in schema.Report.__dataclass_fields__} | {"error"}
+    assert document["error"] is None
+    assert document["chosen"] is not None
+    chosen = document["candidates"][document["chosen"]]
+    assert {"candidate", "verdict", "measurement"} == set(chosen)
+    assert chosen["verdict"]["status"] == "ok"
+    report = schema.from_json(schema.Report, document)
+    kernel = Path(report.file)
+    assert kernel == samples / "kernels" / "temperature_softmax_triton.py"
+    assert kernel_file.read(kernel).body == report.candidates[report.chosen].candidate.source
+
+    done = run("validate", kernel, "--json", "--device", "interpreter")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["file"] == str(kernel)
+
+    # The class changes; check finds the kernel that no longer fits.
+    source = samples / "softmax.py"
+    source.write_text(source.read_text().replace("logits / self.temperature", "logits * self.temperature"))
+    done = run("check", samples, "--device", "interpreter", "--no-write")
+    assert done.returncode == 1, done.stderr
+    assert "wrong" in done.stdout
+    assert kernel_file.read(kernel).verdict.status == "ok"  # --no-write
+
+
+def test_a_folder_gives_one_table_and_known_failures_do_not_count(samples):
+    (samples / "softmax.py").unlink()
+    failing = f"{samples}/./sorted_unique.py::SortedUnique"
+    done = run("generate", samples, "--no-write", "--may-fail", failing)
+    assert done.returncode == 0, done.stderr
+    assert "SortedUnique" in done.stdout
+    assert "✗ SortedUnique: " in done.stdout
+    done = run("generate", samples, "--no-write", "--json")
+    assert done.returncode in (1, 2)
+    (report,) = json.loads(done.stdout)["reports"]
+    assert report["error"] or report["why"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["generate", "nowhere.py::A", "--json"], "NotSavedYet"),
+        (["generate", "softmax.py::Missing", "--json"], "ClassNotFound"),
+        (["generate", "nowhere.py", "--json"], "could not be read"),
+        (["generate", "softmax.py::TemperatureSoftmax", "--generator", "oracle", "--json"], "synthesizer"),
+        (["generate", "softmax.py::TemperatureSoftmax", "--seconds", "-1", "--json"], "more than zero"),
+        (["generate", "softmax.py::TemperatureSoftmax", "--interpreter", "/no/python", "--json"], "InterpreterMissing"),
+        (["validate", "softmax.py", "--json"], "NotAKernelFile"),
+        (["validate", "nowhere.py", "--json"], "NotAKernelFile"),
+    ],
+)
+def test_what_cannot_be_judged_exits_with_2_and_one_document(samples, arguments, says):
+    done = run(*arguments, cwd=samples)
+    assert done.returncode == 2, done.stderr
+    assert says in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
+def test_usage_errors_exit_with_2():
+    assert run("generate").returncode == 2
+    assert run("conjure").returncode == 2
+
+
+def test_check_without_kernel_files(tmp_path):
+    done = run("check", tmp_path)
+    assert done.returncode == 0
+    assert "no kernel files" in done.stderr
+    assert json.loads(run("check", tmp_path, "--json").stdout) == {"reports": []}
+
+
+def test_doctor_says_what_is_there_and_how_to_fix_the_rest(tmp_path):
+    done = run("doctor", "--json")
+    document = json.loads(done.stdout)
+    checks = {check["name"]: check for check in document["checks"]}
+    assert {"ruff", "interpreter", "torch", "triton", "numpy", "GPU", "C compiler", "Python.h", "ptxas", "disk"} == set(
+        checks
+    )
+    assert done.returncode == 0 and document["ok"]
+    assert all(check["fix"] for check in document["checks"] if check["state"] != "ok")
+
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # no site-packages: no torch
+    bare.chmod(0o755)
+    done = run("doctor", "--interpreter", bare)
+    assert done.returncode == 2
+    assert "pip install" in done.stdout
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_everything_and_still_prints_one_document(tmp_path, how):
+    path = tmp_path / "sleeper.py"
+    path.write_text(SLEEPER)
+    with subprocess.Popen(
+        command("generate", f"{path}::Sleeper", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "sleeper.py.here").exists():
+            assert running.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        left = psutil.Process(running.pid).children(recursive=True)
+        assert left
+        began = time.monotonic()
+        os.kill(running.pid, how)
+        out, err = running.communicate(timeout=10)
+        assert time.monotonic() - began < 3
+    assert running.returncode == 130
+    assert "cancelled" in err and "Traceback" not in err
+    assert json.loads(out)["error"]["code"] == "Cancelled"
+    _, alive = psutil.wait_procs(left, timeout=1)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_the_commands_import_no_torch():
+    program = (
+        "import sys; from kernel_lsp import cli; import kernel_lsp.commands.generate, kernel_lsp.commands.validate, "
+        "kernel_lsp.commands.doctor; print([m for m in ('torch', 'triton', 'numpy', 'pygls') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
