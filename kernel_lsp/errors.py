@@ -29,6 +29,10 @@ class ClassNotFound(UserError):
     template = "No class {class_name} in {path}. Check the name, or save the file if the class is new."
 
 
+class NotAModule(UserError):
+    template = "{class_name} in {path} is not a class derived from torch.nn.Module."
+
+
 class ClassDefinedTwice(UserError):
     template = "{path} defines {class_name} more than once (line {line}); rename one of them."
 
@@ -86,6 +90,22 @@ class PackageMissing(UserError):
 
 class PackageTooOld(UserError):
     template = "{interpreter} has {package} {version}; kernel-lsp needs {needed}. Upgrade it there ({command}), or choose another interpreter (kernelLsp.interpreter)."
+
+
+class PackageBroken(UserError):
+    template = "{interpreter} cannot import {package}: {detail}. Reinstall it there ({command}), or choose another interpreter (kernelLsp.interpreter)."
+
+
+class NoSuchDevice(UserError):
+    template = "There is no device {device} for {interpreter}: {detail}. Set kernelLsp.device to auto or interpreter, or run the worker where the GPU is (kernelLsp.workerPrefix)."
+
+
+class NotInterpretable(UserError):
+    template = "{what}, which Triton's interpreter cannot run, and there is no CUDA GPU here. Validate where there is one (kernelLsp.workerPrefix)."
+
+
+class InputsNotSupported(UserError):
+    template = "{class_name}: the example inputs contain {kind}, which cannot be handed to another process. Use tensors, numbers, strings, None, and lists, tuples or dicts of them."
 
 
 class InterpreterMissing(UserError):

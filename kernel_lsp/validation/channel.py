@@ -1,0 +1,199 @@
+"""Between referee and trial: messages of JSON and raw tensor bytes, in memory files passed over a socket.
+
+Nothing is ever unpickled or mapped from the other side: sizes are checked against the file and bytes are copied out
+before they are looked at, so that a lying trial can only be wrong, not harmful.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import time
+from typing import Any
+
+import numpy
+import torch
+from torch.utils import _pytree as pytree
+
+_SCALARS = (bool, int, float, str, type(None))
+
+
+class Opaque(TypeError):
+    """A value that cannot be handed to another process; the argument is the name of its type."""
+
+
+class Closed(Exception):
+    """The other side is gone."""
+
+
+class TooLate(Exception):
+    """No message came in time."""
+
+
+def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:
+    """``tree`` as JSON with its tensors left out and appended to ``tensors``. Raises Opaque."""
+    if isinstance(tree, torch.Tensor):
+        tensors.append(tree.detach())
+        return {"tensor": len(tensors) - 1}
+    if isinstance(tree, _SCALARS):
+        return {"value": repr(tree) if isinstance(tree, float) else tree, "float": isinstance(tree, float)}
+    if type(tree) in (list, tuple):
+        return {type(tree).__name__: [describe(t, tensors) for t in tree]}
+    if type(tree) is dict:
+        return {"dict": [[describe(k, tensors), describe(v, tensors)] for k, v in tree.items()]}
+    if isinstance(tree, (torch.dtype, torch.device)):
+        return {"torch": str(tree)}
+    leaves, structure = pytree.tree_flatten(tree)
+    if len(leaves) == 1 and leaves[0] is tree:
+        raise Opaque(type(tree).__name__)
+    # Structured results (named tuples, ModelOutput): compared by the name of their type, not rebuilt.
+    return {"node": type(tree).__name__, "children": [describe(t, tensors) for t in leaves]}
+
+
+def rebuild(described: Any, tensors: list[torch.Tensor]) -> Any:
+    """The tree that ``describe`` saw; nodes of other types become lists of their leaves."""
+    if "tensor" in described:
+        return tensors[described["tensor"]]
+    if "value" in described:
+        return float(described["value"]) if described["float"] else described["value"]
+    if "list" in described:
+        return [rebuild(d, tensors) for d in described["list"]]
+    if "tuple" in described:
+        return tuple(rebuild(d, tensors) for d in described["tuple"])
+    if "dict" in described:
+        return {rebuild(k, tensors): rebuild(v, tensors) for k, v in described["dict"]}
+    if "torch" in described:
+        kind, _, rest = described["torch"].partition(".")
+        return getattr(torch, rest) if kind == "torch" else torch.device(described["torch"])
+    return [rebuild(d, tensors) for d in described["children"]]
+
+
+def raw_bytes(tensor: torch.Tensor) -> numpy.ndarray:
+    """The elements in logical order as bytes; an expanded dimension (stride 0) only once."""
+    once = tensor
+    for dim, stride in enumerate(tensor.stride()):
+        if stride == 0 and tensor.shape[dim] > 1:
+            once = once.narrow(dim, 0, 1)
+    flat = once.cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy() if flat.numel() else numpy.empty(0, numpy.uint8)
+
+
+def from_raw(data: numpy.ndarray, dtype: torch.dtype, shape: list[int], stride: list[int]) -> torch.Tensor:
+    """The CPU tensor of ``shape`` and ``stride`` whose elements ``raw_bytes`` gave. Raises ValueError."""
+    once = [1 if s == 0 else n for n, s in zip(shape, stride, strict=True)]
+    count = 1
+    for n in once:
+        count *= n
+    if count * dtype.itemsize != data.nbytes:
+        raise ValueError(f"{data.nbytes} bytes for {count} elements of {dtype}")
+    flat = torch.from_numpy(data).view(dtype) if count else torch.empty(0, dtype=dtype)
+    if not shape:
+        return flat.reshape(())
+    logical = flat.reshape(once)
+    if list(logical.stride()) == list(stride):
+        return logical.expand(shape)
+    # The reach of a hostile stride is bounded by what the data could fill a few times over.
+    reach = 1 + sum((n - 1) * abs(s) for n, s in zip(shape, stride, strict=True)) if 0 not in shape else 0
+    if reach > 64 * max(count, 1) + 4096 or any(s < 0 for s in stride):
+        return logical.expand(shape)
+    strided = torch.empty_strided(once, stride, dtype=dtype)
+    strided.copy_(logical)
+    return strided.expand(shape)
+
+
+class Channel:
+    """One end of a socket pair."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+
+    def send(self, message: dict[str, Any], tree: Any = None) -> None:
+        """Send ``message`` and a tree of tensors. Raises Opaque, Closed."""
+        tensors: list[torch.Tensor] = []
+        described = describe(tree, tensors)
+        # Tensors on a GPU are copied first: their bytes are then written straight from the copies.
+        blocks = [raw_bytes(t) for t in tensors]
+        metas = [
+            {
+                "dtype": str(t.dtype).removeprefix("torch."),
+                "shape": list(t.shape),
+                "stride": list(t.stride()),
+                "device": t.device.type,
+                "bytes": block.nbytes,
+            }
+            for t, block in zip(tensors, blocks, strict=True)
+        ]
+        head = json.dumps({"message": message, "tree": described, "tensors": metas}).encode()
+        fd = os.memfd_create("message")
+        try:
+            _write(fd, len(head).to_bytes(8, "little"))
+            _write(fd, head)
+            for block in blocks:
+                _write(fd, memoryview(block))
+            socket.send_fds(self.socket, [b"m"], [fd])
+        except OSError as error:
+            raise Closed(str(error)) from None
+        finally:
+            os.close(fd)
+
+    def receive(self, seconds: float | None = None) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
+        """(message, tree, what was said of each tensor). Raises TooLate, Closed, ValueError for a malformed message."""
+        fd = self._next_file(seconds)
+        try:
+            size = os.fstat(fd).st_size
+            os.lseek(fd, 0, os.SEEK_SET)
+            length = int.from_bytes(_read(fd, 8), "little")
+            if length > min(size, 1 << 28):
+                raise ValueError("a message longer than its file")
+            head = json.loads(bytes(_read(fd, length)))
+            tensors = []
+            for meta in head["tensors"]:
+                dtype = getattr(torch, str(meta["dtype"]), None)
+                count = int(meta["bytes"])
+                if not isinstance(dtype, torch.dtype) or not 0 <= count <= size:
+                    raise ValueError(f"a tensor of {meta['dtype']} with {count} bytes")
+                tensors.append(from_raw(_read(fd, count), dtype, meta["shape"], meta["stride"]))
+            return head["message"], rebuild(head["tree"], tensors), head["tensors"]
+        except (KeyError, TypeError, RuntimeError, IndexError, AttributeError) as error:
+            raise ValueError(str(error)) from None
+        finally:
+            os.close(fd)
+
+    def _next_file(self, seconds: float | None) -> int:
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            ready, _, _ = select.select([self.socket], [], [], left)
+            if not ready:
+                raise TooLate
+            try:
+                data, fds, _, _ = socket.recv_fds(self.socket, 1, 1)
+            except OSError as error:
+                raise Closed(str(error)) from None
+            if not data:
+                raise Closed("end of file")
+            if fds:
+                return fds[0]
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+
+
+def _write(fd: int, data: Any) -> None:
+    view = memoryview(data).cast("B")
+    while view:
+        view = view[os.write(fd, view[: 1 << 30]) :]
+
+
+def _read(fd: int, count: int) -> numpy.ndarray:
+    block = numpy.empty(count, numpy.uint8)
+    view = memoryview(block)
+    while view:
+        got = os.readv(fd, [view[: 1 << 30]])
+        if got == 0:
+            raise ValueError("a file shorter than it says")
+        view = view[got:]
+    return block

@@ -1,0 +1,133 @@
+"""What a candidate's launches become on a GPU that is not here: registers, spills, shared memory, compile errors.
+
+The launcher is run on fake CUDA tensors of the example's full sizes; every launch is compiled as it would be there
+(signature, constants, divisibility), and not run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp import schema
+from kernel_lsp.validation import failures, interpreter, sandbox
+
+#: seconds after which no further kernel is compiled
+SECONDS = 40.0
+
+
+def report(
+    path: str, class_name: str, source: str, init: Any, args: Any, kwargs: Any, folder: str
+) -> dict[str, Any]:
+    """``{"kernels": [CompiledKernel], "error": {"reason", "line"} | None, "limits": [str]}`` for a candidate's file.
+
+    ``args`` and ``kwargs`` lend their shapes, dtypes and strides; ``folder`` is for the compiler's files.
+    """
+    sandbox.enter(folder, interpreted=False)
+    from triton.runtime import driver
+
+    driver.set_active(interpreter.PretendedDriver())
+    interpreter.first_configuration_only()
+    compiled: dict[str, Any] = {}
+    _compile_instead_of_launching(compiled, time.monotonic() + SECONDS)
+    answer: dict[str, Any] = {"kernels": [], "error": None, "limits": []}
+    try:
+        with interpreter.cuda_answers():
+            _launch(path, class_name, init, args, kwargs)
+    except Exception as error:
+        traceback.print_exc()
+        failure = failures.classify(error, path, source)
+        if failure.status == "compile-error":
+            answer["error"] = {"reason": failure.reason, "line": failure.line}
+        else:  # the launcher does something that fake tensors cannot: no verdict on the kernel
+            answer["limits"].append(f"not every launch could be compiled for sm_{interpreter.CAPABILITY}: {failure.reason}")
+    answer["kernels"] = [schema.to_json(_described(name, kernel, folder)) for name, kernel in compiled.items()]
+    if interpreter.autotuned:
+        names = ", ".join(sorted(interpreter.autotuned))
+        answer["limits"].append(f"only the first autotuning configuration of {names} was compiled")
+    return answer
+
+
+def _launch(path: str, class_name: str, init: Any, args: Any, kwargs: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    spec = importlib.util.spec_from_file_location("kernel_lsp_compiled", path)
+    assert spec is not None and spec.loader is not None
+    candidate = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = candidate
+    spec.loader.exec_module(candidate)
+    instance = getattr(candidate, class_name)(*init[0], **init[1]).eval()
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        for part in instance.modules():
+            for store in (part._parameters, part._buffers):
+                for name, tensor in store.items():
+                    if tensor is not None:
+                        fake = _like(tensor)
+                        store[name] = torch.nn.Parameter(fake, False) if store is part._parameters else fake  # type: ignore[assignment]
+        args, kwargs = pytree.tree_map(lambda t: _like(t) if isinstance(t, torch.Tensor) else t, (args, kwargs))
+        instance(*args, **kwargs)
+
+
+def _like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda")
+
+
+def _compile_instead_of_launching(compiled: dict[str, Any], until: float) -> None:
+    from triton.runtime.jit import JITFunction
+
+    run = JITFunction.run
+
+    def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if time.monotonic() > until:
+            raise TimeoutError(f"compiling takes more than {SECONDS:.0f} s")
+        kernel = run(self, *args, grid=grid, warmup=True, **kwargs)
+        compiled.setdefault(self.__name__, kernel)
+        return kernel
+
+    JITFunction.run = compile_only  # type: ignore[method-assign]
+
+
+def _described(name: str, kernel: Any, folder: str) -> schema.CompiledKernel:
+    metadata = kernel.metadata
+    found = schema.CompiledKernel(
+        name=name,
+        target=f"cuda:{interpreter.CAPABILITY}",
+        shared=getattr(metadata, "shared", None),
+        num_warps=getattr(metadata, "num_warps", None),
+    )
+    if "cubin" in kernel.asm:
+        found.registers, found.spills = resources(kernel.asm["cubin"], folder)
+    return found
+
+
+def resources(cubin: bytes, folder: str) -> tuple[int | None, int | None]:
+    """(registers, bytes of local memory) per thread, from the cuobjdump that triton brings; (None, None) without it.
+
+    Local memory is where spilled registers live; a Triton kernel puts nothing else there.
+    """
+    import triton
+
+    tool = os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", "cuobjdump")
+    if not os.path.exists(tool):
+        return None, None
+    with tempfile.NamedTemporaryFile(suffix=".cubin", dir=folder) as file:
+        file.write(cubin)
+        file.flush()
+        try:
+            out = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, timeout=20)
+        except (OSError, subprocess.TimeoutExpired):
+            return None, None
+    numbers = {key: int(value) for key, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", out.stdout + out.stderr)}
+    if "REG" not in numbers:
+        return None, None
+    return numbers["REG"], numbers.get("STACK", 0) + numbers.get("LOCAL", 0)

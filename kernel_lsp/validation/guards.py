@@ -1,0 +1,108 @@
+"""Guarded, poisoned memory for a trial: what is read before it is written, or past its end, does not go unnoticed.
+
+Every buffer lies between two guard regions. Fresh memory and the guards of allocations are filled with 0xFF (NaN in
+every float type), the guards of inputs with 0x7F (huge or NaN): so an element copied from past an input's end never
+looks like the guard it lands in.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+#: bytes of a guard; a multiple of 256, so that buffers stay as aligned as torch makes them
+GUARD = 65536
+
+_FRESH, _FRESH_INTEGERS, _INPUT_GUARD = 0xFF, 0x5B, 0x7F
+
+_aten = torch.ops.aten
+_UNINITIALISED = {
+    _aten.empty.memory_format,
+    _aten.empty_strided.default,
+    _aten.empty_like.default,
+    _aten.new_empty.default,
+    _aten.new_empty_strided.default,
+}
+_FILLED = {
+    _aten.zeros.default,
+    _aten.ones.default,
+    _aten.full.default,
+    _aten.zeros_like.default,
+    _aten.ones_like.default,
+    _aten.full_like.default,
+    _aten.new_zeros.default,
+    _aten.new_ones.default,
+    _aten.new_full.default,
+    _aten.clone.default,
+}
+
+
+class Guards:
+    """The guarded buffers of one call."""
+
+    def __init__(self) -> None:
+        self.buffers: list[tuple[str, torch.Tensor, int, int]] = []  # name, bytes, size of the payload, guard's fill
+
+    def allocate(self, like: torch.Tensor, name: str, is_input: bool = False) -> torch.Tensor:
+        """A tensor of ``like``'s shape, strides, dtype and device between guards, filled with poison."""
+        reach = 1 + sum((n - 1) * s for n, s in zip(like.shape, like.stride(), strict=True))
+        size = reach * like.element_size()
+        padded = -(-size // 256) * 256
+        fill = _INPUT_GUARD if is_input else _FRESH
+        buffer = torch.full((GUARD + padded + GUARD,), fill, dtype=torch.uint8, device=like.device)
+        if not is_input:
+            floats = like.dtype.is_floating_point or like.dtype.is_complex
+            buffer[GUARD : GUARD + size].fill_(_FRESH if floats else _FRESH_INTEGERS)
+        self.buffers.append((name, buffer, size, fill))
+        tensor = torch.empty(0, dtype=like.dtype, device=like.device)
+        return tensor.set_(buffer.untyped_storage(), GUARD // like.element_size(), like.shape, like.stride())
+
+    def place(self, tensor: torch.Tensor, name: str) -> torch.Tensor:
+        """A guarded copy of an input."""
+        if tensor.numel() == 0:
+            return tensor.clone()
+        placed = self.allocate(tensor, name, is_input=True)
+        source, target = tensor, placed
+        for dim, stride in enumerate(tensor.stride()):
+            if stride == 0 and tensor.shape[dim] > 1:
+                source, target = source.narrow(dim, 0, 1), target.narrow(dim, 0, 1)
+        target.copy_(source)
+        return placed
+
+    def damaged(self) -> list[str]:
+        """A sentence for every guard that was written to."""
+        found = []
+        for name, buffer, size, fill in self.buffers:
+            before, after = buffer[:GUARD] != fill, buffer[GUARD + size :] != fill
+            if bool(after.any()):
+                found.append(f"it writes {1 + int(after.nonzero()[0])} bytes or more past the end of {name}")
+            elif bool(before.any()):
+                found.append(f"it writes {GUARD - int(before.nonzero()[-1])} bytes or more before the start of {name}")
+        return found
+
+
+class Poisoned(TorchDispatchMode):
+    """Within this mode memory that torch allocates is guarded and poisoned; ``operators`` counts what torch computed."""
+
+    def __init__(self, guards: Guards) -> None:
+        super().__init__()
+        self.guards = guards
+        self.operators: collections.Counter[str] = collections.Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func in _UNINITIALISED or func in _FILLED:
+            if type(out) is not torch.Tensor or out.numel() == 0 or out.layout is not torch.strided:
+                return out
+            if out.device.type == "meta" or out.is_pinned():
+                return out
+            guarded = self.guards.allocate(out, f"a buffer of shape {list(out.shape)} that it allocates")
+            if func in _FILLED:
+                guarded.copy_(out)
+            return guarded
+        if not any(r.alias_info is not None for r in func._schema.returns):
+            self.operators[str(func.overloadpacket).replace("::", ".")] += 1
+        return out

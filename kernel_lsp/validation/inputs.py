@@ -1,0 +1,195 @@
+"""Inputs to try: sizes from the dynamic dimensions, values from several distributions, several memory layouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+#: float distributions besides the example itself
+DISTRIBUTIONS = ("normal", "large", "uniform", "heavy-tailed", "sparse", "tiny")
+
+#: an operator that stops the whole CUDA context when its input leaves [0, 1]
+_UNIT_INTERVAL_OPS = ("aten.binary_cross_entropy",)
+
+
+@dataclass
+class Leaf:
+    """One tensor of the example inputs; ``symbols[i]`` is the expression of dimension i, or None where it is fixed."""
+
+    name: str
+    example: torch.Tensor
+    symbols: list[str | None]
+    low: int = 0  # least and greatest value of an integer input
+    high: int = 0
+
+
+@dataclass
+class Inputs:
+    """Makes trees of (args, kwargs) like the example's, at other sizes and with other values."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: list[Leaf]
+    ranges: dict[str, list[int]]
+    ops: dict[str, int]
+    device: torch.device
+    example_sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"input {leaf.name}" for leaf in self.leaves]
+
+    def example(self, sizes: dict[str, int]) -> tuple[Any, Any]:
+        """The example, cut down to ``sizes`` (which must not exceed it): what has structure keeps it."""
+        return self._tree([self._laid_out(self._cut(leaf, sizes), leaf) for leaf in self.leaves])
+
+    def sample(self, sizes: dict[str, int], distribution: str, seed: int) -> tuple[Any, Any]:
+        """Random values at ``sizes``."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return self._tree([self._laid_out(self._draw(leaf, sizes, distribution, generator), leaf) for leaf in self.leaves])
+
+    def relaid(self, tree: tuple[Any, Any], layout: str) -> tuple[Any, Any]:
+        """The same values in another memory layout: "transposed" (last two dimensions) or "sliced" (every other element)."""
+        return pytree.tree_map(lambda t: _relay(t, layout) if isinstance(t, torch.Tensor) else t, tree)
+
+    def _tree(self, tensors: list[torch.Tensor]) -> tuple[Any, Any]:
+        found = iter(tensors)
+        return pytree.tree_map(
+            lambda leaf: next(found) if isinstance(leaf, torch.Tensor) else leaf, (self.args, self.kwargs)
+        )
+
+    def shape(self, leaf: Leaf, sizes: dict[str, int]) -> list[int]:
+        return [n if s is None else evaluate(s, sizes) for n, s in zip(leaf.example.shape, leaf.symbols, strict=True)]
+
+    def elements(self, sizes: dict[str, int]) -> int:
+        """Elements of the largest input."""
+        return max((torch.Size(self.shape(leaf, sizes)).numel() for leaf in self.leaves), default=0)
+
+    def _cut(self, leaf: Leaf, sizes: dict[str, int]) -> torch.Tensor:
+        cut = leaf.example
+        for dim, size in enumerate(self.shape(leaf, sizes)):
+            cut = cut.narrow(dim, 0, min(size, cut.shape[dim]))
+        if not cut.dtype.is_floating_point and not cut.dtype.is_complex and cut.dtype is not torch.bool:
+            cut = self._bounded(cut, leaf, sizes)
+        return cut.to(self.device)
+
+    def _bounded(self, values: torch.Tensor, leaf: Leaf, sizes: dict[str, int]) -> torch.Tensor:
+        """Integers that may index a dimension that was cut stay within it; negative ones are special and stay."""
+        bounds = [n for s, n in sizes.items() if self.example_sizes.get(s, 0) > leaf.high >= n]
+        return torch.where(values >= 0, values % max(1, min(bounds)), values) if bounds else values
+
+    def _draw(self, leaf: Leaf, sizes: dict[str, int], distribution: str, generator: torch.Generator) -> torch.Tensor:
+        shape, dtype = self.shape(leaf, sizes), leaf.example.dtype
+        if dtype.is_floating_point or dtype.is_complex:
+            drawn = floats(shape, distribution, generator, torch.complex64 if dtype.is_complex else torch.float32)
+            if any(op in self.ops for op in _UNIT_INTERVAL_OPS):
+                drawn = drawn.sigmoid()
+            return drawn.to(dtype)
+        if leaf.example.numel() == 0:
+            return torch.zeros(shape, dtype=dtype, device=self.device)
+        # Integers and booleans come from those observed: what else is allowed, the module does not say.
+        count = torch.Size(shape).numel()
+        at = torch.randint(0, leaf.example.numel(), (count,), generator=generator, device=self.device)
+        values = leaf.example.reshape(-1)[at.to(leaf.example.device)].reshape(shape)
+        if dtype is not torch.bool:
+            values = self._bounded(values, leaf, sizes)
+        return values.to(self.device)
+
+    def _laid_out(self, tensor: torch.Tensor, leaf: Leaf) -> torch.Tensor:
+        """In the memory order of the example: permuted or expanded as it was."""
+        strides = leaf.example.stride()
+        for dim, stride in enumerate(strides):
+            if stride == 0 and leaf.example.shape[dim] > 1 and tensor.shape[dim] > 0:
+                tensor = tensor.narrow(dim, 0, 1).expand(tensor.shape)
+        if 0 in strides or tensor.dim() < 2:
+            return tensor.contiguous() if 0 not in strides else tensor
+        order = sorted(range(tensor.dim()), key=lambda d: (-strides[d], d))
+        back = sorted(range(tensor.dim()), key=lambda d: order[d])
+        return tensor.permute(order).contiguous().permute(back)
+
+
+def floats(shape: list[int], distribution: str, generator: torch.Generator, dtype: torch.dtype) -> torch.Tensor:
+    """Random numbers of a distribution, float32 or complex64, on the generator's device."""
+    normal = torch.randn(shape, generator=generator, device=generator.device, dtype=dtype)
+    if distribution == "uniform":
+        return normal.erf() + 1.5 if not dtype.is_complex else normal + 1.5
+    if distribution == "heavy-tailed":
+        return normal * torch.exp(1.5 * torch.randn(shape, generator=generator, device=generator.device))
+    if distribution == "large":
+        return normal * 100
+    if distribution == "tiny":
+        return normal * 1e-3
+    if distribution == "sparse" and normal.dim():
+        sparse = torch.where(torch.rand(shape, generator=generator, device=generator.device) < 0.5, normal, 0)
+        if sparse.shape[0] > 1:
+            sparse[0] = 0
+            sparse[-1] = 1.5
+        return sparse
+    return normal
+
+
+def _relay(tensor: torch.Tensor, layout: str) -> torch.Tensor:
+    if tensor.numel() == 0 or 0 in tensor.stride():
+        return tensor
+    if layout == "transposed" and tensor.dim() >= 2:
+        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+    if layout == "sliced" and tensor.dim() >= 1:
+        wide = torch.zeros(*tensor.shape[:-1], tensor.shape[-1] * 2, dtype=tensor.dtype, device=tensor.device)
+        wide[..., ::2] = tensor
+        return wide[..., ::2]
+    return tensor
+
+
+def evaluate(expression: str, sizes: dict[str, int]) -> int:
+    """A dimension's size: a symbol, or an expression of symbols such as ``2*s0``."""
+    if expression in sizes:
+        return sizes[expression]
+    import sympy
+
+    return int(sympy.sympify(expression).subs(sizes))
+
+
+def from_example(
+    args: tuple[Any, ...], kwargs: dict[str, Any], specimen: dict[str, Any], device: torch.device, names: list[str]
+) -> Inputs:
+    """``specimen`` is schema.Specimen as JSON; its inputs are in the order of the flattened example."""
+    tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    known = [s.get("dynamic") or [] for s in specimen.get("inputs", [])]
+    leaves = []
+    for i, tensor in enumerate(tensors):
+        symbols = known[i] if i < len(known) and len(known[i]) == tensor.dim() else [None] * tensor.dim()
+        leaf = Leaf(names[i], tensor.detach(), list(symbols))
+        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex) and tensor.numel():
+            leaf.low, leaf.high = int(tensor.min()), int(tensor.max())
+        leaves.append(leaf)
+    if not specimen.get("ops"):
+        _guess_batch(leaves)
+    inputs = Inputs(args, kwargs, leaves, specimen.get("dynamic", {}), specimen.get("ops", {}), device)
+    for leaf in leaves:
+        for n, s in zip(leaf.example.shape, leaf.symbols, strict=True):
+            if s is not None and s.isidentifier():
+                inputs.example_sizes[s] = int(n)
+    # A symbol that is seen in expressions alone cannot be solved for here: its dimensions stay as they are.
+    for leaf in leaves:
+        leaf.symbols = [s if s and _solvable(s, inputs.example_sizes) else None for s in leaf.symbols]
+    return inputs
+
+
+def _solvable(expression: str, sizes: dict[str, int]) -> bool:
+    try:
+        evaluate(expression, sizes)
+        return True
+    except (TypeError, ValueError, SyntaxError, AttributeError):
+        return False
+
+
+def _guess_batch(leaves: list[Leaf]) -> None:
+    """Without a graph: a first dimension that all inputs share is taken for a batch; eager has to accept it anyway."""
+    if leaves and all(leaf.example.dim() for leaf in leaves):
+        sizes = {leaf.example.shape[0] for leaf in leaves}
+        if len(sizes) == 1 and sizes.pop() > 1:
+            for leaf in leaves:
+                leaf.symbols[0] = "batch"

@@ -1,0 +1,64 @@
+"""Counts, mutes and records Triton launches, compiled or interpreted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel_lsp import schema
+
+
+class Launches:
+    """What has been launched since ``reset``. While ``muted``, launches are counted but nothing runs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.muted = False
+        self.kernels: dict[str, Any] = {}  # name → the compiled kernel, on a GPU
+
+    def reset(self) -> None:
+        self.count = 0
+
+
+def watch(interpreted: bool) -> Launches:
+    """Hook every launch of this process. Call it once, before a candidate is imported."""
+    launches = Launches()
+    if interpreted:
+        from triton.runtime.interpreter import InterpretedFunction as Function
+    else:
+        from triton.runtime.jit import JITFunction as Function  # type: ignore[assignment]
+    run = Function.run
+
+    def counted(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if warmup:
+            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        launches.count += 1
+        if launches.muted:
+            return launches.kernels.get(self.__name__)
+        kernel = run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        if kernel is not None:
+            launches.kernels[self.__name__] = kernel
+        return kernel
+
+    Function.run = counted  # type: ignore[method-assign,assignment]
+    return launches
+
+
+def compiled(launches: Launches) -> list[schema.CompiledKernel]:
+    """Registers, spills and shared memory of the kernels that ran on this GPU."""
+    found = []
+    for name, kernel in launches.kernels.items():
+        target = getattr(kernel.metadata, "target", None)
+        init = getattr(kernel, "_init_handles", None)
+        if callable(init):
+            init()  # registers are known once the binary is loaded
+        found.append(
+            schema.CompiledKernel(
+                name=name,
+                target=f"{target.backend}:{target.arch}" if target else "",
+                registers=getattr(kernel, "n_regs", None),
+                spills=getattr(kernel, "n_spills", None),
+                shared=getattr(kernel.metadata, "shared", None),
+                num_warps=getattr(kernel.metadata, "num_warps", None),
+            )
+        )
+    return found

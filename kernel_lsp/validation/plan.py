@@ -1,0 +1,91 @@
+"""Which checks are made, in which order: first what catches most, last what changes the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp.validation import sizes
+from kernel_lsp.validation.inputs import DISTRIBUTIONS, Inputs
+
+#: what Triton's interpreter cannot show
+INTERPRETER_LIMITS = [
+    "races between program instances (the interpreter runs one after another)",
+    "precision of tf32 products and of fast approximations (the interpreter computes them in full)",
+    "sizes of the example inputs (they were cut down for the interpreter)",
+    "time (no CUDA GPU here)",
+]
+
+
+@dataclass
+class Step:
+    """One check. ``perturb`` is the seed that parameters are moved with before it, 0 for not at all."""
+
+    name: str
+    make: Callable[[Inputs], Any]
+    kind: str = "values"  # or "gradients", "double"
+    perturb: int = 0
+    essential: bool = True  # run even when time is short
+    required: bool = False  # the module itself must take these inputs
+    inside: bool = False  # inside the envelope: counts for the number of launches
+    repeat: bool = False
+    decoy: bool = False
+    train: bool = False
+
+
+def plan(inputs: Inputs, mode: str) -> list[Step]:
+    """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down."""
+    full = dict(inputs.example_sizes)
+    base = full if mode == "gpu" else sizes.small(inputs)
+    small = sizes.small(inputs)
+    odd = sizes.odd(inputs, small)
+
+    def sample(at: dict[str, int], distribution: str, seed: int) -> Callable[[Inputs], Any]:
+        return lambda i: i.sample(at, distribution, seed)
+
+    steps = [
+        Step("example inputs", lambda i: i.example(base), required=True, inside=True),
+        Step("random values, moved parameters", sample(base, "normal", 1), perturb=5, repeat=True, decoy=True, inside=True),
+    ]
+    if odd != base:
+        steps.append(Step("odd sizes", sample(odd, "normal", 2)))
+    if small:
+        steps.append(Step("sizes of one", sample(sizes.ones(inputs, small), "normal", 3)))
+    steps.append(Step("gradients", sample(small, "normal", 4), kind="gradients"))
+    for layout in ("transposed", "sliced"):
+        steps.append(
+            Step(f"{layout} memory", lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout))  # type: ignore[misc]
+        )
+    for seed, distribution in enumerate(DISTRIBUTIONS[1:], 20):
+        at = small if seed % 2 else odd
+        steps.append(Step(f"{distribution} values", sample(at, distribution, seed), essential=seed < 22))
+    wide = sizes.wide(inputs, small)
+    if wide and wide not in (base, odd):
+        steps.append(Step("wide sizes", sample(wide, "normal", 7), essential=False))
+    for at in sizes.one_each(inputs, small):
+        ones = ", ".join(s for s, n in at.items() if n == 1)
+        steps.append(Step(f"size one of {ones}", sample(at, "normal", 8), essential=False))
+    if empty := sizes.empty(small):
+        steps.append(Step("no elements", sample(empty, "normal", 9)))
+    steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=False))
+    steps.append(Step("train mode", sample(small, "normal", 12), train=True))
+    steps.append(Step("float64", sample(small, "normal", 13), kind="double"))
+    return steps
+
+
+def _unsqueezed(tree: Any) -> Any:
+    return pytree.tree_map(lambda t: t.unsqueeze(0) if isinstance(t, torch.Tensor) else t, tree)
+
+
+def shapes(inputs: Inputs, tree: Any) -> str:
+    """The shapes of a call's tensors, for people: ``x 5×7 (3, 1)`` with strides where they are not contiguous."""
+    tensors = [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+    parts = []
+    for leaf, tensor in zip(inputs.leaves, tensors, strict=True):
+        shape = "×".join(map(str, tensor.shape)) or "scalar"
+        parts.append(f"{leaf.name} {shape}" + ("" if tensor.is_contiguous() else f" strides {tuple(tensor.stride())}"))
+    return ", ".join(parts)

@@ -1,0 +1,91 @@
+"""Which sizes the dynamic dimensions take, jointly: small enough for the interpreter, odd, prime, one, none."""
+
+from __future__ import annotations
+
+from kernel_lsp.validation.inputs import Inputs
+
+#: elements of the largest input that the interpreter is given, and of what is not the last dimension (about one
+#: program instance each, at 4 ms)
+INTERPRETED_ELEMENTS = 32768
+INTERPRETED_ROWS = 12
+INTERPRETED_WIDTH = 512
+
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 23, 31, 43, 61, 89, 127, 181, 257, 367, 521, 739, 1031, 1453, 2053, 4099, 8209, 16411)
+
+
+def small(inputs: Inputs) -> dict[str, int]:
+    """Sizes at which the interpreter answers in a fraction of a second; no larger than the example's."""
+    sizes = dict(inputs.example_sizes)
+    last = {leaf.symbols[-1] for leaf in inputs.leaves if leaf.symbols and leaf.symbols[-1]}
+    for symbol in sizes:
+        if symbol in last:
+            sizes[symbol] = min(sizes[symbol], INTERPRETED_WIDTH)
+    while True:
+        over = inputs.elements(sizes) > INTERPRETED_ELEMENTS or _rows(inputs, sizes) > INTERPRETED_ROWS
+        leading = {s: n for s, n in sizes.items() if s not in last and n > _least(inputs, s)}
+        trailing = {s: n for s, n in sizes.items() if s in last and n > 64}
+        if not over or not (leading or (trailing and inputs.elements(sizes) > INTERPRETED_ELEMENTS)):
+            return sizes
+        group = leading or trailing
+        largest = max(group, key=lambda s: group[s])
+        sizes[largest] = max(_least(inputs, largest), sizes[largest] // 2)
+
+
+def _rows(inputs: Inputs, sizes: dict[str, int]) -> int:
+    rows = 0
+    for leaf in inputs.leaves:
+        count = 1
+        for symbol in leaf.symbols[:-1]:
+            count *= sizes.get(symbol, 1) if symbol else 1
+        rows = max(rows, count)
+    return rows
+
+
+def _least(inputs: Inputs, symbol: str) -> int:
+    return max(2, inputs.ranges.get(symbol, [0, 0])[0])
+
+
+def _clamped(inputs: Inputs, symbol: str, size: int) -> int:
+    least, greatest = inputs.ranges.get(symbol, [0, 2**31])
+    # torch.export says "at least 2" of every dimension, since it specialises on 0 and 1; eager decides on those.
+    return max(least if least > 2 else 1, min(size, greatest))
+
+
+def odd(inputs: Inputs, base: dict[str, int]) -> dict[str, int]:
+    """Every dynamic dimension another prime, near ``base``."""
+    taken: set[int] = set()
+    sizes = {}
+    for symbol, size in base.items():
+        prime = next((p for p in _PRIMES if p >= size - 1 and p not in taken), size + 1)
+        taken.add(prime)
+        sizes[symbol] = _clamped(inputs, symbol, prime)
+    return sizes
+
+
+def ones(inputs: Inputs, base: dict[str, int]) -> dict[str, int]:
+    """Every dynamic dimension 1, where the module allows it."""
+    return {symbol: _clamped(inputs, symbol, 1) for symbol in base}
+
+
+def one_each(inputs: Inputs, base: dict[str, int]) -> list[dict[str, int]]:
+    """One dynamic dimension 1 at a time, the others as in ``base``."""
+    if len(base) < 2:
+        return []
+    return [{**base, symbol: _clamped(inputs, symbol, 1)} for symbol in base]
+
+
+def empty(base: dict[str, int]) -> dict[str, int] | None:
+    """The first dynamic dimension empty."""
+    first = next(iter(base), None)
+    return {**base, first: 0} if first else None
+
+
+def wide(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
+    """The last dimensions just past a power of two, the others at most 2: another block size, a masked tail."""
+    last = {leaf.symbols[-1] for leaf in inputs.leaves if leaf.symbols and leaf.symbols[-1]}
+    if not last:
+        return None
+    return {
+        s: _clamped(inputs, s, 1025 + i if s in last else min(n, _least(inputs, s)))
+        for i, (s, n) in enumerate(base.items())
+    }

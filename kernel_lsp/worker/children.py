@@ -1,0 +1,200 @@
+"""The manager's side of the zygotes: start a child, follow what it says, kill it, learn how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import itertools
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from kernel_lsp import errors
+from kernel_lsp.worker import processes
+
+#: lines of a child's standard error that are kept to explain its end
+KEPT_LINES = 20
+
+
+class Child:
+    """One forked child: ``answer`` gets its result, ``exited`` its wait status."""
+
+    def __init__(self, on_event: Callable[[str, Any], None]) -> None:
+        loop = asyncio.get_running_loop()
+        self.on_event = on_event
+        self.answer: asyncio.Future[Any] = loop.create_future()
+        self.exited: asyncio.Future[int] = loop.create_future()
+        self.drained: asyncio.Future[None] = loop.create_future()
+        self.stderr: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
+        self.stage = "starting"
+
+    def hear(self, message: dict[str, Any]) -> None:
+        if "event" in message:
+            if message["event"] == "progress":
+                self.stage = message["data"].get("message") or message["data"].get("stage", "")
+            self.on_event(message["event"], message["data"])
+        elif self.answer.done():
+            return
+        elif "error" in message:
+            self.answer.set_exception(errors.from_json(message["error"]))
+            self.answer.exception()  # it may never be asked for, after a cancel
+        else:
+            self.answer.set_result(message["result"])
+
+
+class Zygote:
+    """One warm process. ``failed`` holds why it cannot serve, if so."""
+
+    def __init__(self, role: str, control: socket.socket) -> None:
+        self.role = role
+        self.control = control
+        self.ready = asyncio.get_running_loop().create_future()
+        self.children: dict[int, Child] = {}
+        self.keys = itertools.count(1)
+        control.setblocking(False)
+        asyncio.get_running_loop().add_reader(control, self._hear)
+
+    def _hear(self) -> None:
+        try:
+            data = self.control.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._gone()
+            return
+        message = json.loads(data)
+        if "failed" in message:
+            self._fail(errors.from_json(message["failed"]))
+        elif "ready" in message and not self.ready.done():
+            self.ready.set_result(message["ready"])
+        elif "exited" in message:
+            child = self.children.pop(message["exited"], None)
+            if child and not child.exited.done():
+                child.exited.set_result(message["status"])
+
+    def _fail(self, error: errors.UserError) -> None:
+        if not self.ready.done():
+            self.ready.set_exception(error)
+            self.ready.exception()
+
+    def _gone(self) -> None:
+        """The zygote itself died: nothing can be served any more, which the server must see as a dead worker."""
+        asyncio.get_running_loop().remove_reader(self.control)
+        self._fail(errors.WorkerDied(detail=f"its {self.role} process ended during start-up"))
+        for child in self.children.values():
+            if not child.exited.done():
+                child.exited.set_result(9)
+        self.children.clear()
+        if self.ready.exception() is None:
+            print(f"kernel-lsp worker: the {self.role} process died; the worker ends", file=sys.stderr, flush=True)
+            os._exit(70)
+
+    def start(self, task: str, params: dict[str, Any], on_event: Callable[[str, Any], None]) -> tuple[int, Child]:
+        """Fork a child for ``task``."""
+        key = next(self.keys)
+        child = self.children[key] = Child(on_event)
+        parameters = os.memfd_create("parameters")
+        data = json.dumps(params).encode()
+        while data:
+            data = data[os.write(parameters, data) :]
+        answers, answers_end = os.pipe()
+        stderr, stderr_end = os.pipe()
+        _read_lines(answers, lambda line: _hear_line(child, line), lambda: child.drained.set_result(None))
+        _read_lines(stderr, lambda line: _note(child, line), lambda: None)
+        message = json.dumps({"start": key, "task": task}).encode()
+        try:
+            socket.send_fds(self.control, [message], [parameters, answers_end, stderr_end])
+        finally:
+            for fd in (parameters, answers_end, stderr_end):
+                os.close(fd)
+        return key, child
+
+    def kill(self, key: int) -> None:
+        try:
+            self.control.send(json.dumps({"kill": key}).encode())
+        except OSError:
+            pass
+
+    async def run(
+        self,
+        task: str,
+        params: dict[str, Any],
+        on_event: Callable[[str, Any], None],
+        seconds: float,
+    ) -> Any:
+        """The result of ``task`` in a child of its own; the child is gone when this returns, raises or is cancelled.
+
+        Raises the task's own ``UserError``; ``WorkerDied`` with the signal and the last line of its standard error;
+        ``WorkerTimedOut`` after ``seconds``.
+        """
+        await asyncio.shield(self.ready)
+        key, child = self.start(task, params, on_event)
+        try:
+            done, _ = await asyncio.wait(
+                {child.answer, child.exited}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                raise errors.WorkerTimedOut(seconds=seconds, stage=child.stage)
+            if not child.answer.done():
+                await child.drained
+            if child.answer.done():
+                return child.answer.result()
+            raise errors.WorkerDied(detail=_how(child))
+        finally:
+            if not child.exited.done():
+                self.kill(key)
+                await asyncio.shield(asyncio.wait({child.exited}, timeout=5))
+
+
+def _how(child: Child) -> str:
+    """How a child ended, with the last line it wrote, if any."""
+    how = processes.describe(child.exited.result())
+    last = next((line for line in reversed(child.stderr) if line.strip()), "")
+    return f"{how} while {child.stage}" + (f"; its last words: {last.strip()[:300]}" if last else "")
+
+
+def _hear_line(child: Child, line: bytes) -> None:
+    try:
+        child.hear(json.loads(line))
+    except ValueError:
+        _note(child, line)
+
+
+def _note(child: Child, line: bytes) -> None:
+    text = line.decode("utf-8", "replace")
+    child.stderr.append(text)
+    print(text, file=sys.stderr, flush=True)
+
+
+def _read_lines(fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    """Call ``on_line`` for every line that arrives on ``fd``, ``on_end`` at its end; closes ``fd`` then."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(fd, False)
+    rest = bytearray()
+
+    def ready() -> None:
+        try:
+            data = os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        rest.extend(data)
+        *lines, last = rest.split(b"\n")
+        rest[:] = last
+        for line in lines:
+            if line.strip():
+                on_line(bytes(line))
+        if not data:
+            loop.remove_reader(fd)
+            os.close(fd)
+            if rest:
+                on_line(bytes(rest))
+            on_end()
+
+    loop.add_reader(fd, ready)

@@ -1,0 +1,97 @@
+"""The worker's loop: one thread, requests in, answers out; every piece of work is a child of a zygote.
+
+Protocol: docs/architecture.md. The manager imports the standard library alone and never touches torch or CUDA.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any
+
+from kernel_lsp import errors
+from kernel_lsp.worker import children, requests, zygote
+
+
+def run(requests_fd: int, answers_fd: int) -> None:
+    """Serve until standard input ends; then end, and every child with it (PR_SET_PDEATHSIG)."""
+    sockets = zygote.start(close_in_child=[requests_fd, answers_fd])
+    scratch = tempfile.mkdtemp(prefix="kernel-lsp-")
+    try:
+        asyncio.run(_Manager(answers_fd, sockets, scratch).serve(requests_fd))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(0)  # not waiting for anything: the children die with this process
+
+
+class _Manager:
+    def __init__(self, answers_fd: int, sockets: dict[str, Any], scratch: str) -> None:
+        self.answers_fd = answers_fd
+        self.sockets = sockets
+        self.scratch = scratch
+        self.running: dict[Any, asyncio.Task[None]] = {}
+
+    async def serve(self, requests_fd: int) -> None:
+        zygotes = {role: children.Zygote(role, control) for role, control in self.sockets.items()}
+        self.desk = requests.Desk(zygotes, self.scratch)
+        ended = asyncio.get_running_loop().create_future()
+        children._read_lines(requests_fd, self._line, lambda: ended.done() or ended.set_result(None))
+        self.ended = ended
+        await ended
+        for task in self.running.values():
+            task.cancel()
+        if self.running:  # the graceful part: children are killed and their folders removed
+            await asyncio.wait(self.running.values(), timeout=1)
+
+    def _line(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+            method = message["method"]
+        except (ValueError, KeyError, TypeError):
+            print(f"kernel-lsp worker: not a request: {line[:200]!r}", file=sys.stderr, flush=True)
+            return
+        params = message.get("params") or {}
+        if method == "shutdown":
+            if not self.ended.done():
+                self.ended.set_result(None)
+        elif method == "cancel":
+            task = self.running.get(params.get("id"))
+            if task:
+                task.cancel()
+        else:
+            ident = message.get("id")
+            task = asyncio.get_running_loop().create_task(self._answer(ident, method, params))
+            self.running[ident] = task
+            task.add_done_callback(lambda _: self.running.pop(ident, None))
+
+    async def _answer(self, ident: Any, method: str, params: dict[str, Any]) -> None:
+        def emit(event: str, data: Any) -> None:
+            self._send({"id": ident, "event": event, "data": data})
+
+        try:
+            self._send({"id": ident, "result": await self.desk.handle(method, params, emit)})
+        except errors.UserError as error:
+            self._send({"id": ident, "error": error.to_json()})
+        except asyncio.CancelledError:
+            self._send({"id": ident, "error": errors.Cancelled().to_json()})
+        except Exception as error:
+            import traceback
+
+            traceback.print_exc()
+            detail = f"{type(error).__name__}: {error}"
+            self._send({"id": ident, "error": errors.InternalError(detail=detail).to_json()})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        try:
+            while data:
+                data = data[os.write(self.answers_fd, data) :]
+        except OSError:
+            if not self.ended.done():
+                self.ended.set_result(None)

@@ -1,0 +1,68 @@
+"""Children that die with their parent, and what their end meant."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent ends (Linux); ``parent`` closes the race at the fork."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def fork() -> int:
+    """``os.fork``; the child leads a process group of its own, dies with its parent and has default signals."""
+    parent = os.getpid()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        die_with(parent)
+        return 0
+    try:
+        os.setpgid(pid, pid)  # both sides do it, so that killpg works at once
+    except OSError:
+        pass
+    return pid
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL to a child that leads a group, and to everything it started in it."""
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def close_all_but(keep: set[int]) -> None:
+    """Close every descriptor above 2 that is not in ``keep``."""
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd > 2 and fd not in keep:
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+
+
+def describe(status: int) -> str:
+    """A wait status in words: "killed by SIGSEGV", "exit status 3"."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            return f"killed by {signal.Signals(number).name}"
+        except ValueError:
+            return f"killed by signal {number}"
+    return f"exit status {os.WEXITSTATUS(status)}"

@@ -1,0 +1,144 @@
+"""What each request of the protocol does: which children it takes, in which order, and what is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from kernel_lsp import errors, schema
+from kernel_lsp.worker import environment
+from kernel_lsp.worker.children import Zygote
+
+Emit = Callable[[str, Any], None]
+
+#: seconds for importing, exporting and synthesizing
+SPECIMEN_SECONDS = 180.0
+#: seconds for judging one candidate, where the request names none
+JUDGE_SECONDS = 60.0
+#: seconds for the compile report beside the interpreter
+COMPILE_SECONDS = 60.0
+
+
+class Desk:
+    """Answers requests. Holds what is worth keeping between them: devices, specimens, the device's measured rates."""
+
+    def __init__(self, zygotes: dict[str, Zygote], scratch: str) -> None:
+        self.zygotes = zygotes
+        self.scratch = scratch
+        self.specimens: dict[str, dict[str, Any]] = {}
+        self.rates: dict[str, dict[str, float]] = {}
+        self.gpu = asyncio.Lock()  # one judge at a time: timings must not disturb each other
+        self.devices = asyncio.get_running_loop().create_task(_find_devices())
+
+    async def handle(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
+        if method == "hello":
+            cuda = await asyncio.shield(self.devices)
+            return environment.hello([*cuda, environment.interpreter_device()])
+        if method not in ("introspect", "synthesize", "judge"):
+            raise errors.UserError(message=f"The worker knows no method {method!r}.")
+        for problem in environment.problems():
+            raise problem
+        if method == "judge":
+            return await self._judge(params, emit)
+        return await self._specimen(method, params, emit)
+
+    async def _specimen(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
+        seconds = float(params.get("seconds") or SPECIMEN_SECONDS)
+        result = await self.zygotes["native"].run(method, params, emit, seconds)
+        specimen = result["specimen"] if method == "synthesize" else result
+        self.specimens[_key(params)] = specimen
+        return result
+
+    async def _judge(self, params: dict[str, Any], emit: Emit) -> Any:
+        device = await self._device(params.get("device") or "auto")
+        seconds = float(params.get("seconds") or JUDGE_SECONDS)
+        folder = tempfile.mkdtemp(dir=self.scratch)
+        try:
+            async with self.gpu:
+                # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
+                specimen = self.specimens.get(_key(params)) or await self._specimen("introspect", params, emit)
+                given = {**params, "device": device, "seconds": seconds, "specimen": specimen, "scratch": folder}
+                given["rates"] = self.rates.get(device)
+                if device == "interpreter":
+                    return await self._judge_without_gpu(given, emit)
+                result = await self.zygotes["native"].run("judge", given, emit, seconds + 30)
+                self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
+                return result
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _judge_without_gpu(self, given: dict[str, Any], emit: Emit) -> Any:
+        """The interpreter says whether it is right; beside it the compiler says what it becomes on a GPU."""
+        compiling = asyncio.create_task(
+            self.zygotes["native"].run("compile", given, lambda *_: None, min(given["seconds"], COMPILE_SECONDS))
+        )
+        try:
+            result = await self.zygotes["interpreter"].run("judge", given, emit, given["seconds"] + 15)
+            verdict = result["verdict"]
+            result.pop("rates", None)
+            if verdict["status"] not in schema.CORRECT:
+                return result
+            emit("progress", {"stage": "compile", "message": "compiling for a GPU", "fraction": 0.9})
+            try:
+                report = await compiling
+            except errors.UserError as error:
+                verdict["limits"].append(f"the compiler's registers and spills are not known: {error}")
+                return result
+            verdict["kernels"] = report["kernels"]
+            verdict["limits"] += report["limits"]
+            if report["error"]:
+                verdict.update(status="compile-error", **report["error"])
+            return result
+        finally:
+            compiling.cancel()
+            await asyncio.wait({compiling}, timeout=5)
+
+    async def _device(self, wanted: str) -> str:
+        """``cuda:N`` or ``interpreter``. Raises NoSuchDevice."""
+        if wanted == "interpreter":
+            return wanted
+        cuda = await asyncio.shield(self.devices)
+        if wanted == "auto":
+            return "cuda:0" if cuda else "interpreter"
+        kind, _, index = wanted.partition(":")
+        if kind == "cuda" and (index or "0").isdigit() and int(index or 0) < len(cuda):
+            return f"cuda:{index or 0}"
+        detail = f"it sees {len(cuda)} CUDA GPU{'' if len(cuda) == 1 else 's'}"
+        interpreter = environment.hello([])["interpreter"]
+        raise errors.NoSuchDevice(device=wanted, interpreter=interpreter, detail=detail)
+
+
+def _key(params: dict[str, Any]) -> str:
+    """What a specimen depends on, as far as the manager can tell."""
+    try:
+        modified = os.stat(params["path"]).st_mtime_ns
+    except (OSError, KeyError):
+        modified = 0
+    return json.dumps([params.get("path"), modified, params.get("class_name"), params.get("inputs")], sort_keys=True)
+
+
+async def _find_devices() -> list[schema.Device]:
+    """The CUDA devices, asked of the driver in a program of its own, since drivers hang and crash; [] after 10 s."""
+    import sys
+
+    here = os.path.join(os.path.dirname(__file__), "__main__.py")
+    program = (
+        "import runpy, json; m = runpy.run_path(%r); m['register_package']();"
+        "from kernel_lsp import schema; from kernel_lsp.worker import environment;"
+        "print(json.dumps([schema.to_json(d) for d in environment.cuda_devices()]))"
+    ) % here
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
+    )
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), 10)
+        return [schema.from_json(schema.Device, d) for d in json.loads(out or b"[]")]
+    except (TimeoutError, asyncio.TimeoutError, ValueError):
+        if process.returncode is None:
+            process.kill()
+        return []

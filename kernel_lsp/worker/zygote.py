@@ -1,0 +1,186 @@
+"""Warm processes that fork a child for every task, so that a task starts in milliseconds with torch imported.
+
+There are two, because Triton reads ``TRITON_INTERPRET`` when a function is decorated, also those of its own library:
+one process cannot interpret and compile. Both are forked from one that has imported torch alone:
+
+    manager ── "native"       triton, torch.export (warmed up by one tiny export), the synthesizer
+                 └── "interpreter"   triton under TRITON_INTERPRET=1, with validation's repairs of it
+
+Neither ever touches CUDA, and neither starts a thread (an OpenMP pool would hang in a forked child), which is why
+torch is held to one thread here; the children get the number back.
+
+A zygote is told, over a ``SOCK_SEQPACKET`` socket: ``{"start": key, "task": name}`` with the descriptors (parameters,
+answers, standard error), or ``{"kill": key}``. It says ``{"ready": seconds}``, ``{"failed": error}``,
+``{"started": key, "pid": n}`` and ``{"exited": key, "status": wait status}``.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+from kernel_lsp import errors
+from kernel_lsp.worker import processes
+
+ROLES = ("native", "interpreter")
+
+
+def start(close_in_child: list[int]) -> dict[str, socket.socket]:
+    """Fork both zygotes; the manager's ends of their sockets, by role. Call it before anything starts threads."""
+    pairs = {role: socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for role in ROLES}
+    if processes.fork() == 0:
+        for fd in close_in_child:
+            os.close(fd)
+        for mine, _ in pairs.values():
+            mine.close()
+        _main({role: theirs for role, (_, theirs) in pairs.items()})
+    for _, theirs in pairs.values():
+        theirs.close()
+    return {role: mine for role, (mine, _) in pairs.items()}
+
+
+def _main(sockets: dict[str, socket.socket]) -> NoReturn:
+    began = time.monotonic()
+    try:
+        threads = _import_torch()
+    except BaseException as error:
+        for control in sockets.values():
+            _say(control, {"failed": _broken("torch", error)})
+        os._exit(1)
+    role = "interpreter" if processes.fork() == 0 else "native"
+    control = sockets.pop(role)
+    for other in sockets.values():
+        other.close()
+    try:
+        _warm_up(role)
+    except BaseException as error:
+        _say(control, {"failed": _broken("triton", error)})
+        os._exit(1)
+    gc.collect()
+    gc.freeze()  # what is warm stays shared with the children
+    _say(control, {"ready": time.monotonic() - began})
+    _serve(control, threads)
+
+
+def _broken(package: str, error: BaseException) -> dict[str, Any]:
+    import traceback
+
+    traceback.print_exception(error)
+    detail = f"{type(error).__name__}: {error}".splitlines()[0]
+    command = f"{sys.executable} -m pip install --force-reinstall {package}"
+    return errors.PackageBroken(
+        interpreter=sys.executable, package=package, detail=detail, command=command
+    ).to_json()
+
+
+def _import_torch() -> int:
+    """Import torch without touching the driver; the number of threads it would use."""
+    # Otherwise torch.cuda.is_available() initialises the driver, and a fork after that cannot use CUDA.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    import numpy  # noqa: F401
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    return threads
+
+
+def _warm_up(role: str) -> None:
+    if role == "interpreter":
+        os.environ["TRITON_INTERPRET"] = "1"
+        import triton  # noqa: F401
+
+        from kernel_lsp.validation import interpreter
+        from kernel_lsp.worker import judging  # noqa: F401
+
+        interpreter.repair()
+        return
+    os.environ.pop("TRITON_INTERPRET", None)
+    import torch
+    import triton  # noqa: F401
+
+    from kernel_lsp.worker import judging, specimen  # noqa: F401
+
+    specimen.warm_up()
+
+
+def _say(control: socket.socket, message: dict[str, Any]) -> None:
+    try:
+        control.send(json.dumps(message).encode())
+    except OSError:
+        os._exit(0)  # the manager is gone
+
+
+def _serve(control: socket.socket, threads: int) -> NoReturn:
+    children: dict[int, int] = {}  # pid → key
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waker)
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    selector.register(wake, selectors.EVENT_READ)
+    own = [control.fileno(), wake, waker, selector.fileno()]  # type: ignore[attr-defined]
+    while True:
+        for key, _ in selector.select():
+            if key.fd == wake:
+                try:
+                    os.read(wake, 4096)
+                except BlockingIOError:
+                    pass
+            else:
+                _obey(control, children, own, threads)
+        _reap(control, children)
+
+
+def _obey(control: socket.socket, children: dict[int, int], own: list[int], threads: int) -> None:
+    data, fds, _, _ = socket.recv_fds(control, 65536, 8)
+    if not data:
+        os._exit(0)
+    message = json.loads(data)
+    if "kill" in message:
+        for pid, key in children.items():
+            if key == message["kill"]:
+                processes.kill_group(pid)
+        return
+    pid = processes.fork()
+    if pid == 0:
+        for fd in own:
+            os.close(fd)
+        _run(message["task"], fds, threads)
+    for fd in fds:
+        os.close(fd)
+    children[pid] = message["start"]
+    _say(control, {"started": message["start"], "pid": pid})
+
+
+def _reap(control: socket.socket, children: dict[int, int]) -> None:
+    while children:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        if pid in children:  # not so: the other zygote, which is a child of this one
+            _say(control, {"exited": children.pop(pid), "status": status})
+
+
+def _run(task: str, fds: list[int], threads: int) -> NoReturn:
+    """In the forked child: standard error to its pipe, then the task."""
+    parameters, answers, stderr = fds
+    os.dup2(stderr, 1)
+    os.dup2(stderr, 2)
+    os.close(stderr)
+    from kernel_lsp.worker import tasks
+
+    tasks.run(task, parameters, answers, threads)
+    os._exit(0)
