@@ -7,68 +7,79 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kernel_lsp import schema
-from kernel_lsp.commands.running import Task
+from kernel_lsp.commands.running import WANTED, Task
 
-_NO_GPU = "not measured: no CUDA GPU"
 _GOOD, _BAD = "green", "red"
+_WIDTH = 132  # of a picture, and of what is piped into a file
+_NARROW, _NARROWER = 118, 100  # a terminal with fewer columns gets fewer of ours
 
 
 def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
     """Print the table, the reasons of what did not work, and where the files went; save it as SVG if asked to."""
-    console = Console(record=picture is not None, width=150 if picture else None)
-    console.print(table_of(tasks))
+    console = Console(record=picture is not None)
+    if picture is not None or not console.is_terminal:
+        console.width = _WIDTH
+    console.print(table_of(tasks, console.width))
     for task in tasks:
         reason = reason_of(task)
         if reason:
-            console.print(f"[{_BAD}]✗[/] [bold]{escape(_short(task))}[/]: {escape(reason)}", highlight=False)
+            mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
+            console.print(f"{mark} [bold]{escape(_short(task))}[/]: {escape(reason)}", highlight=False)
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)
-        console.save_svg(str(picture), title="kernel-lsp generate samples/")
+        console.save_svg(str(picture), title="kernel-lsp")
 
 
-def table_of(tasks: Sequence[Task]) -> Table:
-    table = Table(header_style="bold", row_styles=["", "dim"] if len(tasks) > 30 else None)
-    table.add_column("module")
-    table.add_column("result")
-    table.add_column("in Triton")
-    table.add_column("error (eager's)", justify="right")
-    table.add_column("regs / spills / shared", justify="right")
-    table.add_column("eager / compile / kernel µs", justify="right")
-    table.add_column("speedup", justify="right")
-    table.add_column("s", justify="right")
+def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> Table:
+    """One row a task. What does not fit into ``width`` columns of text is left out, not broken up."""
+    table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("module", overflow="fold")
+    table.add_column("result", no_wrap=True)
+    table.add_column("ops in\nTriton", no_wrap=True)
+    table.add_column("error (eager's)" if width >= _NARROW else "error", justify="right", no_wrap=True)
+    if width >= _NARROWER:
+        table.add_column("registers /\nspills / shared", justify="right", no_wrap=True)
+    table.add_column("µs: eager /\ncompile / kernel", justify="right", no_wrap=True)
+    table.add_column("speedup over\neager / compile", justify="right", no_wrap=True)
+    table.add_column("s", justify="right", no_wrap=True)
     for task in tasks:
-        table.add_row(*row(task))
+        table.add_row(*row(task, width))
     return table
 
 
-def row(task: Task) -> list[str]:
+def row(task: Task, width: int = _WIDTH) -> list[str]:
     """The cells of one task."""
-    judged = shown(task)
-    report = task.report
+    judged, report = shown(task), task.report
     seconds = report.seconds.get("report") if report else None
-    last = f"{seconds:.1f}" if seconds is not None else ""
+    last = f"{seconds:.1f}" if seconds is not None else "–"
+    compiled = [compiled_text(judged.verdict.kernels) if judged else "–"] if width >= _NARROWER else []
     if judged is None:
-        return [escape(_short(task)), f"[{_BAD}]{'cancelled' if _cancelled(task) else 'none'}[/]", *[""] * 5, last]
+        status = "cancelled" if _cancelled(task) else "no kernel"
+        return [escape(_short(task)), f"[{_BAD}]{status}[/]", "–", "–", *compiled, "–", "–", last]
     verdict = judged.verdict
-    colour = _GOOD if verdict.status in schema.CORRECT and not (report and report.regression) else _BAD
     status = "regressed" if report and report.regression else verdict.status
     return [
         escape(_short(task)),
-        f"[{colour}]{status}[/]",
-        re.sub(r"\s*ops? in Triton", "", judged.candidate.note) or "–",
-        errors_text(verdict),
-        compiled_text(verdict.kernels),
+        f"[{_GOOD if is_good(task) else _BAD}]{status}[/]",
+        re.sub(r"\s*ops? in Triton.*", "", judged.candidate.note) or "–",
+        errors_text(verdict, width >= _NARROW),
+        *compiled,
         times_text(judged.measurement),
         speedup_text(judged.measurement),
         last,
     ]
+
+
+def is_good(task: Task) -> bool:
+    return task.status() == WANTED
 
 
 def shown(task: Task) -> schema.Judged | None:
@@ -79,10 +90,13 @@ def shown(task: Task) -> schema.Judged | None:
     return report.candidates[report.chosen if report.chosen is not None else 0]
 
 
-def errors_text(verdict: schema.Verdict) -> str:
+def errors_text(verdict: schema.Verdict, eager: bool = True) -> str:
+    """Largest relative error against the float64 oracle, and eager's own."""
     if verdict.error is None:
         return "–"
-    return f"{verdict.error:.1e}" + (f" ({verdict.eager_error:.1e})" if verdict.eager_error is not None else "")
+    return f"{verdict.error:.1e}" + (
+        f" ({verdict.eager_error:.1e})" if eager and verdict.eager_error is not None else ""
+    )
 
 
 def compiled_text(kernels: Sequence[schema.CompiledKernel]) -> str:
@@ -102,27 +116,19 @@ def times_text(measurement: schema.Measurement | None) -> str:
     """Medians at the example inputs, the first of the shapes."""
     shape = measurement.shapes[0] if measurement and measurement.shapes else None
     if shape is None:
-        return _not_measured(measurement)
+        return "not measured"
     times = (shape.eager, shape.compiled, shape.kernel)
     return " / ".join(f"{time.median:.1f}" if time else "–" for time in times)
 
 
 def speedup_text(measurement: schema.Measurement | None) -> str:
-    """``2.31× eager · 1.24× compile``, or why there is none."""
+    """``2.31× / 1.24×``, or why there is none."""
     shape = measurement.shapes[0] if measurement and measurement.shapes else None
     if shape is None or shape.kernel is None or not shape.kernel.median:
-        return "no CUDA GPU" if _not_measured(measurement) == _NO_GPU else "–"
-    parts = []
-    if shape.eager:
-        parts.append(f"{shape.eager.median / shape.kernel.median:.2f}× eager")
-    if shape.compiled:
-        parts.append(f"{shape.compiled.median / shape.kernel.median:.2f}× compile")
-    return " · ".join(parts) or "–"
-
-
-def _not_measured(measurement: schema.Measurement | None) -> str:
-    missing = measurement.missing if measurement else ""
-    return _NO_GPU if not missing or "GPU" in missing else "not measured"
+        missing = measurement.missing if measurement else ""
+        return "no CUDA GPU" if "no CUDA GPU" in missing else "not measured"
+    kernel = shape.kernel.median
+    return " / ".join(f"{time.median / kernel:.2f}×" if time else "–" for time in (shape.eager, shape.compiled))
 
 
 def reason_of(task: Task) -> str:
@@ -138,17 +144,24 @@ def reason_of(task: Task) -> str:
 
 
 def footer(tasks: Sequence[Task]) -> list[str]:
-    """Device and versions, what could not be checked here, and where the files are."""
+    """Device and versions, what was not measured or checked here, and where the files are."""
     reports = [task.report for task in tasks if task.report is not None]
+    judged = [entry for task in tasks if (entry := shown(task)) is not None]
     lines = []
     for device in {_device_text(report.device): None for report in reports if report.device}:
         lines.append(f"Judged on {device}.")
-    limits = {limit: None for task in tasks if (judged := shown(task)) for limit in judged.verdict.limits}
-    lines += list(limits)[:4]
-    folders = {os.path.relpath(os.path.dirname(report.file)): None for report in reports if report.file}
-    if folders:
-        count = sum(report.file is not None for report in reports)
-        lines.append(f"{count} kernel file{'s' if count != 1 else ''} in {', '.join(f'{name}/' for name in folders)}")
+    measured = [entry.measurement for entry in judged if entry.measurement is not None]
+    for missing in {text: None for one in measured for text in (one.missing, one.compiled_missing) if text}:
+        lines.append(f"Not measured: {missing.rstrip('.')}.")
+    limits = judged[0].verdict.limits if judged else []
+    limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in judged)]
+    if limits:
+        lines.append(f"Not checked here: {'; '.join(limits)}.")
+    files = [report.file for report in reports if report.file]
+    folders = {os.path.relpath(os.path.dirname(file)): None for file in files}
+    if files:
+        count = f"{len(files)} kernel file{'s' if len(files) != 1 else ''}"
+        lines.append(f"{count} in {', '.join(f'{name}/' for name in folders)}")
     return lines
 
 
