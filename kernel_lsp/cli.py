@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["serve"]:
         # An editor waits for this one: nothing but the server is imported on the way.
-        from kernel_lsp.server.main import main as serve
+        from kernel_lsp.server import main as serve
 
         return serve(arguments[1:])
     options = _parser().parse_args(arguments)

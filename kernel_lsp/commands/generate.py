@@ -53,8 +53,8 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
     except (OSError, UnicodeDecodeError) as error:
         detail = getattr(error, "strerror", None) or str(error)
         return [Task(str(file), None, error=UserError(message=f"{file} could not be read: {detail}.", path=str(file)))]
-    # get_inputs and helpers make a file a few classes long at most; those without inputs say so in the table.
-    return [_task(file, found.name, write) for found in module_classes(source, Path(os.path.abspath(file)))]
+    found = module_classes(source, Path(os.path.abspath(file)))
+    return [_task(file, name, write) for name in dict.fromkeys(module.name for module in found)]
 
 
 def _task(path: Path, class_name: str, write: bool) -> Task:

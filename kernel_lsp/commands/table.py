@@ -26,11 +26,11 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
     if picture is not None or not console.is_terminal:
         console.width = _WIDTH
     console.print(table_of(tasks, console.width))
-    for task in tasks:
+    for task, name in zip(tasks, names(tasks), strict=True):
         reason = reason_of(task)
         if reason:
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
-            console.print(f"{mark} [bold]{escape(_short(task))}[/]: {escape(reason)}", highlight=False)
+            console.print(f"{mark} [bold]{escape(name)}[/]: {escape(reason)}", highlight=False)
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:
@@ -50,24 +50,23 @@ def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> Table:
     table.add_column("µs: eager /\ncompile / kernel", justify="right", no_wrap=True)
     table.add_column("speedup over\neager / compile", justify="right", no_wrap=True)
     table.add_column("s", justify="right", no_wrap=True)
-    for task in tasks:
-        table.add_row(*row(task, width))
+    for task, name in zip(tasks, names(tasks), strict=True):
+        table.add_row(escape(name), *row(task, width))
     return table
 
 
 def row(task: Task, width: int = _WIDTH) -> list[str]:
-    """The cells of one task."""
+    """The cells of one task after its name."""
     judged, report = shown(task), task.report
     seconds = report.seconds.get("report") if report else None
     last = f"{seconds:.1f}" if seconds is not None else "–"
     compiled = [compiled_text(judged.verdict.kernels) if judged else "–"] if width >= _NARROWER else []
     if judged is None:
         status = "cancelled" if _cancelled(task) else "no kernel"
-        return [escape(_short(task)), f"[{_BAD}]{status}[/]", "–", "–", *compiled, "–", "–", last]
+        return [f"[{_BAD}]{status}[/]", "–", "–", *compiled, "–", "–", last]
     verdict = judged.verdict
     status = "regressed" if report and report.regression else verdict.status
     return [
-        escape(_short(task)),
         f"[{_GOOD if is_good(task) else _BAD}]{status}[/]",
         re.sub(r"\s*ops? in Triton.*", "", judged.candidate.note) or "–",
         errors_text(verdict, width >= _NARROW),
@@ -172,9 +171,13 @@ def _device_text(device: schema.Device | None) -> str:
     return ", ".join([device.name, *versions])
 
 
-def _short(task: Task) -> str:
-    """The class's name where there is one: the file's name says little more."""
-    return task.name.partition("::")[2] or (task.report.target.class_name if task.report else "") or task.name
+def names(tasks: Sequence[Task]) -> list[str]:
+    """The class's name where it tells the tasks apart, else the file's with it."""
+    short = [
+        task.name.partition("::")[2] or (task.report.target.class_name if task.report else "") or task.name
+        for task in tasks
+    ]
+    return [name if short.count(name) == 1 else task.name for name, task in zip(short, tasks, strict=True)]
 
 
 def _cancelled(task: Task) -> bool:

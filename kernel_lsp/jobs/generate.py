@@ -43,7 +43,6 @@ async def generate(run: Run) -> None:
         text = kernel_file.assemble(header.build(source, job.target, report, chosen), chosen.candidate.source)
         kernel_file.write(kernel, text, source, overwrite)
         report.file = str(kernel)
-    run.mark("report")
 
 
 async def _judge_candidates(run: Run) -> tuple[int, list[errors.UserError]]:

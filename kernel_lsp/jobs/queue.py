@@ -162,6 +162,7 @@ class Jobs:
         except Exception as error:
             log.exception("%s for %s", job.id, job.target.class_name)
             job.state, job.error = "failed", InternalError(detail=f"{type(error).__name__}: {error}")
+        job.report.seconds["report"] = round(time.monotonic() - started, 3)
         self._tell("finished", job)
 
     def _never_began(self, job: Job) -> None:
