@@ -1,0 +1,48 @@
+"""The module's graph: ``torch.export`` with every input dimension that can vary left dynamic."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram
+from torch.utils import _pytree as pytree
+
+
+def capture(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, training: bool = False
+) -> ExportedProgram:
+    """Export ``module`` in eval (or training) mode on example inputs, undecomposed, without gradients.
+
+    ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in
+    torch.export. Raises whatever torch.export raises.
+    """
+    module = copy.deepcopy(module).train(training)
+    kwargs = kwargs or {}
+    shapes = pytree.tree_map(_all_dynamic, (args, kwargs))
+    with torch.no_grad():
+        # One dictionary by parameter name would need the signature; export takes the pair as it is
+        # when positional shapes are a tuple and keyword shapes follow by name.
+        dynamic: Any = shapes[0] if not kwargs else _by_name(module, shapes)
+        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
+
+
+def _all_dynamic(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return {i: Dim.AUTO for i in range(value.dim())}
+    return None
+
+
+def _by_name(module: torch.nn.Module, shapes: tuple[Any, Any]) -> dict[str, Any]:
+    import inspect
+
+    bound = inspect.signature(module.forward).bind(*shapes[0], **shapes[1])
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        else:
+            named[name] = value
+    return named

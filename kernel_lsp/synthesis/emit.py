@@ -1,0 +1,383 @@
+"""Expressions and statements of a kernel's body, from values and their indices.
+
+An ``Axis`` is one tile axis (or a scalar program index) with the domain's atoms flattened into it. The emitter
+turns ``(value, index)`` into Triton text: it loads what is stored, computes what is not, assigns what is used more
+than once to a named variable, and applies a mask where a reduction would otherwise see masked-off lanes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import sympy
+import torch
+
+from .access import gather_index, gather_table, operand_indices
+from .functions import ATOM, FUNCTIONS, LOWEST, PRODUCT, SUM, UNARY, literal, wrap
+from .graph import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Value, View
+from .index import ONE, ZERO, Domain, Index, offset, same
+from .lowering.builder import opmath
+from .names import Names, variable_name
+
+_WIDTH = 72  # an expression longer than this gets a variable of its own
+
+
+@dataclass(eq=False)
+class Axis:
+    """``variable`` holds the flattened index of ``atoms`` (outermost first); a vector axis has a ``mask`` or needs none."""
+
+    variable: str
+    atoms: list[sympy.Symbol]
+    vector: bool
+    mask: str = ""
+    looped: bool = False
+
+
+@dataclass(frozen=True)
+class Term:
+    """An expression: its text, precedence, the vector axes its shape has, and what masked-off lanes hold (if known)."""
+
+    text: str
+    precedence: int
+    axes: frozenset[Axis]
+    pad: float | None = None
+
+
+@dataclass
+class Arguments:
+    """What a kernel is given, in order of first use: pointers, sizes and scalars, each with its Python on the host."""
+
+    names: Names
+    symbols: dict[sympy.Symbol, tuple[str, str]]  # size symbol → (name, Python on the host)
+    pointers: dict[Value, str] = field(default_factory=dict)
+    outputs: dict[Value, str] = field(default_factory=dict)
+    sizes: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
+    scalars: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
+
+    def host(self, expr: sympy.Expr) -> str:
+        """``expr`` as Python on the host."""
+        from .printing import python
+
+        return python(expr, {s: text for s, (_, text) in self.symbols.items()})
+
+    def name_size(self, expr: sympy.Expr, name: str) -> None:
+        """Make ``expr`` an argument called ``name`` (a static size stays a literal)."""
+        if not expr.is_number and expr not in self.sizes:
+            self.sizes[expr] = (self.names.fresh(name), self.host(expr))
+
+    def size(self, expr: sympy.Expr) -> tuple[str, int]:
+        """A size inside the kernel, with its precedence; registers the arguments it needs."""
+        expr = sympy.expand(expr)
+        if expr.is_number:
+            return (str(int(expr)), ATOM if expr >= 0 else UNARY)
+        if expr in self.sizes:
+            return self.sizes[expr][0], ATOM
+        if expr.is_Mul:
+            factors = [f for f in expr.args]
+            if any(f.is_number and f < 0 for f in factors):
+                text, precedence = self.size(-expr)
+                return "-" + wrap(text, precedence, UNARY), UNARY
+            parts = [wrap(*self.size(f), UNARY) for f in sorted(factors, key=lambda f: not f.is_number)]
+            return " * ".join(parts), PRODUCT
+        if expr.is_Add:
+            text = ""
+            for i, part in enumerate(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p)))):
+                negative = part.could_extract_minus_sign()
+                piece = wrap(*self.size(-part if negative else part), PRODUCT if negative else SUM)
+                text += (" - " if negative else " + " if i else "") + piece if i or not negative else "-" + piece
+            return text, SUM
+        if expr.is_Pow and expr.exp.is_Integer and 0 < expr.exp < 5:
+            return " * ".join([wrap(*self.size(expr.base), UNARY)] * int(expr.exp)), PRODUCT
+        if isinstance(expr, sympy.Symbol) and expr in self.symbols:
+            name, host = self.symbols[expr]
+            self.sizes[expr] = (self.names.fresh(name), host)
+        else:
+            self.sizes[expr] = (self.names.fresh("half" if str(expr).endswith("//2)") or str(expr).endswith("//2))") else "extent"), self.host(expr))
+        return self.sizes[expr][0], ATOM
+
+    def scalar(self, scalar: Scalar) -> tuple[str, int]:
+        if not scalar.is_float:
+            return self.size(scalar.expr)
+        if scalar.expr not in self.scalars:
+            self.scalars[scalar.expr] = (self.names.fresh("scale"), self.host(scalar.expr))
+        return self.scalars[scalar.expr][0], ATOM
+
+
+class Emitter:
+    """Writes statements into ``lines`` (once per program) or ``inner`` (inside the loop over a looped axis)."""
+
+    def __init__(self, domain: Domain, axes: list[Axis], arguments: Arguments, stored: set[Value], placed: dict[Value, Index]) -> None:
+        self.domain, self.axes, self.arguments = domain, axes, arguments
+        self.stored, self.placed = stored, placed
+        self.lines: list[str] = []
+        self.inner: list[str] = []
+        self.memo: dict[tuple[Value, Index], Term] = {}
+        self.uses: dict[tuple[Value, Index], int] = {}
+        self.values: dict[sympy.Symbol, Term] = {}  # placeholders for indices that were loaded
+        self.reduced: dict[Value, Term] = {}
+        self.strided: dict[Value, list[sympy.Symbol]] = {}
+        self.conditions: list[Term] = []
+        self.pad_hint = 0.0
+        self.library = False
+        self.raw_half = False  # keep half precision as loaded, for tl.dot
+
+    # -- indices ------------------------------------------------------------------------------------------------
+
+    def key(self, value: Value, index: Index) -> tuple[Value, Index]:
+        return value, tuple(self.domain.resolve(e) for e in index)
+
+    def axis_of(self, atom: sympy.Symbol) -> Axis:
+        return next(a for a in self.axes if atom in a.atoms)
+
+    def index_term(self, expr: sympy.Expr) -> Term:
+        """A linear index expression as text over the axes' variables."""
+        expr = self.domain.resolve(expr)
+        parts: list[tuple[str, int]] = []
+        shape: frozenset[Axis] = frozenset()
+        for symbol, term in self.values.items():
+            c = expr.coeff(symbol, 1)
+            if c != ZERO:
+                parts.append(self._times(term.text, term.precedence, c))
+                shape |= term.axes
+                expr = sympy.expand(expr - c * symbol)
+        coefficients, rest = self.domain.terms(expr)
+        for axis in self.axes:
+            for text, precedence, c in self._runs(axis, [coefficients.get(a, ZERO) for a in axis.atoms]):
+                parts.append(self._times(text, precedence, c))
+                if axis.vector:
+                    shape |= {axis}
+        if rest != ZERO or not parts:
+            parts.append(self.arguments.size(rest))
+        # Scalars first: the pointer is moved once, then the tile's offsets are added.
+        text, precedence = parts[0]
+        for more, p in parts[1:]:
+            if more.startswith("-"):
+                text = f"{text} - {more[1:]}"
+            else:
+                text = f"{text} + {wrap(more, p, SUM)}"
+            precedence = SUM
+        return Term(text, precedence, shape)
+
+    def _times(self, text: str, precedence: int, c: sympy.Expr) -> tuple[str, int]:
+        if c == ONE:
+            return text, precedence
+        if c == -ONE:
+            return "-" + wrap(text, precedence, UNARY), UNARY
+        factor = wrap(*self.arguments.size(c), UNARY)
+        return f"{wrap(text, precedence, PRODUCT)} * {factor}", PRODUCT
+
+    def _runs(self, axis: Axis, coefficients: list[sympy.Expr]) -> list[tuple[str, int, sympy.Expr]]:
+        """(text, precedence, coefficient) for each maximal run of atoms that moves through memory as one index."""
+        sizes = [self.domain.size[a] for a in axis.atoms]
+        result: list[tuple[str, int, sympy.Expr]] = []
+        j = len(sizes) - 1
+        inner: sympy.Expr = ONE
+        while j >= 0:
+            i, run = j, sizes[j]
+            while i > 0 and same(coefficients[i - 1], coefficients[i] * sizes[i]):
+                i -= 1
+                run = sympy.expand(run * sizes[i])
+            if coefficients[j] != ZERO:
+                text, precedence = axis.variable, ATOM
+                if inner != ONE:
+                    text, precedence = f"{text} // {wrap(*self.arguments.size(inner), UNARY)}", PRODUCT
+                if i > 0:
+                    text, precedence = f"{wrap(text, precedence, PRODUCT)} % {wrap(*self.arguments.size(run), UNARY)}", PRODUCT
+                result.append((text, precedence, coefficients[j]))
+            inner = sympy.expand(inner * run)
+            j = i - 1
+        return result[::-1]
+
+    # -- values --------------------------------------------------------------------------------------------------
+
+    def count(self, value: Value, index: Index) -> None:
+        """Count how often each (value, index) is used, so that shared ones get a variable."""
+        key = self.key(value, index)
+        self.uses[key] = self.uses.get(key, 0) + 1
+        if self.uses[key] > 1 or value in self.stored or value in self.reduced or isinstance(value.op, Reduce):
+            return
+        if isinstance(value.op, Gather):
+            self.count(value.op.index, gather_index(value, index))
+            return
+        for operand, i in operand_indices(value, key[1], self.domain):
+            self.count(operand, i)
+
+    def value(self, value: Value, index: Index) -> Term:
+        """The value at ``index`` as an expression, emitting whatever has to come first."""
+        key = self.key(value, index)
+        if value in self.reduced:
+            return self.reduced[value]
+        if key in self.memo:
+            return self.memo[key]
+        if value in self.stored:
+            term = self.load(value, key[1])
+        else:
+            term = self._computed(value, key)
+            used = self.uses.get(key, 1)
+            simple = (term.precedence == ATOM and term.text.isidentifier()) or isinstance(value.op, View)
+            named = bool(value.name) and not isinstance(value.op, View | Iota)
+            if (used > 1 or named or len(term.text) > _WIDTH) and not simple and not _is_literal(value):
+                term = self.assign(variable_name(value), term)
+        if not self.conditions:
+            self.memo[key] = term
+        return term
+
+    def _computed(self, value: Value, key: tuple[Value, Index]) -> Term:
+        op, index = value.op, key[1]
+        if isinstance(op, Pointwise):
+            return self._pointwise(value, op, index)
+        if isinstance(op, View):
+            ((operand, i),) = operand_indices(value, index, self.domain)
+            return self.value(operand, i)
+        if isinstance(op, Concat):
+            return self._concat(value, op, index)
+        if isinstance(op, Iota):
+            term = self.index_term(index[op.dim] * op.step + op.start)
+            return term
+        if isinstance(op, Gather):
+            chosen = self.value(op.index, gather_index(value, index))
+            if not chosen.text.isidentifier():
+                chosen = self.assign("index", chosen)
+            symbol = sympy.Symbol(f"at_{len(self.values)}", integer=True)
+            self.values[symbol] = chosen
+            return self.load(op.table, gather_table(value, index, symbol), name=value.name)
+        raise AssertionError(f"{type(op).__name__} inside a kernel")
+
+    def _operand(self, operand: Value | Scalar | float, value: Value, index: Index) -> Term:
+        from .index import broadcast
+
+        if isinstance(operand, Value):
+            return self.value(operand, broadcast(index, value.shape, operand.shape))
+        if isinstance(operand, Scalar):
+            text, precedence = self.arguments.scalar(operand)
+            return Term(text, precedence, frozenset())
+        text = literal(operand)
+        return Term(text, UNARY if text.startswith("-") else ATOM, frozenset(), float(operand))
+
+    def _pointwise(self, value: Value, op: Pointwise, index: Index) -> Term:
+        if op.function == "constant":
+            number = op.operands[0]
+            return Term(literal(number), ATOM if number >= 0 else UNARY, frozenset(), float(number))
+        function = FUNCTIONS[op.function]
+        self.library |= function.library
+        terms = [self._operand(o, value, index) for o in op.operands]
+        texts = [wrap(t.text, t.precedence, least) for t, least in zip(terms, function.inner, strict=True)]
+        axes = frozenset().union(*(t.axes for t in terms))
+        return Term(function.text.format(*texts), function.precedence, axes, _pad(op.function, terms))
+
+    def _concat(self, value: Value, op: Concat, index: Index) -> Term:
+        place = self.index_term(index[op.dim])
+        pairs = operand_indices(value, index, self.domain)
+        end = ZERO
+        pieces: list[tuple[Term, Term]] = []
+        for i, (operand, at) in enumerate(pairs):
+            begin, end = end, sympy.expand(end + operand.shape[op.dim])
+            text = wrap(place.text, place.precedence, SUM)
+            limit_low, limit = wrap(*self.arguments.size(begin), SUM), wrap(*self.arguments.size(end), SUM)
+            if i == 0:
+                condition = Term(f"{text} < {limit}", 30, place.axes)
+            elif i == len(pairs) - 1:
+                condition = Term(f"{text} >= {limit_low}", 30, place.axes)
+            else:
+                condition = Term(f"({text} >= {limit_low}) & ({text} < {limit})", 50, place.axes)
+            self.conditions.append(condition)
+            pieces.append((condition, self.value(operand, at)))
+            self.conditions.pop()
+        result = pieces[-1][1]
+        for condition, piece in reversed(pieces[:-1]):
+            text = f"tl.where({condition.text}, {piece.text}, {result.text})"
+            result = Term(text, ATOM, condition.axes | piece.axes | result.axes)
+        return result
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+
+    def address(self, value: Value, index: Index) -> Term:
+        """The element offset of ``value`` at ``index``: by its strides where they are arguments, else row-major."""
+        strides = self.strided.get(value)
+        if strides is None:
+            return self.index_term(offset(index, value.shape))
+        return self.index_term(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
+
+    def load(self, value: Value, index: Index, name: str = "") -> Term:
+        pointer = self.arguments.pointers.get(value)
+        if pointer is None:
+            pointer = self.arguments.pointers[value] = self.arguments.names.fresh(f"{variable_name(value)}_ptr")
+        where = self.address(value, index)
+        masks = [a.mask for a in self.axes if a in where.axes and a.mask]
+        axes = where.axes
+        for condition in self.conditions:
+            masks.append(wrap(condition.text, condition.precedence, 50))
+            axes |= condition.axes
+        text = f"{pointer} + {wrap(where.text, where.precedence, SUM)}" if where.text != "0" else pointer
+        other = self.pad_hint if value.dtype.is_floating_point else 0.0
+        if masks:
+            missing = axes - where.axes
+            for axis in self.axes:
+                if axis in missing:
+                    text += f" + 0 * {axis.variable}"
+            fill = literal(other) if value.dtype.is_floating_point else "0"
+            text = f"tl.load({text}, mask={' & '.join(_bracket(m, len(masks)) for m in masks)}, other={fill})"
+        else:
+            text = f"tl.load({text})"
+        if value.dtype in (torch.float16, torch.bfloat16) and not self.raw_half:
+            text += ".to(tl.float32)"
+        elif value.dtype == torch.bool:
+            text += ".to(tl.int1)"
+        return self.assign(name or variable_name(value), Term(text, ATOM, axes, other if masks else None))
+
+    def assign(self, name: str, term: Term) -> Term:
+        """Give the expression a variable; statements that do not vary along the looped axis stay outside the loop."""
+        name = self.arguments.names.fresh(name)
+        inside = any(a.looped for a in term.axes)
+        (self.inner if inside else self.lines).append(f"{name} = {term.text}")
+        return Term(name, ATOM, term.axes, term.pad)
+
+    def store(self, value: Value, index: Index) -> None:
+        """Store an output; its pointer is registered by the caller's order of outputs."""
+        term = self.value(value, index)
+        where = self.address(value, index)
+        axes = where.axes
+        masks = [a.mask for a in self.axes if a in axes and a.mask]
+        pointer = self.arguments.outputs[value]
+        text = f"{pointer} + {wrap(where.text, where.precedence, SUM)}" if where.text != "0" else pointer
+        stored = term.text
+        if len(stored) > _WIDTH:
+            stored = self.assign(variable_name(value), term).text
+        mask = f", mask={' & '.join(_bracket(m, len(masks)) for m in masks)}" if masks else ""
+        inside = any(a.looped for a in axes)
+        (self.inner if inside else self.lines).append(f"tl.store({text}, {stored}{mask})")
+
+
+def _bracket(mask: str, count: int) -> str:
+    return mask if count == 1 or mask.isidentifier() or mask.startswith("(") else f"({mask})"
+
+
+def _is_literal(value: Value) -> bool:
+    return isinstance(value.op, Pointwise) and value.op.function == "constant"
+
+
+def _pad(function: str, terms: list[Term]) -> float | None:
+    """What masked-off lanes hold after ``function``; None where that is not known.
+
+    Uniform operands (the same for all lanes) count as finite: infinity plus them stays, zero times them stays.
+    """
+    pads = [t.pad for t in terms]
+    if all(p is not None for p in pads):
+        try:
+            return float(FUNCTIONS[function].evaluate(*pads))
+        except (ValueError, OverflowError, ZeroDivisionError, TypeError):
+            return None
+    uniform = [p is None and not t.axes for p, t in zip(pads, terms, strict=True)]
+    if len(terms) == 2 and any(uniform):
+        known = next((p for p in pads if p is not None), None)
+        if known is None:
+            return None
+        if function in ("add", "sub") and math.isinf(known):
+            return known if pads[0] is not None or function == "add" else -known
+        if function == "mul" and known == 0:
+            return 0.0
+    return None
+
+
+__all__ = ["LOWEST", "Arguments", "Axis", "Emitter", "Term", "opmath"]

@@ -1,0 +1,172 @@
+"""The envelope: the conditions under which the kernel stands for the module, as Python in the generated class."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from .errors import Unwritable
+from .graph import Graph, Input, Value
+from .printing import python
+
+_TORCH_DERIVED = frozenset(
+    "in_features out_features num_features normalized_shape num_channels embedding_dim num_embeddings training inplace "
+    "in_channels out_channels kernel_size elementwise_affine affine track_running_stats dump_patches call_super_init "
+    "transposed output_padding".split()
+)
+
+
+class Signature:
+    """How forward is declared, and Python for each tensor that it is given."""
+
+    def __init__(self, module: torch.nn.Module, exported: ExportedProgram, graph: Graph) -> None:
+        args, kwargs = exported.example_inputs
+        self.parameters, self.names = _parameters(module, args, kwargs)
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+        leaves: list[tuple[str, Any]] = []
+        self.conditions: list[str] = []
+        order = [*inspect.signature(module.forward).parameters]
+        given = {**bound.arguments}
+        for name in order:
+            if name in given:
+                self._walk(name, given[name], leaves)
+            else:
+                self._absent(name, inspect.signature(module.forward).parameters[name])
+        tensors = [text for text, leaf in leaves if isinstance(leaf, torch.Tensor)]
+        flat = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        place = {id(leaf): text for text, leaf in leaves if isinstance(leaf, torch.Tensor)}
+        arguments = [v for v in graph.inputs if isinstance(v.op, Input) and v.op.kind == "argument"]
+        if len(arguments) != len(flat) or len(tensors) != len(flat):
+            raise Unwritable("forward", "its arguments could not be matched with the exported graph")
+        for value, leaf in zip(arguments, flat, strict=True):
+            value.op.source = place[id(leaf)]  # type: ignore[attr-defined]
+
+    def _walk(self, text: str, value: Any, leaves: list[tuple[str, Any]]) -> None:
+        if isinstance(value, torch.Tensor):
+            leaves.append((text, value))
+        elif isinstance(value, list | tuple) and type(value) in (list, tuple):
+            self.conditions.append(f"isinstance({text}, {type(value).__name__}) and len({text}) == {len(value)}")
+            for i, item in enumerate(value):
+                self._walk(f"{text}[{i}]", item, leaves)
+        elif type(value) is dict:
+            self.conditions.append(f"isinstance({text}, dict) and len({text}) == {len(value)}")
+            for key, item in value.items():
+                self._walk(f"{text}[{key!r}]", item, leaves)
+        elif value is None or isinstance(value, bool):
+            self.conditions.append(f"{text} is {value}")
+        elif isinstance(value, int | float | str):
+            self.conditions.append(f"{text} == {value!r}")
+        else:
+            raise Unwritable("forward", f"the argument {text} is a {type(value).__name__}")
+
+    def _absent(self, name: str, parameter: inspect.Parameter) -> None:
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            self.conditions.append(f"not {name}")
+        elif parameter.default is None or isinstance(parameter.default, bool):
+            self.conditions.append(f"{name} is {parameter.default}")
+        else:
+            self.conditions.append(f"{name} == {parameter.default!r}")
+
+
+def _parameters(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[list[str], list[str]]:
+    """forward's parameters as declared, and as passed on to super().forward."""
+    declared, passed = [], []
+    star = False
+    for name, p in inspect.signature(module.forward).parameters.items():
+        if p.kind is inspect.Parameter.VAR_POSITIONAL:
+            declared.append(f"*{name}")
+            passed.append(f"*{name}")
+            star = True
+            continue
+        if p.kind is inspect.Parameter.VAR_KEYWORD:
+            declared.append(f"**{name}")
+            passed.append(f"**{name}")
+            continue
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and not star:
+            declared.append("*")
+            star = True
+        default = p.default
+        if default is inspect.Parameter.empty:
+            declared.append(name)
+        elif default is None or isinstance(default, bool | int | float | str):
+            declared.append(f"{name}={default!r}")
+        else:
+            raise Unwritable("forward", f"the default of {name} cannot be written down")
+        passed.append(f"{name}={name}" if p.kind is inspect.Parameter.KEYWORD_ONLY else name)
+    return declared, passed
+
+
+def conditions(module: torch.nn.Module, graph: Graph, signature: Signature, used: list[Value], requires: list[str]) -> list[str]:
+    """Conditions in order of what most often differs; all must hold for the kernel to run."""
+    result: list[str] = []
+    symbols: dict[sympy.Symbol, str] = {}
+    arguments = [v for v in graph.inputs if v.op.kind == "argument"]  # type: ignore[attr-defined]
+    held = [v for v in used if v.op.kind != "argument"]  # type: ignore[attr-defined]
+    result += signature.conditions
+    for value in [*arguments, *held]:
+        source = value.op.source  # type: ignore[attr-defined]
+        result.append(f"type({source}) in _PLAIN")
+        result.append(f"{source}.device.type == _DEVICE")
+        result.append(f"{source}.dtype == {value.dtype}")
+        if all(n.is_number for n in value.shape):
+            result.append(f"{source}.shape == {tuple(int(n) for n in value.shape)}")
+            continue
+        result.append(f"{source}.dim() == {len(value.shape)}")
+        for i, n in enumerate(value.shape):
+            text = f"{source}.shape[{i}]"
+            if isinstance(n, sympy.Symbol) and n not in symbols:
+                symbols[n] = text
+            else:
+                result.append(f"{text} == {python(n, symbols)}")
+        result.append(f"0 < {source}.numel() < _MOST_ELEMENTS")
+    result += requires
+    result += configuration(module)
+    if depends_on_mode(module):
+        result.append("not self.training")
+    tracked = " or ".join(f"{v.op.source}.requires_grad" for v in [*arguments, *held] if v.dtype.is_floating_point)  # type: ignore[attr-defined]
+    if tracked:
+        result.append(f"not (torch.is_grad_enabled() and ({tracked}))")
+    result.append("not torch.is_autocast_enabled(_DEVICE)")
+    return result
+
+
+def configuration(module: torch.nn.Module) -> list[str]:
+    """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree."""
+    result: list[str] = []
+    for path, child in module.named_modules():
+        source = f"self.{path}" if path else "self"
+        if path and not path.replace(".", "").replace("_", "a").isalnum():
+            continue
+        if any(part.isdigit() for part in path.split(".")):
+            source = "self" + "".join(f"[{p}]" if p.isdigit() else f".{p}" for p in path.split(".")) if path else "self"
+        if path:
+            result.append(f'type({source}).__name__ == "{type(child).__name__}"')
+        own = type(child).__module__.startswith("torch.nn.")
+        for name, value in vars(child).items():
+            if name.startswith("_") or name == "training" or (own and name in _TORCH_DERIVED):
+                continue
+            if value is None or isinstance(value, bool):
+                result.append(f"{source}.{name} is {value}")
+            elif isinstance(value, int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf")):
+                result.append(f"{source}.{name} == {value!r}")
+            elif inspect.isroutine(value) and hasattr(value, "__name__") and value.__name__.isidentifier():
+                result.append(f'{source}.{name}.__name__ == "{value.__name__}"')
+    return result
+
+
+def depends_on_mode(module: torch.nn.Module) -> bool:
+    """Whether training mode may compute something else than the eval mode that was exported."""
+    for child in module.modules():
+        if not type(child).__module__.startswith("torch.nn."):
+            code = getattr(type(child).forward, "__code__", None)
+            if code is None or "training" in code.co_names or any("dropout" in n for n in code.co_names):
+                return True
+        elif "dropout" in type(child).__name__.lower() or hasattr(child, "running_mean") or hasattr(child, "dropout"):
+            if getattr(child, "p", 1.0) != 0.0:
+                return True
+    return False

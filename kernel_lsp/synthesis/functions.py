@@ -1,0 +1,114 @@
+"""Elementwise functions: how each is written in Triton and in a formula, and what it gives for constants.
+
+``evaluate`` follows values through masked-off lanes (so that a mask is applied only where it matters); it may
+raise for arguments outside the domain, which then counts as unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Precedence of Python operators, for parentheses where they are needed and nowhere else.
+ATOM, UNARY, PRODUCT, SUM, SHIFT, BITAND, BITOR, COMPARE, LOWEST = 100, 90, 80, 70, 60, 50, 40, 30, 0
+
+
+@dataclass(frozen=True)
+class Function:
+    """``text`` has one ``{i}`` per operand; ``formula`` is for docstrings; ``inner`` are the operands' least precedences."""
+
+    text: str
+    precedence: int
+    inner: tuple[int, ...]
+    evaluate: Callable[..., float]
+    formula: str = ""
+    library: bool = False  # needs libdevice
+
+
+def _call(text: str, arity: int, evaluate: Callable[..., float], formula: str = "") -> Function:
+    return Function(text, ATOM, (LOWEST,) * arity, evaluate, formula)
+
+
+def _libdevice(name: str, arity: int, evaluate: Callable[..., float]) -> Function:
+    arguments = ", ".join(f"{{{i}}}" for i in range(arity))
+    return Function(f"libdevice.{name}({arguments})", ATOM, (LOWEST,) * arity, evaluate, f"{name}({arguments})", True)
+
+
+def _where(condition: float, a: float, b: float) -> float:
+    return a if condition else b
+
+
+FUNCTIONS: dict[str, Function] = {
+    "add": Function("{0} + {1}", SUM, (SUM, SUM), lambda a, b: a + b),
+    "sub": Function("{0} - {1}", SUM, (SUM, PRODUCT), lambda a, b: a - b),
+    "mul": Function("{0} * {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a * b),
+    "div": Function("{0} / {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a / b),
+    "neg": Function("-{0}", UNARY, (UNARY,), lambda a: -a),
+    "exp": _call("tl.exp({0})", 1, lambda a: math.exp(a) if a != -math.inf else 0.0, "exp({0})"),
+    "exp2": _call("tl.exp2({0})", 1, lambda a: 2.0**a, "exp2({0})"),
+    "log": _call("tl.log({0})", 1, math.log, "log({0})"),
+    "log2": _call("tl.log2({0})", 1, math.log2, "log2({0})"),
+    "sqrt": _call("tl.sqrt({0})", 1, math.sqrt, "sqrt({0})"),
+    "rsqrt": _call("tl.rsqrt({0})", 1, lambda a: 1 / math.sqrt(a), "rsqrt({0})"),
+    "sin": _call("tl.sin({0})", 1, math.sin, "sin({0})"),
+    "cos": _call("tl.cos({0})", 1, math.cos, "cos({0})"),
+    "sigmoid": _call("tl.sigmoid({0})", 1, lambda a: 1 / (1 + math.exp(-a)), "sigmoid({0})"),
+    "erf": _call("tl.erf({0})", 1, math.erf, "erf({0})"),
+    "abs": _call("tl.abs({0})", 1, abs, "abs({0})"),
+    "floor": _call("tl.floor({0})", 1, math.floor, "floor({0})"),
+    "ceil": _call("tl.ceil({0})", 1, math.ceil, "ceil({0})"),
+    "tanh": _libdevice("tanh", 1, math.tanh),
+    "expm1": _libdevice("expm1", 1, math.expm1),
+    "log1p": _libdevice("log1p", 1, math.log1p),
+    "tan": _libdevice("tan", 1, math.tan),
+    "atan": _libdevice("atan", 1, math.atan),
+    "asin": _libdevice("asin", 1, math.asin),
+    "acos": _libdevice("acos", 1, math.acos),
+    "sinh": _libdevice("sinh", 1, math.sinh),
+    "cosh": _libdevice("cosh", 1, math.cosh),
+    "pow": _libdevice("pow", 2, math.pow),
+    "atan2": _libdevice("atan2", 2, math.atan2),
+    "fmod": _libdevice("fmod", 2, math.fmod),
+    "rint": _libdevice("rint", 1, round),
+    "trunc": _libdevice("trunc", 1, math.trunc),
+    # tl.maximum and tl.minimum drop NaN unless told; torch keeps it.
+    "maximum": _call("tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, max, "max({0}, {1})"),
+    "minimum": _call("tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, min, "min({0}, {1})"),
+    "maximum_int": _call("tl.maximum({0}, {1})", 2, max, "max({0}, {1})"),
+    "minimum_int": _call("tl.minimum({0}, {1})", 2, min, "min({0}, {1})"),
+    "where": _call("tl.where({0}, {1}, {2})", 3, _where, "where({0}, {1}, {2})"),
+    "eq": Function("{0} == {1}", COMPARE, (BITOR, BITOR), lambda a, b: a == b),
+    "ne": Function("{0} != {1}", COMPARE, (BITOR, BITOR), lambda a, b: a != b),
+    "lt": Function("{0} < {1}", COMPARE, (BITOR, BITOR), lambda a, b: a < b),
+    "le": Function("{0} <= {1}", COMPARE, (BITOR, BITOR), lambda a, b: a <= b),
+    "gt": Function("{0} > {1}", COMPARE, (BITOR, BITOR), lambda a, b: a > b),
+    "ge": Function("{0} >= {1}", COMPARE, (BITOR, BITOR), lambda a, b: a >= b),
+    "and": Function("{0} & {1}", BITAND, (BITAND, SHIFT), lambda a, b: bool(a) and bool(b), "{0} and {1}"),
+    "or": Function("{0} | {1}", BITOR, (BITOR, BITAND), lambda a, b: bool(a) or bool(b), "{0} or {1}"),
+    "xor": Function("{0} ^ {1}", BITOR, (BITAND, BITAND), lambda a, b: bool(a) != bool(b)),
+    "not": Function("{0} == 0", COMPARE, (BITOR,), lambda a: not a, "not {0}"),
+    "floordiv_int": Function("{0} // {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a // b),
+    "to_float32": Function("{0}.to(tl.float32)", ATOM, (ATOM,), float, "{0}"),
+    "to_float64": Function("{0}.to(tl.float64)", ATOM, (ATOM,), float, "{0}"),
+    "to_int32": Function("{0}.to(tl.int32)", ATOM, (ATOM,), int, "{0}"),
+    "to_int64": Function("{0}.to(tl.int64)", ATOM, (ATOM,), int, "{0}"),
+    "to_bool": Function("{0} != 0", COMPARE, (BITOR,), bool, "{0} != 0"),
+}
+
+#: What masked-off lanes must hold so that a reduction does not notice them.
+NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf, "argmax": -math.inf, "argmin": math.inf}
+
+
+def wrap(text: str, precedence: int, least: int) -> str:
+    """``text`` in parentheses if its precedence is below what the place around it needs."""
+    return text if precedence >= least else f"({text})"
+
+
+def literal(number: float | int | bool) -> str:
+    """A number as it stands in a Triton kernel."""
+    if isinstance(number, bool):
+        return str(number)
+    if isinstance(number, float) and not math.isfinite(number):
+        return 'float("nan")' if math.isnan(number) else f'float("{"-" if number < 0 else ""}inf")'
+    return repr(number)

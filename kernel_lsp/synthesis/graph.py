@@ -1,0 +1,195 @@
+"""The graph between the exported ATen graph and the kernels: few kinds of node, every shape symbolic.
+
+A ``Value`` is one tensor. Its ``op`` says how each element follows from others; an element is addressed by one
+index per dimension. Shapes are tuples of sympy expressions over torch.export's size symbols (plain integers for
+static dimensions), dtypes are torch's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+
+Shape = tuple[sympy.Expr, ...]
+
+
+@dataclass(eq=False)
+class Value:
+    """One tensor of the graph. ``label`` is how it is called in a formula, ``meaning`` the operation it completes."""
+
+    op: Op
+    shape: Shape
+    dtype: torch.dtype
+    name: str = ""  # a name for a variable that holds it; empty: derive one from op
+    meaning: tuple[str, tuple[Any, ...]] | None = None  # ("softmax", (x,)): printed in formulas instead of its parts
+    node: str = ""  # the exported node it comes from
+
+
+@dataclass(eq=False)
+class Op:
+    pass
+
+
+@dataclass(eq=False)
+class Input(Op):
+    """A tensor that the module is given or holds: ``source`` is Python for it inside ``forward``."""
+
+    source: str
+    kind: str  # "argument", "parameter", "buffer" or "constant"
+    contiguous: bool = False  # parameters and buffers that were contiguous when exported
+
+
+@dataclass(eq=False)
+class Pointwise(Op):
+    """Elementwise ``function`` (a key of ``pointwise.FUNCTIONS``); operands broadcast from the right."""
+
+    function: str
+    operands: tuple[Any, ...]  # Value, Scalar or a Python number
+
+
+@dataclass(eq=False)
+class Scalar:
+    """A number known at launch: a sympy expression over sizes, computed on the host."""
+
+    expr: sympy.Expr
+    is_float: bool
+
+
+@dataclass(eq=False)
+class View(Op):
+    """Another way to address ``operand``: ``kind`` with its ``detail``.
+
+    permute (dims), expand (), reshape (), slice (dim, start, step), select (dim, index), unsqueeze (dim),
+    squeeze (dims), flip (dims).
+    """
+
+    kind: str
+    operand: Value
+    detail: tuple[Any, ...] = ()
+
+
+@dataclass(eq=False)
+class Reduce(Op):
+    """``kind`` (sum, max, min, argmax, argmin) of ``operand`` over ``dims``, which keep size 1 in the result."""
+
+    kind: str
+    operand: Value
+    dims: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Partial(Op):
+    """What each chunk of a long reduction gives: shape [chunks, *result]; ``kind``, ``operand``, ``dims`` as in Reduce."""
+
+    kind: str
+    operand: Value
+    dims: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Concat(Op):
+    operands: tuple[Value, ...]
+    dim: int
+
+
+@dataclass(eq=False)
+class Gather(Op):
+    """``table`` with dimension ``dim`` addressed by the values of ``index``.
+
+    ``index`` has the result's shape (``take``), or replaces dimension ``dim`` by its own dimensions (``rows``).
+    """
+
+    table: Value
+    index: Value
+    dim: int
+    kind: str  # "take" or "rows"
+
+
+@dataclass(eq=False)
+class Iota(Op):
+    """The index along dimension ``dim``, times ``step`` plus ``start``."""
+
+    dim: int
+    start: sympy.Expr = sympy.Integer(0)
+    step: sympy.Expr = sympy.Integer(1)
+
+
+@dataclass(eq=False)
+class Matmul(Op):
+    """``left`` [..., M, K] times ``right`` [..., K, N] with broadcast leading dimensions."""
+
+    left: Value
+    right: Value
+
+
+@dataclass(eq=False)
+class TorchCall(Op):
+    """What stays a call of torch: ``target`` as Python, arguments as Values, Scalars or literals."""
+
+    target: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: int | None = None  # which of several results, None where there is one
+    call: TorchCall | None = None  # the call that ``output`` indexes
+
+
+@dataclass
+class Graph:
+    """A lowered module: its tensor arguments, what it returns, and which ATen operators could not be lowered."""
+
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    output_spec: Any = None  # pytree spec of what forward returns
+    output_leaves: list[Any] = field(default_factory=list)  # a Value, a constant or None per leaf
+    lowered: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # operators that stay torch calls
+
+
+def operands(value: Value) -> list[Value]:
+    """The values that ``value`` is computed from."""
+    op = value.op
+    if isinstance(op, Pointwise | Concat):
+        return [v for v in op.operands if isinstance(v, Value)]
+    if isinstance(op, View | Reduce | Partial):
+        return [op.operand]
+    if isinstance(op, Gather):
+        return [op.table, op.index]
+    if isinstance(op, Matmul):
+        return [op.left, op.right]
+    if isinstance(op, TorchCall):
+        call = op.call or op
+        return [v for v in _leaves((call.args, call.kwargs)) if isinstance(v, Value)]
+    return []
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [leaf for item in tree.values() for leaf in _leaves(item)]
+    if isinstance(tree, list | tuple):
+        return [leaf for item in tree for leaf in _leaves(item)]
+    return [tree]
+
+
+def numel(shape: Shape) -> sympy.Expr:
+    return sympy.prod(shape) if shape else sympy.Integer(1)
+
+
+def topological(outputs: list[Value]) -> list[Value]:
+    """Every value that the outputs need, operands first."""
+    order: list[Value] = []
+    seen: set[Value] = set()
+    stack: list[tuple[Value, bool]] = [(v, False) for v in reversed(outputs)]
+    while stack:
+        value, done = stack.pop()
+        if done:
+            order.append(value)
+            continue
+        if value in seen:
+            continue
+        seen.add(value)
+        stack.append((value, True))
+        stack.extend((v, False) for v in reversed(operands(value)) if v not in seen)
+    return order

@@ -1,0 +1,270 @@
+"""The host function of a generated file: buffers, launches and torch calls in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch.utils import _pytree as pytree
+
+from .emit import Arguments
+from .errors import Unwritable
+from .formula import formula
+from .graph import Graph, Input, Scalar, Shape, TorchCall, Value, View
+from .index import same
+from .names import Names, variable_name
+from .printing import python
+from .regions import Call, Hints, HostView, Kernel, Plan
+from .schedule import Options, kernel_source
+from .templates import KernelSource
+
+#: Names for the sizes of the first tensor, by rank.
+_SIZE_NAMES = {
+    1: ("length",),
+    2: ("n_rows", "n_cols"),
+    3: ("batch", "length", "width"),
+    4: ("batch", "channels", "height", "width"),
+    5: ("batch", "channels", "depth", "height", "width"),
+}
+
+
+@dataclass
+class Host:
+    """What was written: ``parameters`` of the host function with the Values they hold, its body, the kernels' texts."""
+
+    parameters: list[tuple[str, Value]] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+    kernels: list[str] = field(default_factory=list)
+    sources: list[KernelSource] = field(default_factory=list)
+    requires: list[str] = field(default_factory=list)
+    torch_calls: int = 0
+    formulas: list[str] = field(default_factory=list)
+
+
+def write(graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sympy.Expr], name: str, options: Options) -> Host:
+    """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits."""
+    host = Host()
+    names = Names([name])
+    variables: dict[Value, str] = {}
+    used = _used_inputs(plan, graph)
+    for value in graph.inputs:
+        if value in used:
+            variables[value] = names.fresh(variable_name(value))
+            host.parameters.append((variables[value], value))
+    symbols = _symbols([v for v in graph.inputs if v in used], variables)
+    for symbol, length in chunks.items():
+        from .rewrite import CHUNK
+
+        text = python(length, {s: t for s, (_, t) in symbols.items()})
+        symbols[symbol] = (symbol.name, f"triton.cdiv({text}, {CHUNK})")
+    strided = _strided(plan)
+    for value in used:
+        if isinstance(value.op, Input) and value.op.kind == "argument" and value.shape and value not in strided:
+            host.body.append(f"{variables[value]} = {variables[value]}.contiguous()")
+        elif isinstance(value.op, Input) and value.op.kind != "argument" and value.shape and value not in strided:
+            host.requires.append(f"{value.op.source}.is_contiguous()")
+    kernel_names = _kernel_names(plan, name)
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            _launch(step, kernel_names[step], host, names, variables, symbols, hints, plan, options, strided)
+        elif isinstance(step, HostView):
+            variables[step.value] = f"{_bracketed(variables[step.value.op.operand])}{_view(step.value, symbols)}"  # type: ignore[attr-defined]
+        else:
+            _call(step, host, names, variables, symbols)
+    host.body.append(f"return {_result(graph, variables)}")
+    return host
+
+
+def _bracketed(text: str) -> str:
+    return text
+
+
+def _used_inputs(plan: Plan, graph: Graph) -> list[Value]:
+    used: dict[Value, None] = {}
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            from .graph import topological
+
+            roots = [v for v, _ in step.stores] + ([step.matmul] if step.matmul else [])
+            for v in topological(roots):
+                if isinstance(v.op, Input):
+                    used[v] = None
+        elif isinstance(step, Call):
+            for v in step.values:
+                from .graph import operands
+
+                used.update({o: None for o in operands(v) if isinstance(o.op, Input)})
+        elif isinstance(step.value.op, View) and isinstance(step.value.op.operand.op, Input):
+            used[step.value.op.operand] = None
+    used.update({v: None for v in graph.outputs if isinstance(v.op, Input)})
+    return [v for v in graph.inputs if v in used]
+
+
+def _strided(plan: Plan) -> set[Value]:
+    """Inputs that only matrix products read, through strides: they need not be contiguous."""
+    from .templates.matmul import strided_operands
+
+    strided: set[Value] = set()
+    other: set[Value] = set()
+    for step in plan.steps:
+        if isinstance(step, Kernel) and step.matmul is not None:
+            strided |= {v for v in strided_operands(step, plan.stored) if isinstance(v.op, Input)}
+            other |= set(step.leaves)
+        elif isinstance(step, Kernel):
+            other |= set(step.leaves)
+    return strided - other
+
+
+def _symbols(inputs: list[Value], variables: dict[Value, str]) -> dict[sympy.Symbol, tuple[str, str]]:
+    """Each size symbol's name inside kernels and its Python on the host."""
+    symbols: dict[sympy.Symbol, tuple[str, str]] = {}
+    taken: set[str] = set()
+    for value in inputs:
+        names = _SIZE_NAMES.get(len(value.shape), tuple(f"size{i}" for i in range(len(value.shape))))
+        for i, n in enumerate(value.shape):
+            if isinstance(n, sympy.Symbol) and n not in symbols:
+                name = names[i] if names[i] not in taken else f"{variables[value]}_{names[i]}"
+                taken.add(name)
+                symbols[n] = (name, f"{variables[value]}.shape[{i}]")
+    return symbols
+
+
+def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
+    kernels = [s for s in plan.steps if isinstance(s, Kernel)]
+    if len(kernels) == 1:
+        return {kernels[0]: f"{name}_kernel"}
+    names = Names()
+    result: dict[Kernel, str] = {}
+    for kernel in kernels:
+        value = kernel.stores[0][0]
+        what = value.meaning[0] if value.meaning else variable_name(value)
+        if kernel.partial is not None:
+            what = f"partial_{kernel.partial.op.kind}"  # type: ignore[attr-defined]
+        elif kernel.matmul is not None and "linear" not in what and "matmul" not in what:
+            what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
+        result[kernel] = names.fresh(f"{what}_kernel")
+    return result
+
+
+def _launch(step: Kernel, name: str, host: Host, names: Names, variables: dict[Value, str], symbols: Any, hints: Hints, plan: Plan, options: Options, strided: set[Value]) -> None:
+    stored = [(step.partial, ())] if step.partial is not None else step.stores
+    arguments = Arguments(Names([name]), symbols)
+    source = kernel_source(step, name, arguments, hints, plan.stored - {v for v, _ in stored if v is not None}, options, strided)
+    for value, _ in stored:
+        assert value is not None
+        variable = names.fresh("out" if len(stored) == 1 and value.meaning is None and not value.name else variable_name(value))
+        host.body.append(f"{variable} = {_empty(value, host, variables, symbols)}")
+        variables[value] = variable
+    host.body += source.launch(variables)
+    text = "; ".join(f"{variables[v]} = {formula(v, variables)}" for v, _ in step.stores if v in variables)
+    if step.partial is not None:
+        text = f"{variables[step.partial]} = {formula(step.stores[0][0], variables)}, chunk by chunk"
+    host.formulas.append(text)
+    host.kernels.append(source.text(_docstring(text, source)))
+    host.sources.append(source)
+    host.requires += [r for r in source_requires(source, host) if r not in host.requires]
+
+
+def source_requires(source: KernelSource, host: Host) -> list[str]:
+    """The kernel's own limits, in terms of forward's arguments."""
+    result = []
+    for text in source.requires:
+        for variable, value in host.parameters:
+            text = text.replace(f"{variable}.shape", f"{value.op.source}.shape")  # type: ignore[attr-defined]
+        result.append(text)
+    return result
+
+
+def _docstring(text: str, source: KernelSource) -> str:
+    line = f"{text}."
+    return f"{line} {source.tiling}" if len(line) + len(source.tiling) < 90 else f"{line}\n\n    {source.tiling}\n    "
+
+
+def _empty(value: Value, host: Host, variables: dict[Value, str], symbols: Any) -> str:
+    """An uninitialised buffer for ``value``."""
+    for name, other in host.parameters:
+        if other.dtype == value.dtype and len(other.shape) == len(value.shape) and value.shape and other.op.kind == "argument" and all(same(a, b) for a, b in zip(other.shape, value.shape, strict=True)):  # type: ignore[attr-defined]
+            return f"torch.empty_like({name}, memory_format=torch.contiguous_format)"
+    first = host.parameters[0][0]
+    return f"torch.empty({_shape(value.shape, symbols)}, device={first}.device, dtype={value.dtype})"
+
+
+def _shape(shape: Shape, symbols: Any) -> str:
+    texts = {s: t for s, (_, t) in symbols.items()}
+    parts = [python(n, texts) for n in shape]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _view(value: Value, symbols: Any) -> str:
+    op = value.op
+    assert isinstance(op, View)
+    if op.kind == "permute":
+        return f".permute{op.detail}".replace(",)", ")")
+    if op.kind == "expand":
+        return f".expand{_shape(value.shape, symbols)}"
+    return f".view({_shape(value.shape, symbols)})" if not value.shape else f".view{_shape(value.shape, symbols)}".replace(",)", ")")
+
+
+def _call(step: Call, host: Host, names: Names, variables: dict[Value, str], symbols: Any) -> None:
+    value = step.values[0]
+    op = value.op
+    assert isinstance(op, TorchCall)
+    call = op.call or op
+    texts = {s: t for s, (_, t) in symbols.items()}
+    device = f"{host.parameters[0][0]}.device"
+
+    def text(item: Any) -> str:
+        if isinstance(item, Value):
+            return variables[item]
+        if isinstance(item, Scalar):
+            return python(item.expr, texts)
+        if isinstance(item, torch.device):
+            return device
+        if isinstance(item, list):
+            return f"[{', '.join(text(i) for i in item)}]"
+        if isinstance(item, tuple):
+            return f"({', '.join(text(i) for i in item)}{',' if len(item) == 1 else ''})"
+        if isinstance(item, float) and item in (float("inf"), float("-inf")):
+            return f'float("{item}")'
+        return repr(item)
+
+    arguments = [text(a) for a in call.args] + [f"{k}={text(v)}" for k, v in call.kwargs.items()]
+    result = names.fresh(call.target.split(".")[-2] + "_result")
+    host.body.append(f"{result} = {call.target}({', '.join(arguments)})")
+    host.torch_calls += 1
+    for v in step.values:
+        place = v.op.output  # type: ignore[attr-defined]
+        chosen = result if place is None else f"{result}[{place}]"
+        host.body.append(f"{result} = {chosen}.contiguous()") if place is None else None
+        if place is not None:
+            variable = names.fresh(f"{result}_{place}")
+            host.body.append(f"{variable} = {chosen}.contiguous()")
+            variables[v] = variable
+        else:
+            variables[v] = result
+
+
+def _result(graph: Graph, variables: dict[Value, str]) -> str:
+    leaves = [variables[v] if isinstance(v, Value) else repr(v) for v in graph.output_leaves]
+
+    def build(spec: Any, rest: list[str]) -> str:
+        if spec.is_leaf():
+            return rest.pop(0)
+        children = spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
+        items = [build(c, rest) for c in children]
+        if spec.type is tuple:
+            return f"{', '.join(items)}{',' if len(items) == 1 else ''}" if rest is not None else ""
+        if spec.type is list:
+            return f"[{', '.join(items)}]"
+        if spec.type is dict:
+            return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(spec.context, items, strict=True)) + "}"
+        raise Unwritable("forward", f"it returns a {spec.type.__name__}")
+
+    spec = graph.output_spec
+    text = build(spec, list(leaves))
+    return text if spec.is_leaf() or spec.type is not tuple else text
+
+
+__all__ = ["Host", "pytree", "write"]

@@ -1,0 +1,213 @@
+"""Walk the exported graph and lower each node, or keep it as a torch call and count it."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from ..graph import Graph, Input, Scalar, TorchCall, Value, topological
+from . import elementwise, losses, norms, products, reductions, views
+from .builder import NotLowered, expr_of, opmath, shape_of
+
+OPERATORS: dict[str, Any] = {
+    **elementwise.OPERATORS,
+    **reductions.OPERATORS,
+    **views.OPERATORS,
+    **norms.OPERATORS,
+    **losses.OPERATORS,
+    **products.OPERATORS,
+}
+
+#: Operators that compute nothing on tensors; they are neither lowered nor counted.
+_BOOKKEEPING = ("aten.sym_size", "aten.sym_stride", "aten.sym_numel", "aten._assert_scalar", "aten._assert_tensor_metadata", "aten.sym_constrain_range_for_size")
+#: Lowered for free: they only say how elements are addressed, so the report does not count them as work.
+_ADDRESSING = frozenset(views.OPERATORS) - {"aten.embedding", "aten.index_select", "aten.gather", "aten.cat", "aten.stack"}
+
+
+class Untraceable(Exception):
+    """A node that neither lowers nor can stand as a torch call (its result is no tensor of known shape)."""
+
+    def __init__(self, op: str, detail: str) -> None:
+        self.op, self.detail = op, detail
+        super().__init__(f"{op}: {detail}")
+
+
+def lower(exported: ExportedProgram) -> Graph:
+    """The graph of an exported program. Raises ``Untraceable``."""
+    graph = Graph()
+    env: dict[Any, Any] = {}
+    specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            env[node] = _placeholder(node, specs.get(node.name), exported, graph)
+        elif node.op == "call_function":
+            env[node] = _call(node, env, graph)
+        elif node.op == "output":
+            mutated = [s for s in exported.graph_signature.output_specs if s.kind.name != "USER_OUTPUT"]
+            if mutated:
+                raise Untraceable("mutation", "forward changes a buffer or an input")
+            graph.output_leaves = [env.get(a) if isinstance(a, torch.fx.Node) else a for a in node.args[0]]
+        else:
+            raise Untraceable(f"{node.op} {node.target}", "control flow that keeps subgraphs")
+    graph.outputs = list(dict.fromkeys(v for v in graph.output_leaves if isinstance(v, Value)))
+    graph.output_spec = exported.call_spec.out_spec
+    _count(graph)
+    return graph
+
+
+def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) -> Any:
+    fake = node.meta.get("val")
+    if not isinstance(fake, torch.Tensor):
+        if isinstance(fake, torch.SymInt | torch.SymFloat):
+            raise Untraceable("number argument", "a number that varies is an argument of forward")
+        return fake
+    kinds = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
+    kind = kinds.get(spec.kind, "argument") if spec is not None else "argument"
+    if kind == "constant":
+        constant = exported.constants[spec.target]
+        if constant.numel() == 1 and not constant.dtype.is_complex:
+            return constant.item()
+        raise Untraceable("constant tensor", "a tensor made in forward from Python data")
+    source = f"self.{spec.target}" if kind in ("parameter", "buffer") else node.name
+    name = spec.target.replace(".", "_") if kind in ("parameter", "buffer") else node.name
+    value = Value(Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous()), shape_of(fake.shape), fake.dtype, name)
+    graph.inputs.append(value)
+    return value
+
+
+def _name(target: Any) -> str:
+    packet = getattr(target, "overloadpacket", None)
+    return str(packet) if packet is not None else getattr(target, "__name__", str(target))
+
+
+def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
+    name = _name(node.target)
+    fake = node.meta.get("val")
+    if name.startswith(_BOOKKEEPING) or not _has_tensor(fake):
+        return _scalar(fake)
+    args = torch.fx.node.map_arg(node.args, lambda n: env[n])
+    kwargs = torch.fx.node.map_arg(node.kwargs, lambda n: env[n])
+    if node.target is operator.getitem:
+        return args[0][args[1]]
+    handler = OPERATORS.get(name)
+    if handler is not None:
+        try:
+            result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
+            return _finished(result, fake, node)
+        except (NotLowered, AttributeError, TypeError, IndexError) as error:
+            reason = str(error) if isinstance(error, NotLowered) else "arguments of a kind not expected"
+            node.meta["not_lowered"] = reason
+    return _kept(node, name, args, kwargs, fake)
+
+
+def _has_tensor(fake: Any) -> bool:
+    if isinstance(fake, list | tuple):
+        return any(_has_tensor(f) for f in fake)
+    return isinstance(fake, torch.Tensor)
+
+
+def _scalar(fake: Any) -> Any:
+    """A size or a number computed from sizes: a Python number where static, else a Scalar."""
+    if isinstance(fake, torch.SymInt | torch.SymFloat):
+        expr = expr_of(fake)
+        if expr.is_number:
+            return float(expr) if isinstance(fake, torch.SymFloat) else int(expr)
+        return Scalar(expr, is_float=isinstance(fake, torch.SymFloat))
+    return fake
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {k: _plain(v) for k, v in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_plain(v) for v in tree] if isinstance(tree, list) else tuple(_plain(v) for v in tree)
+    return tree
+
+
+def _context(handler: Any, fake: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments for a lowering: the node's own, and out dtype, shape or shapes where it asks for them."""
+    parameters = inspect.signature(handler).parameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    given: dict[str, Any] = {}
+    first = fake if isinstance(fake, torch.Tensor) else next(f for f in fake if isinstance(f, torch.Tensor))
+    known = {"out": first.dtype, "shape": shape_of(first.shape)}
+    if not isinstance(fake, torch.Tensor):
+        known["shapes"] = [shape_of(f.shape) for f in fake]
+    for key, item in known.items():
+        if key in parameters:
+            given[key] = item
+    for key, item in kwargs.items():
+        if key in parameters or open_ended:
+            given.setdefault(key, item)
+        elif key not in ("dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit"):
+            raise NotLowered(f"the argument {key}")
+    return given
+
+
+def _finished(result: Any, fake: Any, node: Any) -> Any:
+    """Check the lowering against what torch says of the node's result, and set the stored dtype."""
+    if isinstance(result, list):
+        if not isinstance(fake, list | tuple) or len(fake) < len(result):
+            raise NotLowered("several results where torch has one")
+        return [_finished(r, f, node) for r, f in zip(result, fake, strict=False)]
+    want = shape_of(fake.shape)
+    if len(want) != len(result.shape) or any(sympy.expand(a - b) != 0 for a, b in zip(want, result.shape, strict=True)):
+        raise NotLowered(f"shape {result.shape} for {want}")
+    if result.dtype != fake.dtype and opmath(result.dtype) != opmath(fake.dtype):
+        cast = elementwise.cast(result, out=fake.dtype)
+        cast.meaning = result.meaning
+        result = cast
+    elif result.dtype != fake.dtype and not isinstance(result.op, Input):
+        result = Value(result.op, result.shape, fake.dtype, result.name, result.meaning)
+    result.node = result.node or node.name
+    return result
+
+
+def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
+    if any(not shape.free_symbols <= _known_symbols(node) for shape in _sizes(fake)):
+        raise Untraceable(name, "the size of its result depends on the data.")
+    call = TorchCall(_python_name(node.target), args, kwargs)
+    if isinstance(fake, torch.Tensor):
+        return Value(call, shape_of(fake.shape), fake.dtype, node=node.name)
+    return [
+        Value(TorchCall(call.target, (), {}, i, call), shape_of(f.shape), f.dtype, node=node.name) if isinstance(f, torch.Tensor) else None
+        for i, f in enumerate(fake)
+    ]
+
+
+def _sizes(fake: Any) -> list[sympy.Expr]:
+    if isinstance(fake, list | tuple):
+        return [n for f in fake for n in _sizes(f)]
+    return list(shape_of(fake.shape)) if isinstance(fake, torch.Tensor) else []
+
+
+def _known_symbols(node: Any) -> set[Any]:
+    known: set[Any] = set()
+    for other in node.graph.nodes:
+        if other.op == "placeholder" and isinstance(other.meta.get("val"), torch.Tensor):
+            known |= {s for n in shape_of(other.meta["val"].shape) for s in n.free_symbols}
+    return known
+
+
+def _python_name(target: Any) -> str:
+    """How the operator is called from Python: torch.ops.aten.convolution.default."""
+    return f"torch.ops.{target}" if hasattr(target, "overloadpacket") else f"{target.__module__}.{target.__name__}"
+
+
+def _count(graph: Graph) -> None:
+    """Fill ``lowered`` and ``kept`` with the operators that the outputs need."""
+    seen: set[str] = set()
+    for value in topological(graph.outputs):
+        call = value.op.call or value.op if isinstance(value.op, TorchCall) else None
+        if call is not None and value.node not in seen:
+            seen.add(value.node)
+            graph.kept.append(call.target.removeprefix("torch.ops."))
+        elif value.node and value.node not in seen and not isinstance(value.op, Input):
+            seen.add(value.node)
+            graph.lowered.append(value.node)

@@ -1,0 +1,45 @@
+"""Which template a planned kernel takes, and the choices that are worth measuring against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .emit import Arguments
+from .graph import Value
+from .regions import Hints, Kernel
+from .templates import KernelSource
+from .templates.elementwise import elementwise
+from .templates.matmul import TILES, matmul
+from .templates.reduction import reduction
+
+
+@dataclass(frozen=True)
+class Options:
+    """One point of the schedule space; ``label`` says what differs from the default."""
+
+    label: str = ""
+    warps: float = 1.0  # factor on a reduction's num_warps
+    block: int = 1024  # elements per program of an elementwise kernel
+    tile: int = 0  # index into matmul.TILES
+
+
+def kernel_source(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], options: Options, strided: set[Value]) -> KernelSource:
+    if kernel.matmul is not None:
+        return matmul(kernel, name, arguments, hints, stored, strided, TILES[options.tile])
+    if kernel.reduces:
+        source = reduction(kernel, name, arguments, hints, stored)
+        source.num_warps = int(min(32, max(1, source.num_warps * options.warps)))
+        return source
+    return elementwise(kernel, name, arguments, hints, stored, block=options.block, warps=max(4, options.block // 512))
+
+
+def alternatives(kernels: list[Kernel]) -> list[Options]:
+    """Other schedules for these kernels, the likeliest to win first."""
+    result: list[Options] = []
+    if any(k.matmul is not None for k in kernels):
+        result += [Options(label, tile=i) for i, label in [(i, t.label) for i, t in enumerate(TILES)][1:]]
+    if any(k.reduces and k.matmul is None for k in kernels):
+        result += [Options("twice the warps", warps=2.0), Options("half the warps", warps=0.5)]
+    if any(k.matmul is None and not k.reduces for k in kernels):
+        result += [Options("blocks of 2048", block=2048), Options("blocks of 512", block=512)]
+    return result

@@ -1,0 +1,116 @@
+"""The generated file's body: imports, docstring, kernels, host function and the drop-in class."""
+
+from __future__ import annotations
+
+import textwrap
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+
+from .envelope import Signature, conditions
+from .formula import definitions
+from .graph import Graph, numel
+from .host import Host, write
+from .names import snake
+from .regions import Hints, Plan
+from .schedule import Options
+
+_WIDTH = 100
+
+
+def compose(module: torch.nn.Module, exported: ExportedProgram, graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sympy.Expr], *, class_name: str, import_from: str, options: Options) -> str:
+    """The complete source of ``<Class>Triton`` for one point of the schedule space."""
+    name = snake(class_name)
+    plain = class_name.rsplit(".", 1)[-1]
+    signature = Signature(module, exported, graph)
+    host = write(graph, plan, hints, chunks, name, options)
+    used = [v for _, v in host.parameters]
+    checks = conditions(module, graph, signature, used, host.requires)
+    outer = class_name.split(".")[0]
+    base = class_name
+    parts = [
+        _module_docstring(class_name, graph, host, hints),
+        _imports(host, import_from, outer),
+        '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
+        "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
+    ]
+    if any(" < _MOST_ELEMENTS" in c for c in checks):
+        parts.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
+    if any("_BF16X6" in source.blocks.get("PRECISION", "") for source in host.sources):
+        parts.append('_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6')
+    parts += ["", *host.kernels, _host_function(name, host), _class(plain, base, host, signature, checks, name)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -> str:
+    count = len(host.sources)
+    kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
+    if host.torch_calls:
+        kernels += f" and {host.torch_calls} torch call{'s' if host.torch_calls > 1 else ''}"
+    lines = [f"{class_name} as {kernels}.", ""]
+    for text in host.formulas:
+        lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
+    extra = definitions(" ".join(host.formulas))
+    if extra:
+        lines += ["", "where", ""]
+        for text in extra:
+            lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
+    lines += [""]
+    tilings = list(dict.fromkeys(source.tiling for source in host.sources))
+    lines += textwrap.wrap(" ".join(tilings), _WIDTH)
+    lines += textwrap.wrap(_traffic(graph, host, hints), _WIDTH)
+    return '"""' + "\n".join(lines) + '\n"""'
+
+
+def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
+    def size(value: object) -> int:
+        count = numel(value.shape)  # type: ignore[attr-defined]
+        return int(count.subs(hints)) * value.dtype.itemsize  # type: ignore[attr-defined]
+
+    reads = sum(size(v) for _, v in host.parameters)
+    writes = sum(size(v) for v in graph.outputs)
+    names = ", ".join(name for name, _ in host.parameters)
+    return f"Least traffic for the example inputs: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
+
+
+def _bytes(n: int) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n < 1000 or unit == "GB":
+            return f"{n:.4g} {unit}"
+        n /= 1000  # type: ignore[assignment]
+    raise AssertionError
+
+
+def _imports(host: Host, import_from: str, outer: str) -> str:
+    lines = ["import torch", "import triton", "import triton.language as tl"]
+    if any(source.library for source in host.sources):
+        lines.append("from triton.language.extra import libdevice")
+    return "\n".join([*lines, "", f"from {import_from} import {outer}"])
+
+
+def _host_function(name: str, host: Host) -> str:
+    parameters = ", ".join(variable for variable, _ in host.parameters)
+    what = "Run the kernel." if len(host.sources) == 1 else "Run the kernels in order."
+    body = "\n".join(f"    {line}" for line in host.body)
+    return f'def {name}({parameters}):\n    """{what} Tensors must be on one device and in the envelope of the class below."""\n{body}'
+
+
+def _class(plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str) -> str:
+    declared = ", ".join(["self", *signature.parameters])
+    passed = ", ".join(signature.names)
+    arguments = ", ".join(value.op.source for _, value in host.parameters)  # type: ignore[attr-defined]
+    test = "\n            and ".join(checks)
+    return f'''class {plain}Triton({base}):
+    """{plain} whose forward runs the kernel where it was validated, and {plain}.forward everywhere else."""
+
+    def forward({declared}):
+        if not self._in_envelope({passed}):
+            return super().forward({passed})
+        return {name}({arguments})
+
+    def _in_envelope({declared}):
+        """Whether the kernel was validated for such arguments, parameters and settings."""
+        return (
+            {test}
+        )'''
