@@ -20,7 +20,7 @@ def ruff_command() -> list[str]:
         FormatterFailed: there is none.
     """
     try:
-        from ruff import find_ruff_bin  # type: ignore[import-untyped]
+        from ruff import find_ruff_bin
 
         return [str(find_ruff_bin())]
     except (ImportError, FileNotFoundError) as error:
