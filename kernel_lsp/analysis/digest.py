@@ -97,14 +97,17 @@ def _children(node: Node, data: bytes) -> list[Node | bytes]:
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and arguments.type == "generator_expression":
             children = [node.children[0], b"(argument_list\0", arguments, b")"]
-    elif kind in _ONE_MATTERS and _has_comma(node):
-        if len(node.children_by_field_name("subscript") or _operands(node)) == 1:
-            children.append(b",\0")
+    elif kind in _ONE_MATTERS and _has_comma(node) and _element_count(node) == 1:
+        children.append(b",\0")
     return children
 
 
 def _operands(node: Node) -> list[Node]:
     return [c for c in node.named_children if c.type not in _SKIPPED]
+
+
+def _element_count(node: Node) -> int:
+    return len(node.children_by_field_name("subscript") or _operands(node))
 
 
 def _has_comma(node: Node) -> bool:

@@ -1,0 +1,123 @@
+"""Code actions on a class statement or its forward signature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import types
+
+from kernel_lsp.analysis import ModuleClass, Range
+from kernel_lsp.errors import UntrustedWorkspace
+
+from .documents import Document
+from .edits import example_inputs, use_kernel, workspace_edit
+from .standing import Standing, standing
+from .state import State
+
+REWRITE, REFACTOR, FIX = (
+    types.CodeActionKind.RefactorRewrite,
+    types.CodeActionKind.Refactor,
+    types.CodeActionKind.QuickFix,
+)
+
+
+def register(state: State) -> None:
+    options = types.CodeActionOptions(code_action_kinds=[FIX, REFACTOR, REWRITE])
+
+    @state.server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
+    def code_action(params: types.CodeActionParams) -> list[types.Command | types.CodeAction]:
+        document = state.documents.get(params.text_document.uri)
+        return find(state, document, params) if document is not None else []
+
+
+def find(state: State, document: Document, params: types.CodeActionParams) -> list[types.Command | types.CodeAction]:
+    """The actions for a range; as plain commands for clients that know nothing else."""
+    area = Range(document.position(params.range.start), document.position(params.range.end))
+    actions: list[types.CodeAction] = []
+    if document.is_kernel_file:
+        actions = _of_kernel_file(document)
+    for c in state.documents.classes(document):
+        if _touches(area, c.class_range) or (c.forward_range is not None and _touches(area, c.forward_range)):
+            actions += _of_class(state, document, c, params.context.diagnostics)
+    only = params.context.only
+    if only:
+        wanted = [_text(kind) for kind in only]
+        actions = [a for a in actions if any(_is_kind(_text(a.kind), kind) for kind in wanted)]
+    if not state.trusted:
+        _disable(state, actions)
+    if state.client.action_literals:
+        return list(actions)
+    return [a.command for a in actions if a.command is not None]
+
+
+def _touches(area: Range, other: Range) -> bool:
+    return area.start <= other.end and other.start <= area.end
+
+
+def _text(kind: types.CodeActionKind | str | None) -> str:
+    return str(getattr(kind, "value", kind) or "")
+
+
+def _is_kind(kind: str, wanted: str) -> bool:
+    return kind == wanted or kind.startswith(wanted + ".") or not wanted
+
+
+def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any) -> list[types.CodeAction]:
+    s = standing(state, document, c)
+    argument = {"uri": document.uri, "className": c.name, "version": document.version}
+    actions = [_command(f"Generate Triton kernel for {c.name}", REWRITE, "kernelLsp.generate", argument)]
+    if s.kernel is not None:
+        actions.append(_command(f"Validate Triton kernel for {c.name}", REFACTOR, "kernelLsp.validate", argument))
+        use = _use(state, document, c, s)
+        actions += [use] if use is not None else []
+    if s.kernel is not None or state.record(document.path, c.name) is not None:
+        actions.append(_command(f"Show validation report for {c.name}", REFACTOR, "kernelLsp.showReport", argument))
+    if s.running is not None and s.running.job is not None:
+        title = f"Cancel the kernel job for {c.name}"
+        actions.append(_command(title, REFACTOR, "kernelLsp.cancel", {"jobId": s.running.job.id}))
+    missing = type(s.error).__name__ == "NoExampleInputs"
+    if c.inputs is None and (missing or state.settings_for(document.path).inputs_for(document.path, c.name) is None):
+        actions.append(_add_inputs(state, document, c, diagnostics))
+    return actions
+
+
+def _command(title: str, kind: types.CodeActionKind, command: str, argument: dict[str, Any]) -> types.CodeAction:
+    return types.CodeAction(title, kind=kind, command=types.Command(title, command, arguments=[argument]))
+
+
+def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types.CodeAction | None:
+    """Only a kernel whose verdict is good and holds is offered for use."""
+    if not s.correct or s.stale or s.kernel_path is None:
+        return None
+    edits = use_kernel(document, c, s.kernel_path)
+    if not edits:
+        return None
+    title = f"Use {c.name.rpartition('.')[2]}Triton in this file"
+    return types.CodeAction(title, kind=REWRITE, edit=workspace_edit(state.client, document, edits))
+
+
+def _add_inputs(state: State, document: Document, c: ModuleClass, diagnostics: Any) -> types.CodeAction:
+    edit = workspace_edit(state.client, document, example_inputs(document, c))
+    fixes = [d for d in diagnostics or [] if d.code == "no-example-inputs" and c.name in d.message]
+    return types.CodeAction(f"Add example inputs for {c.name}", kind=FIX, edit=edit, diagnostics=fixes or None)
+
+
+def _of_kernel_file(document: Document) -> list[types.CodeAction]:
+    from kernel_lsp import kernel_file
+    from kernel_lsp.errors import NotAKernelFile
+
+    try:
+        name = kernel_file.parse(document.text, document.path).class_name
+    except NotAKernelFile:
+        return []
+    argument = {"uri": document.uri, "className": name, "version": document.version}
+    return [_command(f"Validate Triton kernel for {name}", REFACTOR, "kernelLsp.validate", argument)]
+
+
+def _disable(state: State, actions: list[types.CodeAction]) -> None:
+    """In a workspace that is not trusted, show what runs code as not available, with the reason."""
+    if state.client.disabled_actions:
+        for action in actions:
+            if action.command is not None and action.command.command in ("kernelLsp.generate", "kernelLsp.validate"):
+                action.disabled = types.CodeActionDisabled(str(UntrustedWorkspace()))
+                action.command = None

@@ -1,0 +1,159 @@
+"""The commands. Each returns at once; what it started is followed through progress, lenses and diagnostics."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pygls.exceptions import JsonRpcException
+
+from kernel_lsp import __version__, errors, schema
+from kernel_lsp.errors import UserError
+
+from .documents import Document
+from .report import show_report
+from .state import Record, State
+
+
+class CommandRefused(JsonRpcException):
+    """The answer to a command that cannot be done; its message is the user error's (LSP: RequestFailed)."""
+
+    CODE = -32803
+
+
+def register(state: State) -> None:
+    command = state.server.command
+
+    @command("kernelLsp.generate")
+    def generate(*arguments: Any) -> str:
+        return _start(state, "generate", arguments)
+
+    @command("kernelLsp.validate")
+    def validate(*arguments: Any) -> str:
+        return _start(state, "validate", arguments)
+
+    @command("kernelLsp.cancel")
+    def cancel(*arguments: Any) -> str | None:
+        return _cancel(state, _argument(arguments))
+
+    @command("kernelLsp.showReport")
+    def show(*arguments: Any) -> str | None:
+        try:
+            document, name = _resolve(state, _argument(arguments))
+        except UserError as error:
+            raise _refused(error) from None
+        return show_report(state, document, name)
+
+    @command("kernelLsp.debugInformation")
+    def debug(*arguments: Any) -> dict[str, Any]:
+        return debug_information(state)
+
+
+def _start(state: State, kind: str, arguments: tuple[Any, ...]) -> str:
+    argument = _argument(arguments)
+    try:
+        document, name = _resolve(state, argument)
+        return submit(state, kind, document, name, asked=True, overwrite=argument.get("overwrite"))
+    except UserError as error:
+        raise _refused(error) from None
+
+
+def _refused(error: UserError) -> CommandRefused:
+    refused = CommandRefused(str(error))
+    refused.data = error.to_json()
+    return refused
+
+
+def _argument(arguments: tuple[Any, ...]) -> dict[str, Any]:
+    argument = arguments[0] if arguments else {}
+    if not isinstance(argument, dict):
+        argument = getattr(argument, "__dict__", None) or getattr(argument, "_asdict", dict)()
+    return dict(argument)
+
+
+def _resolve(state: State, argument: dict[str, Any]) -> tuple[Document, str]:
+    """The open document and the class that a command means. A path or code is never taken from a client.
+
+    Raises ClassNotFound, ClassDefinedTwice.
+    """
+    uri, name = str(argument.get("uri", "")), str(argument.get("className", ""))
+    document = state.documents.get(uri)
+    if document is None:
+        raise errors.ClassNotFound(class_name=name, path=f"{uri} (which is not open)")
+    if document.is_kernel_file:
+        return document, name
+    found = [c for c in state.documents.classes(document) if c.name == name]
+    if not found:
+        raise errors.ClassNotFound(class_name=name, path=str(document.path))
+    if found[0].duplicate:
+        line = found[-1].name_range.start.line + 1
+        raise errors.ClassDefinedTwice(path=str(document.path), line=line, class_name=name)
+    return document, name
+
+
+def submit(
+    state: State, kind: Any, document: Document, class_name: str, asked: bool, overwrite: bool | None = None
+) -> str:
+    """Put a job in the queue and return its id.
+
+    Raises UntrustedWorkspace; SourceMissing and NotAKernelFile for a kernel file.
+    """
+    if not state.trusted:
+        raise errors.UntrustedWorkspace()
+    path, kernel = document.path, None
+    if document.is_kernel_file:
+        path, kernel = _source_of(document), document.path
+    jobs = state.start_jobs()
+    target = schema.Target(document.uri, class_name, document.version)
+    record = Record(asked=asked, text=document.text)
+    if kernel is None:
+        record.fingerprint = state.documents.fingerprint(document, class_name)
+    record.job = jobs.submit(kind, target, path, document.text, kernel=kernel, overwrite=overwrite)
+    state.records[(path, class_name)] = record
+    state.server.job_progress.begin(record.job.id, _title(kind, class_name))
+    state.server.refresher.soon(0.0)
+    return record.job.id
+
+
+def _title(kind: str, class_name: str) -> str:
+    verb = "Generating" if kind == "generate" else "Validating"
+    return f"{verb} Triton kernel for {class_name}"
+
+
+def _source_of(document: Document) -> Path:
+    from kernel_lsp import kernel_file
+
+    return kernel_file.find_source(document.path, kernel_file.parse(document.text, document.path))
+
+
+def _cancel(state: State, argument: dict[str, Any]) -> str | None:
+    """Cancel by job id, or by document and class; the id of what was cancelled, None if nothing was running."""
+    job_id = argument.get("jobId")
+    if job_id is None:
+        document = state.documents.get(str(argument.get("uri", "")))
+        record = state.running(document.path, str(argument.get("className", ""))) if document is not None else None
+        job_id = record.job.id if record is not None and record.job is not None else None
+    if job_id is None or state.jobs is None or not state.jobs.cancel(str(job_id)):
+        return None
+    return str(job_id)
+
+
+def debug_information(state: State) -> dict[str, Any]:
+    """What a bug report needs, and what tests look at: nothing of the user's code."""
+    protocol = state.server.protocol
+    heavy = ("torch", "triton", "numpy", "transformers", "rich")
+    return {
+        "version": __version__,
+        "python": sys.version,
+        "pid": os.getpid(),
+        "workerPids": state.jobs.worker_pids() if state.jobs is not None else [],
+        "trusted": state.trusted,
+        "documents": sum(1 for _ in state.documents),
+        "jobs": [job.id for job in state.jobs.active()] if state.jobs is not None else [],
+        "pendingFutures": len(protocol._request_futures),
+        "progressTokens": len(state.server.job_progress) + len(protocol.progress.tokens),
+        "heavyModules": [name for name in heavy if name in sys.modules],
+        "client": {name: getattr(state.client, name) for name in state.client.__dataclass_fields__},
+    }

@@ -1,0 +1,126 @@
+"""Diagnostics, pushed to clients that do not pull: on the class name, on the line of an error, in kernel files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from kernel_lsp.analysis import ModuleClass, Range
+
+from .documents import Document
+from .protocol import Raw
+from .standing import standing
+from .state import State
+from .words import no_inputs_words, stale_words, verdict_words
+
+SOURCE = "kernel-lsp"
+ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
+
+
+def register(state: State) -> None:
+    @state.server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, types.DiagnosticOptions(True, False, identifier=SOURCE))
+    def pull(params: types.DocumentDiagnosticParams) -> Raw:
+        document = state.documents.get(params.text_document.uri)
+        items = diagnostics(state, document) if document is not None else []
+        return Raw({"kind": "full", "items": items})
+
+
+def diagnostics(state: State, document: Document) -> list[dict[str, Any]]:
+    """The diagnostics of a document as it is now, as JSON data."""
+    if document.is_kernel_file:
+        return _of_kernel_file(state, document)
+    found: list[dict[str, Any]] = []
+    for c in state.documents.classes(document):
+        found += _of_class(state, document, c)
+    return found
+
+
+def _of_class(state: State, document: Document, c: ModuleClass) -> list[dict[str, Any]]:
+    s = standing(state, document, c)
+    found = []
+
+    def add(code: str, severity: int, message: str, area: Range = c.name_range) -> None:
+        found.append(_diagnostic(document, area, code, severity, message, s.kernel_path))
+
+    if c.duplicate:
+        message = f"This file defines {c.name} more than once; a kernel could be for either. Rename one of them."
+        add("cannot-validate", HINT, message)
+    if s.error is not None:
+        here = _is_here(s.error.path, document.path)
+        area = document.line_range(s.error.line - 1) if s.error.line and here else c.name_range
+        code = "no-example-inputs" if type(s.error).__name__ == "NoExampleInputs" else "cannot-validate"
+        add(code, HINT, str(s.error), area)
+    elif s.no_kernel:
+        add("cannot-validate", HINT, f"No kernel for {c.name}. {s.no_kernel}")
+    elif s.kernel is None and s.running is None and not _has_inputs(state, document, c):
+        add("no-example-inputs", HINT, no_inputs_words(c))
+    if s.kernel is None:
+        return found
+    if s.verdict is None:
+        add("kernel-stale", HINT, f"{s.kernel_path} holds no verdict. Choose “Validate Triton kernel for {c.name}”.")
+    elif s.stale:
+        add("kernel-stale", HINT, stale_words(c.name, s))
+    elif not s.correct:
+        add("kernel-wrong", ERROR, verdict_words(c.name, s))
+    elif s.regression:
+        add("kernel-regressed", WARNING, verdict_words(c.name, s))
+    elif s.verdict.status == "slower":
+        add("kernel-slower", INFORMATION, verdict_words(c.name, s))
+    else:
+        add("kernel-valid", INFORMATION, verdict_words(c.name, s))
+    return found
+
+
+def _has_inputs(state: State, document: Document, c: ModuleClass) -> bool:
+    if c.inputs is not None:
+        return True
+    return state.settings_for(document.path).inputs_for(document.path, c.name) is not None
+
+
+def _is_here(error_path: str | None, path: Path) -> bool:
+    return error_path is None or Path(error_path) == path or Path(error_path).name == path.name
+
+
+def _of_kernel_file(state: State, document: Document) -> list[dict[str, Any]]:
+    """The verdict's own line where it has one (a compile error), else nothing: the class carries the rest."""
+    from kernel_lsp import kernel_file
+    from kernel_lsp.errors import NotAKernelFile
+
+    try:
+        parsed = kernel_file.parse(document.text, document.path)
+    except NotAKernelFile as error:
+        area = document.line_range((error.line or 1) - 1)
+        return [_diagnostic(document, area, "cannot-validate", HINT, str(error))]
+    verdict = _latest_verdict(state, document, parsed)
+    if verdict is None or verdict.status in ("ok", "slower"):
+        return []
+    line = parsed.body_line + verdict.line - 1 if verdict.line else parsed.body_line
+    message = f"{verdict.status}: {verdict.reason or 'no reason given'}"
+    return [_diagnostic(document, document.line_range(line), "kernel-wrong", ERROR, message)]
+
+
+def _latest_verdict(state: State, document: Document, parsed: Any) -> Any:
+    """This session's verdict on the body as it is, else the header's if the body is the one it was given for."""
+    for record in state.records.values():
+        report = record.job.report if record.job is not None else None
+        for judged in reversed(report.candidates if report is not None else []):
+            if judged.candidate.source == parsed.body:
+                return judged.verdict
+    return None if parsed.edited else parsed.verdict
+
+
+def _diagnostic(
+    document: Document, area: Range, code: str, severity: int, message: str, kernel: Path | None = None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "range": document.wire_range(area),
+        "severity": severity,
+        "code": code,
+        "source": SOURCE,
+        "message": message,
+    }
+    if kernel is not None:
+        found["data"] = {"kernel": kernel.as_uri()}
+    return found

@@ -1,0 +1,43 @@
+"""Hover on a class name: the measured table, or what is missing for one."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from .documents import Document
+from .standing import Standing, standing
+from .state import State
+from .table import hover_markdown
+from .words import running_words
+
+
+def register(state: State) -> None:
+    @state.server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(params: types.HoverParams) -> types.Hover | None:
+        document = state.documents.get(params.text_document.uri)
+        return find(state, document, params.position) if document is not None else None
+
+
+def find(state: State, document: Document, place: types.Position) -> types.Hover | None:
+    position = document.position(place)
+    for c in state.documents.classes(document):
+        if c.name_range.contains(position):
+            text = _text(c.name, standing(state, document, c))
+            if text is None:
+                return None
+            kind = types.MarkupKind.Markdown if state.client.markdown else types.MarkupKind.PlainText
+            return types.Hover(types.MarkupContent(kind, text), document.lsp_range(c.name_range))
+    return None
+
+
+def _text(name: str, s: Standing) -> str | None:
+    parts = []
+    if s.running is not None:
+        parts.append(f"{running_words(s.running)}: {s.running.message} ({s.running.percentage} %)")
+    if s.kernel is not None:
+        parts.append(hover_markdown(name, s))
+    if s.error is not None:
+        parts.append(str(s.error))
+    elif s.no_kernel:
+        parts.append(s.no_kernel)
+    return "\n\n".join(parts) or None

@@ -1,0 +1,41 @@
+"""Code lenses above each class: generate, the verdict, or what is going on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import types
+
+from .documents import Document
+from .protocol import Raw
+from .standing import standing
+from .state import State
+from .words import lens_title
+
+
+def register(state: State) -> None:
+    @state.server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
+    def lens(params: types.CodeLensParams) -> Raw:
+        document = state.documents.get(params.text_document.uri)
+        return Raw(lenses(state, document) if document is not None else [])
+
+
+def lenses(state: State, document: Document) -> list[dict[str, Any]]:
+    """One lens a class, two while a job runs (the second one cancels it), as JSON data."""
+    found = []
+    for c in state.documents.classes(document):
+        s = standing(state, document, c)
+        arguments = [{"uri": document.uri, "className": c.name, "version": document.version}]
+        area = document.wire_range(c.name_range)
+        plain = s.running is None and (s.kernel is None or s.verdict is None)
+        command = "kernelLsp.generate" if plain else "kernelLsp.showReport"
+        found.append(_lens(area, lens_title(s), command, arguments))
+        if s.running is not None and s.running.job is not None:
+            found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
+        elif s.stale:
+            found.append(_lens(area, "Validate", "kernelLsp.validate", arguments))
+    return found
+
+
+def _lens(area: dict[str, Any], title: str, command: str, arguments: list[Any]) -> dict[str, Any]:
+    return {"range": area, "command": {"title": title, "command": command, "arguments": arguments}}

@@ -1,0 +1,89 @@
+"""What the jobs tell, put where the user sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from kernel_lsp.errors import KernelFileEdited, UserError
+
+from .state import Record, State
+
+if TYPE_CHECKING:
+    from kernel_lsp.jobs import Job
+
+OVERWRITE, KEEP = "Overwrite", "Keep my edits"
+
+
+class Listener:
+    """Implements ``jobs.Listener``; called on the event loop."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        record = self._record(job)
+        if record is not None:
+            record.stage, record.message, record.percentage = stage, message, percentage
+        self._state.server.job_progress.report(job.id, message, percentage)
+        self._state.server.refresher.soon(0.1)
+
+    def verdict(self, job: Job) -> None:
+        self._state.server.refresher.soon(0.0)
+
+    def finished(self, job: Job) -> None:
+        state = self._state
+        state.documents.touch()
+        state.server.job_progress.end(job.id, _last_words(job))
+        record = self._record(job)
+        if job.state == "failed" and job.error is not None:
+            self._failed(job, job.error, record)
+        else:
+            state.server.log_message(f"{job.id} ({job.target.class_name}): {_last_words(job)}", "info")
+        state.server.refresher.soon(0.0)
+
+    def _record(self, job: Job) -> Record | None:
+        """The record of a job; None for one that a later job of the same class replaced."""
+        record = self._state.record(job.path, job.target.class_name)
+        return record if record is not None and (record.job is None or record.job.id == job.id) else None
+
+    def _failed(self, job: Job, error: UserError, record: Record | None) -> None:
+        """Into the log always; into the user's face only if they asked for it just now."""
+        state = self._state
+        state.server.log_message(f"{job.id} ({job.target.class_name}) failed: {error}", "error")
+        if record is None or not record.asked or state.closing:
+            return
+        if isinstance(error, KernelFileEdited) and job.kind == "generate" and state.client.choices:
+            self._offer_overwriting(job, error)
+            return
+        state.server.window_show_message(types.ShowMessageParams(types.MessageType.Error, str(error)))
+
+    def _offer_overwriting(self, job: Job, error: UserError) -> None:
+        state = self._state
+        actions = [types.MessageActionItem(OVERWRITE), types.MessageActionItem(KEEP)]
+        params = types.ShowMessageRequestParams(types.MessageType.Warning, str(error), actions)
+        future = state.server.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params, seconds=None)
+
+        def answered(answer: object) -> None:
+            from .commands import submit
+
+            if future.cancelled() or future.exception() is not None or state.closing:
+                return
+            chosen = future.result()
+            document = state.documents.get(job.target.uri)
+            if document is not None and getattr(chosen, "title", None) == OVERWRITE:
+                submit(state, job.kind, document, job.target.class_name, asked=True, overwrite=True)
+
+        future.add_done_callback(answered)
+
+
+def _last_words(job: Job) -> str:
+    if job.state == "failed":
+        return str(job.error)
+    if job.state == "cancelled":
+        return "Cancelled"
+    report = job.report
+    if report is None or report.chosen is None:
+        return report.why if report is not None and report.why else "No correct kernel"
+    return report.why or report.candidates[report.chosen].verdict.status

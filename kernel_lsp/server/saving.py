@@ -1,0 +1,57 @@
+"""After a save: a class whose kernel no longer fits its fingerprint is judged again. And: the worker in good time."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from .commands import submit
+from .documents import Document
+from .state import State
+
+log = logging.getLogger("kernel_lsp.server")
+
+
+def validate_changed(state: State) -> list[str]:
+    """Start a validation for every class in an open document whose kernel was made for another fingerprint.
+
+    Also for documents that were not the one saved: what they import may have been. A class whose last validation
+    was of exactly this text is left alone, or one that cannot be validated would be tried at every save.
+    """
+    if not state.trusted:
+        return []
+    started = []
+    for document in state.documents:
+        settings = state.settings_for(document.path)
+        if document.is_kernel_file or not settings.validate_on_save or _unsaved(state, document):
+            continue
+        for c in state.documents.classes(document):
+            found = state.kernels.find(document.path, c.name, settings.kernel_folder)
+            if found is None or c.duplicate:
+                continue
+            now = state.documents.fingerprint(document, c.name)
+            record = state.record(document.path, c.name)
+            seen = record is not None and record.fingerprint == now and record.text == document.text
+            if now is not None and found[1].fingerprint != now and not seen:
+                started.append(submit(state, "validate", document, c.name, asked=False))
+    return started
+
+
+def _unsaved(state: State, document: Document) -> bool:
+    """Whether the editor holds changes that the disk does not: the worker would judge something else."""
+    try:
+        with open(document.path, encoding="utf-8-sig", errors="replace", newline="") as file:
+            return file.read() != document.text.removeprefix("\ufeff")
+    except OSError:
+        return True
+
+
+def warm_worker(state: State, path: Path) -> None:
+    """Start the worker for a file that holds a module class, so that the first kernel need not wait for torch."""
+    document = state.document_at(path)
+    if state.closing or not state.trusted or document is None or not state.documents.classes(document):
+        return
+    try:
+        state.start_jobs().warm(path)
+    except Exception:
+        log.exception("starting the worker early")

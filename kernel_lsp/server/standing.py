@@ -1,0 +1,121 @@
+"""How a class stands: its kernel, the verdict on it, whether that still holds, and what runs or went wrong."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernel_lsp.analysis import ModuleClass
+
+from .documents import Document
+from .state import Record, State
+
+if TYPE_CHECKING:
+    from kernel_lsp.errors import UserError
+    from kernel_lsp.kernel_file import KernelFile
+    from kernel_lsp.schema import Device, Judged, Measurement, ShapeMeasurement, Verdict
+
+
+@dataclass
+class Standing:
+    """``stale`` says why the verdict no longer holds ("" while it does); ``error`` is how the last job failed."""
+
+    kernel_path: Path | None = None
+    kernel: KernelFile | None = None
+    verdict: Verdict | None = None
+    measurement: Measurement | None = None
+    device: Device | None = None
+    stale: str = ""
+    regression: str = ""
+    running: Record | None = None
+    error: UserError | None = None
+    no_kernel: str = ""  # why a generation that went through its course found none
+
+    @property
+    def correct(self) -> bool:
+        return self.verdict is not None and self.verdict.status in ("ok", "slower")
+
+
+def standing(state: State, document: Document, c: ModuleClass) -> Standing:
+    """How a class of an open document stands at this moment."""
+    settings = state.settings_for(document.path)
+    found = state.kernels.find(document.path, c.name, settings.kernel_folder)
+    record = state.record(document.path, c.name)
+    if found is None and record is None:
+        return Standing()
+    result = Standing()
+    now = state.documents.fingerprint(document, c.name)
+    if record is not None and record.job is not None:
+        _add_session(result, record, document, now)
+    if found is not None:
+        result.kernel_path, result.kernel = found
+        _add_kernel(result, record, now, c.name)
+    return result
+
+
+def _add_session(result: Standing, record: Record, document: Document, now: str | None) -> None:
+    job = record.job
+    assert job is not None
+    if not job.over:
+        result.running = record
+    elif job.state == "failed" and job.error is not None:
+        # An error with a line is about the text as it was then; one without is about the machine.
+        if job.error.line is None or record.text == document.text:
+            result.error = job.error
+    elif job.state == "done" and job.kind == "generate" and job.report is not None and job.report.chosen is None:
+        result.no_kernel = job.report.why if record.fingerprint == now else ""
+
+
+def _add_kernel(result: Standing, record: Record | None, now: str | None, class_name: str) -> None:
+    kernel = result.kernel
+    assert kernel is not None
+    judged = _judged_in_session(record, kernel, now)
+    if judged is not None and record is not None and record.job is not None and record.job.report is not None:
+        result.verdict, result.measurement = judged.verdict, judged.measurement
+        result.device = record.job.report.device
+        result.regression = record.job.report.regression
+        if not _timed(judged.measurement) and _timed(kernel.measurement):
+            result.measurement = kernel.measurement  # what the header keeps, with the device it names
+        return
+    result.verdict, result.measurement, result.device = kernel.verdict, kernel.measurement, kernel.device
+    if kernel.edited:
+        result.stale = "The kernel file was edited since it was validated."
+    elif now is None:
+        result.stale = f"{class_name} cannot be read while there is a syntax error in it."
+    elif kernel.fingerprint != now:
+        result.stale = f"{class_name}, or something it uses, changed since its kernel was validated."
+
+
+def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | None) -> Judged | None:
+    """This session's verdict on exactly this kernel for exactly this class, if there is one."""
+    job = record.job if record is not None else None
+    if job is None or job.report is None or now is None or job.target.fingerprint != now:
+        return None
+    return next((j for j in reversed(job.report.candidates) if j.candidate.source == kernel.body), None)
+
+
+def _timed(measurement: Measurement | None) -> bool:
+    return measurement is not None and any(shape.kernel for shape in measurement.shapes)
+
+
+def speedups(measurement: Measurement | None) -> tuple[float | None, float | None]:
+    """How many times faster than eager and than torch.compile: geometric means over the shapes timed."""
+    shapes = measurement.shapes if measurement is not None else []
+    return _mean([over_eager(s) for s in shapes]), _mean([over_compiled(s) for s in shapes])
+
+
+def over_eager(shape: ShapeMeasurement) -> float | None:
+    return shape.eager.median / shape.kernel.median if shape.eager and shape.kernel and shape.kernel.median else None
+
+
+def over_compiled(shape: ShapeMeasurement) -> float | None:
+    return (
+        shape.compiled.median / shape.kernel.median if shape.compiled and shape.kernel and shape.kernel.median else None
+    )
+
+
+def _mean(ratios: list[float | None]) -> float | None:
+    known = [ratio for ratio in ratios if ratio]
+    return math.exp(sum(map(math.log, known)) / len(known)) if known else None

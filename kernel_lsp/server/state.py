@@ -1,0 +1,107 @@
+"""All that the server knows, in one object that is passed to whoever needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .client import Client
+from .documents import Document, Documents
+from .kernels import Kernels
+
+if TYPE_CHECKING:
+    from kernel_lsp.errors import UserError
+    from kernel_lsp.jobs import Job, Jobs
+    from kernel_lsp.settings import Settings
+
+    from .app import Server
+
+
+@dataclass
+class Record:
+    """What this session did for one class: its job, and how the last one ended.
+
+    ``fingerprint`` and ``text`` are the class's and the document's when the job began: what tells whether a result
+    still holds.
+    """
+
+    job: Job | None = None
+    asked: bool = False  # by a person, not by a save
+    fingerprint: str | None = None
+    text: str = ""
+    stage: str = ""
+    message: str = ""
+    percentage: int = 0
+
+
+@dataclass
+class State:
+    """Passed to every feature; there are no globals."""
+
+    server: Server
+    client: Client = field(default_factory=Client)
+    documents: Documents = field(default_factory=Documents)
+    kernels: Kernels = field(default_factory=Kernels)
+    records: dict[tuple[Path, str], Record] = field(default_factory=dict)
+    trusted: bool = True
+    editor_settings: dict[str, Any] = field(default_factory=dict)
+    jobs: Jobs | None = None
+    closing: bool = False
+    report_folder: Path | None = None
+    _settings: dict[Path, tuple[float, Settings]] = field(default_factory=dict)
+    _reported: set[str] = field(default_factory=set)
+
+    def settings_for(self, path: Path) -> Settings:
+        """The settings in force for a file. Kept for a second: every lens of a long file asks for them."""
+        folder = path.parent
+        known = self._settings.get(folder)
+        now = time.monotonic()
+        if known is not None and now - known[0] < 1.0:
+            return known[1]
+        from kernel_lsp.settings import load
+
+        settings, problems = load(path, self.editor_settings, trusted=self.trusted)
+        self._settings[folder] = (now, settings)
+        for problem in problems:
+            self.report_once(problem)
+        return settings
+
+    def forget_settings(self) -> None:
+        self._settings.clear()
+        self._reported.clear()
+
+    def report_once(self, problem: UserError) -> None:
+        """Into the client's log, once until the settings change."""
+        if str(problem) not in self._reported:
+            self._reported.add(str(problem))
+            self.server.log_message(str(problem), "warning")
+
+    def start_jobs(self) -> Jobs:
+        """The queue, made when first needed: what it imports is not needed before."""
+        if self.jobs is None:
+            from kernel_lsp.jobs import Jobs
+
+            from .listener import Listener
+
+            self.jobs = Jobs(self.settings_for, Listener(self))
+        return self.jobs
+
+    def record(self, path: Path, class_name: str) -> Record | None:
+        return self.records.get((path, class_name))
+
+    def running(self, path: Path, class_name: str) -> Record | None:
+        """The record of a class whose job is not over."""
+        record = self.records.get((path, class_name))
+        return record if record is not None and record.job is not None and not record.job.over else None
+
+    def document_at(self, path: Path) -> Document | None:
+        return next((d for d in self.documents if d.path == path), None)
+
+    async def close(self) -> None:
+        """End every job and worker."""
+        self.closing = True
+        if self.jobs is not None:
+            await asyncio.wait_for(self.jobs.close(), 1.8)

@@ -1,0 +1,174 @@
+"""What was measured, as Markdown: the hover's table and the validation report."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import TYPE_CHECKING
+
+from .standing import Standing, over_compiled, over_eager
+from .words import factor
+
+if TYPE_CHECKING:
+    from kernel_lsp.schema import Measurement, Report, ShapeMeasurement, TensorSpec, Timing, Verdict
+
+NOT = "not measured"
+
+
+def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None = None) -> str:
+    """The hover of a class with a kernel: verdict, table, where and when, and a link to the file."""
+    assert s.kernel is not None and s.kernel_path is not None
+    verdict = s.verdict
+    lines = []
+    if s.stale:
+        lines.append(f"**Stale.** {s.stale} What follows is about the version before.\n")
+    if verdict is None:
+        lines.append(f"`{s.kernel_path.name}` holds no verdict.\n")
+    else:
+        mark = "✓" if s.correct else "✗"
+        lines.append(f"{mark} **{s.kernel.class_name}Triton**: {verdict.status}. {verdict.reason}".rstrip() + "\n")
+        lines += measurement_lines(s.measurement)
+        lines.append(accuracy(verdict) + "\n")
+    if s.regression:
+        lines.append(f"⚠ {s.regression}\n")
+    lines.append(where(s, now) + "\n")
+    lines.append(f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})")
+    return "\n".join(lines)
+
+
+def measurement_lines(measurement: Measurement | None) -> list[str]:
+    """The table of shapes, or why there is none."""
+    if measurement is None or not measurement.shapes:
+        why = measurement.missing if measurement is not None and measurement.missing else "no reason was given"
+        return [f"Speed not measured: {why.rstrip('.')}.", ""]
+    lines = [
+        "| inputs | eager | torch.compile | kernel | vs eager | vs compile | roofline |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        *(_row(shape) for shape in measurement.shapes),
+        "",
+    ]
+    if measurement.compiled_missing:
+        lines += [f"torch.compile not measured: {measurement.compiled_missing.rstrip('.')}.", ""]
+    if measurement.missing:
+        lines += [f"Not measured: {measurement.missing.rstrip('.')}.", ""]
+    return lines
+
+
+def _row(shape: ShapeMeasurement) -> str:
+    eager, compiled = over_eager(shape), over_compiled(shape)
+    share = f"{shape.roofline_share:.0%}" if shape.roofline_share is not None else NOT
+    cells = [
+        ", ".join(tensor(spec) for spec in shape.inputs) or "—",
+        timing(shape.eager),
+        timing(shape.compiled),
+        timing(shape.kernel),
+        factor(eager) if eager else NOT,
+        factor(compiled) if compiled else NOT,
+        share,
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def tensor(spec: TensorSpec) -> str:
+    return f"`{spec.dtype}[{', '.join(map(str, spec.shape))}]`"
+
+
+def timing(t: Timing | None) -> str:
+    """The median with its spread, in microseconds or, from 10 ms, milliseconds."""
+    if t is None:
+        return NOT
+    scale, unit = (1000.0, "ms") if t.median >= 10_000 else (1.0, "µs")
+    return f"{t.median / scale:.1f} {unit} ({t.low / scale:.1f}–{t.high / scale:.1f})"
+
+
+def accuracy(verdict: Verdict) -> str:
+    """Error against the float64 oracle beside eager's own, and what the checks ran on."""
+    if verdict.error is None:
+        words = "Error against float64: not measured."
+    else:
+        eager = f"{verdict.eager_error:.1e}" if verdict.eager_error is not None else NOT
+        words = f"Error against float64: {verdict.error:.1e} (eager: {eager})"
+        words += f", precision {verdict.precision}." if verdict.precision else "."
+    passed = sum(check.passed for check in verdict.checks)
+    words += f" {passed} of {len(verdict.checks)} checks passed." if verdict.checks else ""
+    if verdict.mode == "interpreter":
+        words += " Checked under Triton's interpreter."
+    return words + "".join(f" Not checked: {limit.rstrip('.')}." for limit in verdict.limits)
+
+
+def where(s: Standing, now: datetime.datetime | None = None) -> str:
+    """Device, versions and age."""
+    device = s.measurement.device if s.measurement is not None and s.measurement.device is not None else s.device
+    measured = s.measurement.measured_at if s.measurement is not None else ""
+    written = str(s.kernel.header.get("written", "")) if s.kernel is not None else ""
+    parts = [device.name if device is not None else "device not recorded"]
+    if device is not None:
+        parts += [f"torch {device.torch}"] if device.torch else []
+        parts += [f"triton {device.triton}"] if device.triton else []
+    parts.append(age(measured or written, now))
+    return " · ".join(parts)
+
+
+def age(stamp: str, now: datetime.datetime | None = None) -> str:
+    """``3 hours ago`` from an ISO 8601 time."""
+    try:
+        then = datetime.datetime.fromisoformat(stamp)
+    except ValueError:
+        return "time not recorded"
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=datetime.UTC)
+    seconds = ((now or datetime.datetime.now(datetime.UTC)) - then).total_seconds()
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def report_markdown(class_name: str, s: Standing, report: Report | None) -> str:
+    """The validation report: the result, every check and every candidate with what became of it."""
+    lines = [f"# Triton kernel for {class_name}", ""]
+    if s.kernel is not None:
+        lines += [hover_markdown(class_name, s), ""]
+    if s.verdict is not None and s.verdict.checks:
+        lines += ["## Checks", ""]
+        lines += [
+            f"- {'✓' if c.passed else '✗'} {c.name}{': ' + c.detail if c.detail else ''}" for c in s.verdict.checks
+        ]
+        lines.append("")
+    if s.verdict is not None and s.verdict.kernels:
+        lines += ["## Compiled kernels", "", "| kernel | target | registers | spills | shared | warps |"]
+        lines.append("| --- | --- | ---: | ---: | ---: | ---: |")
+        for k in s.verdict.kernels:
+            cells = (k.registers, k.spills, k.shared, k.num_warps)
+            row = " | ".join(NOT if cell is None else str(cell) for cell in cells)
+            lines.append(f"| {k.name} | {k.target} | {row} |")
+        lines.append("")
+    if report is not None:
+        lines += _report_lines(report)
+    if s.error is not None:
+        lines += [f"The last job failed: {s.error}", ""]
+    return "\n".join(lines)
+
+
+def _report_lines(report: Report) -> list[str]:
+    lines = ["## Candidates", "", report.why, ""]
+    for i, judged in enumerate(report.candidates):
+        chosen = " (chosen)" if i == report.chosen else ""
+        name = judged.candidate.generator + (f", {judged.candidate.variant}" if judged.candidate.variant else "")
+        note = f" {judged.candidate.note}." if judged.candidate.note else ""
+        at = f" (line {judged.verdict.line})" if judged.verdict.line else ""
+        lines.append(f"{i + 1}. {name}: **{judged.verdict.status}**{chosen}.{note} {judged.verdict.reason}{at}")
+    if report.specimen is not None:
+        spec = report.specimen
+        lines += ["", "## Specimen", "", f"Inputs from {spec.inputs_from}: "]
+        lines[-1] += ", ".join(f"{t.name} {tensor(t)}" for t in spec.inputs) + "."
+        lines.append(f"Operators: {json.dumps(spec.ops)}.")
+        if spec.bytes is not None:
+            lines.append(f"At least {spec.bytes:,} bytes to move" + (f", {spec.flops:,} FLOPs." if spec.flops else "."))
+    if report.seconds:
+        lines += [
+            "",
+            "Seconds since the command: " + ", ".join(f"{k} {v:.2f}" for k, v in report.seconds.items()) + ".",
+        ]
+    return [*lines, ""]

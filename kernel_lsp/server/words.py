@@ -1,0 +1,81 @@
+"""The one-line texts: code lens, inlay hint and diagnostic messages."""
+
+from __future__ import annotations
+
+from kernel_lsp.analysis import ModuleClass
+
+from .standing import Standing, speedups
+from .state import Record
+
+
+def factor(ratio: float) -> str:
+    """``2.31×``; with fewer digits where they would mean nothing."""
+    return f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.1f}×" if ratio < 100 else f"{ratio:.0f}×"
+
+
+def speed(s: Standing) -> str:
+    """``2.31× eager · 1.24× compile``; "not timed" where there is no figure."""
+    eager, compiled = speedups(s.measurement)
+    parts = [f"{factor(eager)} eager"] if eager else []
+    parts += [f"{factor(compiled)} compile"] if compiled else []
+    return " · ".join(parts) or "not timed"
+
+
+def lens_title(s: Standing) -> str:
+    """The text above the class."""
+    if s.running is not None:
+        return running_words(s.running)
+    if s.kernel is None or s.verdict is None:
+        return "Generate Triton kernel"
+    if s.stale:
+        return f"↻ stale · was {speed(s)}" if s.correct else f"↻ stale · was {s.verdict.status}"
+    if not s.correct:
+        return f"✗ {s.verdict.status}"
+    if s.regression:
+        return f"▼ slower than before · {speed(s)}"
+    return f"✓ {speed(s)}" if speed(s) != "not timed" else "✓ correct · not timed"
+
+
+def running_words(record: Record) -> str:
+    """``… validating 2/8``: the stage, the candidate and, once there is one, the verdict so far."""
+    job = record.job
+    judged = job.report.candidates if job is not None and job.report is not None else []
+    if job is not None and job.report is not None and job.report.chosen is not None and record.stage == "measuring":
+        best = judged[job.report.chosen]
+        return f"✓ {speed(Standing(measurement=best.measurement, verdict=best.verdict))} · … measuring"
+    words = f"… {record.stage or 'queued'}"
+    if record.stage == "validating" and job is not None and job.kind == "generate":
+        words += f" {len(judged) + 1}"
+    return words
+
+
+def verdict_words(name: str, s: Standing) -> str:
+    """The message of kernel-valid, kernel-slower, kernel-regressed and kernel-wrong."""
+    assert s.verdict is not None
+    kernel = f"{name.rpartition('.')[2]}Triton"
+    if not s.correct:
+        reason = s.verdict.reason or s.verdict.status
+        return f"{kernel} is not usable ({s.verdict.status}): {reason}"
+    eager, compiled = speedups(s.measurement)
+    device = s.measurement.device if s.measurement is not None and s.measurement.device is not None else s.device
+    where = f" on {device.name}" if device is not None else ""
+    if eager is None:
+        missing = s.measurement.missing if s.measurement is not None else ""
+        checked = " under Triton's interpreter" if s.verdict.mode == "interpreter" else where
+        return f"{kernel} is correct{checked}; its speed was not measured{': ' + missing if missing else '.'}"
+    figures = f"{factor(eager)} eager, " + (
+        f"{factor(compiled)} torch.compile" if compiled else "torch.compile not measured"
+    )
+    if s.regression:
+        return f"{kernel} is correct, but lost speed{where}. {s.regression}"
+    slower = " It is no faster than what PyTorch does already." if s.verdict.status == "slower" else ""
+    return f"{kernel} is correct: {figures}{where}.{slower}"
+
+
+def stale_words(name: str, s: Standing) -> str:
+    was = f" It was {s.verdict.status}, {speed(s)}." if s.verdict is not None else ""
+    return f"{s.stale}{was} Save, or choose “Validate Triton kernel for {name}”, to judge it again."
+
+
+def no_inputs_words(c: ModuleClass) -> str:
+    return f"No example inputs for {c.name}: kernel-lsp needs them to validate a kernel (action: Add example inputs)."
