@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import tempfile
@@ -21,13 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from kernel_lsp import schema
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
 
 OPENING = "# /// kernel-lsp"
 CLOSING = "# ///"
+_LINE = 110  # columns of a line in the header
 _HEAD_BYTES = 4096  # enough to see the opening line
 
 
@@ -114,20 +114,44 @@ def _unix(text: str) -> str:
 
 def assemble(header: dict[str, Any], body: str) -> str:
     """The text of a kernel file. ``body``'s hash is added to the header; None values are left out (TOML has none)."""
-    table = _without_none(header | {"body": body_hash(body)})
-    lines = [f"# {line}".rstrip() for line in tomli_w.dumps(table, indent=2).split("\n")]
-    while lines[-1] == "#":
-        lines.pop()
+    lines = [f"# {line}".rstrip() for line in _toml(header | {"body": body_hash(body)})]
     return "\n".join([OPENING, *lines, CLOSING, body])
 
 
-def _without_none(value: Any) -> Any:
+def _toml(table: dict[str, Any]) -> list[str]:
+    """A table as lines of TOML: plain values, then one section for each table; what is below is written in place."""
+    lines, sections = [], []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            sections += ["", f"[{_key(key)}]"]
+            sections += [line for k, v in value.items() if v is not None for line in _assignment(k, v)]
+        elif value is not None:
+            lines += _assignment(key, value)
+    return lines + sections
+
+
+def _assignment(key: str, value: Any) -> list[str]:
+    """``key = value``; a list that is too long for one line gets one line an item."""
+    line = f"{_key(key)} = {_value(value)}"
+    if len(line) <= _LINE or not isinstance(value, (list, tuple)):
+        return [line]
+    return [f"{_key(key)} = [", *(f"  {_value(item)}," for item in value), "]"]
+
+
+def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
+        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None) + "}"
     if isinstance(value, (list, tuple)):
         # A list keeps its length ("dynamic" has one entry a dimension): an absent entry is an empty string.
-        return ["" if item is None else _without_none(item) for item in value]
-    return value
+        return "[" + ", ".join(_value("" if item is None else item) for item in value) + "]"
+    if isinstance(value, str):
+        # JSON's strings are TOML's, but for the one control character that JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
 
 
 def parse(text: str, path: Path | str | None = None) -> KernelFile:

@@ -7,6 +7,8 @@ from typing import Any
 
 from kernel_lsp import __version__, schema
 
+_UNBOUNDED = 2**31 - 1  # what an export that knows no upper bound gives as one, or more
+
 
 def build(source: str, target: schema.Target, report: schema.Report, judged: schema.Judged) -> dict[str, Any]:
     """The header of a new kernel file. ``source`` is ``"samples/rms_norm.py::RMSNorm"``."""
@@ -36,21 +38,27 @@ def findings(fingerprint: str, report: schema.Report, judged: schema.Judged) -> 
 
 
 def envelope(specimen: schema.Specimen) -> dict[str, Any]:
-    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[8, 1024, 4096]``."""
+    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[s0, 4096]``."""
+    example: dict[str, int] = {}
+    for spec in specimen.inputs:
+        example |= {symbol: size for size, symbol in zip(spec.shape, spec.dynamic, strict=False) if symbol}
+    sizes = []
+    for symbol, (least, greatest) in specimen.dynamic.items():
+        upwards = f"{least} to {greatest}" if greatest < _UNBOUNDED else f"{least} or more"
+        sizes.append(f"{symbol}: {upwards}" + (f", {example[symbol]} in the example" if symbol in example else ""))
     return {
         "inputs": [f"{spec.name}: {tensor_text(spec)}" if spec.name else tensor_text(spec) for spec in specimen.inputs],
+        "sizes": sizes or None,
         "inputs-from": specimen.inputs_from,
         "init": specimen.init_args or None,
-        "dynamic": specimen.dynamic or None,
         "training": specimen.training or None,
     }
 
 
 def tensor_text(spec: schema.TensorSpec) -> str:
-    """``float32[s0=8, 4096]``: a dimension that may vary carries its symbol."""
+    """``float32[s0, 4096]``: a dimension that may vary is shown by its symbol."""
     symbols = [*spec.dynamic, *[None] * len(spec.shape)]
-    sizes = [f"{symbol}={size}" if symbol else str(size) for size, symbol in zip(spec.shape, symbols, strict=False)]
-    return f"{spec.dtype}[{', '.join(sizes)}]"
+    return f"{spec.dtype}[{', '.join(symbol or str(size) for size, symbol in zip(spec.shape, symbols, strict=False))}]"
 
 
 def compact(value: Any) -> Any:
