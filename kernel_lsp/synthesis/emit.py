@@ -54,6 +54,7 @@ class Arguments:
     outputs: dict[Value, str] = field(default_factory=dict)
     sizes: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
     scalars: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
+    static: dict[sympy.Expr, str] = field(default_factory=dict)  # static sizes that are constexpr arguments
 
     def host(self, expr: sympy.Expr) -> str:
         """``expr`` as Python on the host."""
@@ -62,13 +63,17 @@ class Arguments:
         return python(expr, {s: text for s, (_, text) in self.symbols.items()})
 
     def name_size(self, expr: sympy.Expr, name: str) -> None:
-        """Make ``expr`` an argument called ``name`` (a static size stays a literal)."""
-        if not expr.is_number and expr not in self.sizes:
+        """Make ``expr`` an argument called ``name``; a static size of some length becomes a constexpr."""
+        if expr.is_number and expr >= 16 and expr not in self.static:
+            self.static[expr] = self.names.fresh(name)
+        elif not expr.is_number and expr not in self.sizes:
             self.sizes[expr] = (self.names.fresh(name), self.host(expr))
 
     def size(self, expr: sympy.Expr) -> tuple[str, int]:
         """A size inside the kernel, with its precedence; registers the arguments it needs."""
         expr = sympy.expand(expr)
+        if expr in self.static:
+            return self.static[expr], ATOM
         if expr.is_number:
             return (str(int(expr)), ATOM if expr >= 0 else UNARY)
         if expr in self.sizes:
@@ -120,6 +125,7 @@ class Emitter:
         self.conditions: list[Term] = []
         self.pad_hint = 0.0
         self.library = False
+        self.reduced_axis: Axis | None = None
         self.raw_half = False  # keep half precision as loaded, for tl.dot
 
     # -- indices ------------------------------------------------------------------------------------------------
@@ -241,7 +247,7 @@ class Emitter:
                 chosen = self.assign("index", chosen)
             symbol = sympy.Symbol(f"at_{len(self.values)}", integer=True)
             self.values[symbol] = chosen
-            return self.load(op.table, gather_table(value, index, symbol), name=value.name)
+            return self.load(op.table, gather_table(value, index, symbol), name=value.name or "picked")
         raise AssertionError(f"{type(op).__name__} inside a kernel")
 
     def _operand(self, operand: Value | Scalar | float, value: Value, index: Index) -> Term:
@@ -264,7 +270,7 @@ class Emitter:
         terms = [self._operand(o, value, index) for o in op.operands]
         texts = [wrap(t.text, t.precedence, least) for t, least in zip(terms, function.inner, strict=True)]
         axes = frozenset().union(*(t.axes for t in terms))
-        return Term(function.text.format(*texts), function.precedence, axes, _pad(op.function, terms))
+        return Term(function.text.format(*texts), function.precedence, axes, _pad(op.function, terms, self.reduced_axis))
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Term:
         place = self.index_term(index[op.dim])
@@ -328,6 +334,8 @@ class Emitter:
 
     def assign(self, name: str, term: Term) -> Term:
         """Give the expression a variable; statements that do not vary along the looped axis stay outside the loop."""
+        if any(line.startswith(f"{name} = tl.load(") for line in (*self.lines, *self.inner)) and term.text.startswith("tl.load("):
+            name = f"{name}_part"  # the same tensor, addressed elsewhere
         name = self.arguments.names.fresh(name)
         inside = any(a.looped for a in term.axes)
         (self.inner if inside else self.lines).append(f"{name} = {term.text}")
@@ -357,10 +365,10 @@ def _is_literal(value: Value) -> bool:
     return isinstance(value.op, Pointwise) and value.op.function == "constant"
 
 
-def _pad(function: str, terms: list[Term]) -> float | None:
+def _pad(function: str, terms: list[Term], reduced: Axis | None) -> float | None:
     """What masked-off lanes hold after ``function``; None where that is not known.
 
-    Uniform operands (the same for all lanes) count as finite: infinity plus them stays, zero times them stays.
+    Uniform operands (the same along the reduced axis) count as finite: infinity plus them stays, zero times them stays.
     """
     pads = [t.pad for t in terms]
     if all(p is not None for p in pads):
@@ -368,7 +376,7 @@ def _pad(function: str, terms: list[Term]) -> float | None:
             return float(FUNCTIONS[function].evaluate(*pads))
         except (ValueError, OverflowError, ZeroDivisionError, TypeError):
             return None
-    uniform = [p is None and not t.axes for p, t in zip(pads, terms, strict=True)]
+    uniform = [p is None and reduced not in t.axes for p, t in zip(pads, terms, strict=True)]
     if len(terms) == 2 and any(uniform):
         known = next((p for p in pads if p is not None), None)
         if known is None:

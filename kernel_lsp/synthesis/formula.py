@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .functions import ATOM, FUNCTIONS, UNARY, literal, wrap
@@ -20,7 +21,8 @@ DEFINITIONS = {
     "gelu": "gelu(v) = v * (1 + erf(v / sqrt(2))) / 2",
     "gelu_tanh": "gelu_tanh(v) = v * sigmoid(2 * sqrt(2 / pi) * (v + 0.044715 * v^3))",
     "silu": "silu(v) = v * sigmoid(v)",
-    "mean_of_cross_entropy": "mean_of_cross_entropy(v, t) = mean(log(sum(exp(v))) - v[t])",
+    "cross_entropy": "cross_entropy(v, t) = log(sum(exp(v))) - v[t] in each row",
+    "mse": "mse(a, b) = (a - b)^2",
     "logsumexp": "logsumexp(v) = max(v) + log(sum(exp(v - max(v))))",
     "attention": "attention(q, k, v) = softmax(q @ k.T * scale) @ v",
     "linear": "linear(v, weight, bias) = v @ weight.T + bias",
@@ -34,7 +36,7 @@ def formula(value: Value, names: dict[Value, str], *, top: bool = True) -> str:
 
 def definitions(text: str) -> list[str]:
     """The definitions of the named operations that a formula uses."""
-    return [line for name, line in DEFINITIONS.items() if f"{name}(" in text.replace("log_softmax(" if name == "softmax" else "\0", "")]
+    return [line for name, line in DEFINITIONS.items() if re.search(rf"\b(mean_of_|sum_of_)?{name}\(", text)]
 
 
 class _Printer:

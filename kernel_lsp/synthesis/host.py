@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,11 +50,11 @@ def write(graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sym
     names = Names([name])
     variables: dict[Value, str] = {}
     used = _used_inputs(plan, graph)
-    for value in graph.inputs:
-        if value in used:
-            variables[value] = names.fresh(variable_name(value))
-            host.parameters.append((variables[value], value))
-    symbols = _symbols([v for v in graph.inputs if v in used], variables)
+    used.sort(key=lambda v: v.op.kind != "argument")  # type: ignore[attr-defined]  # what forward is given comes first
+    for value in used:
+        variables[value] = names.fresh(variable_name(value))
+        host.parameters.append((variables[value], value))
+    symbols = _symbols(used, variables)
     for symbol, length in chunks.items():
         from .rewrite import CHUNK
 
@@ -70,15 +71,11 @@ def write(graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sym
         if isinstance(step, Kernel):
             _launch(step, kernel_names[step], host, names, variables, symbols, hints, plan, options, strided)
         elif isinstance(step, HostView):
-            variables[step.value] = f"{_bracketed(variables[step.value.op.operand])}{_view(step.value, symbols)}"  # type: ignore[attr-defined]
+            variables[step.value] = f"{variables[step.value.op.operand]}{_view(step.value, symbols)}"  # type: ignore[attr-defined]
         else:
             _call(step, host, names, variables, symbols)
     host.body.append(f"return {_result(graph, variables)}")
     return host
-
-
-def _bracketed(text: str) -> str:
-    return text
 
 
 def _used_inputs(plan: Plan, graph: Graph) -> list[Value]:
@@ -157,7 +154,7 @@ def _launch(step: Kernel, name: str, host: Host, names: Names, variables: dict[V
         variable = names.fresh("out" if len(stored) == 1 and value.meaning is None and not value.name else variable_name(value))
         host.body.append(f"{variable} = {_empty(value, host, variables, symbols)}")
         variables[value] = variable
-    host.body += source.launch(variables)
+    host.body += source.launch(variables, names)
     text = "; ".join(f"{variables[v]} = {formula(v, variables)}" for v, _ in step.stores if v in variables)
     if step.partial is not None:
         text = f"{variables[step.partial]} = {formula(step.stores[0][0], variables)}, chunk by chunk"
@@ -179,7 +176,8 @@ def source_requires(source: KernelSource, host: Host) -> list[str]:
 
 def _docstring(text: str, source: KernelSource) -> str:
     line = f"{text}."
-    return f"{line} {source.tiling}" if len(line) + len(source.tiling) < 90 else f"{line}\n\n    {source.tiling}\n    "
+    head = textwrap.wrap(line, 92)
+    return "\n    ".join([*head, "", *textwrap.wrap(source.tiling, 92), ""]) if len(head) > 1 else f"{line}\n\n    {source.tiling}\n    "
 
 
 def _empty(value: Value, host: Host, variables: dict[Value, str], symbols: Any) -> str:

@@ -24,19 +24,36 @@ _NOUNS = {
     "minimum": "smaller",
     "abs": "magnitude",
     "pow": "power",
+    "eq": "equal",
+    "ne": "differs",
+    "lt": "below",
+    "le": "at_most",
+    "gt": "above",
+    "ge": "at_least",
 }
+#: Words that are written with capitals inside.
+_WORDS = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "LeakyReLU", "ReLU", "SiLU", "GELU", "SELU", "CELU", "ELU", "GLU", "MLP", "RMSNorm", "LoRA", "RoPE", "BERT")
+
+
+#: Names that the templates use themselves.
+_RESERVED = frozenset(
+    "tl triton torch libdevice range self row rows col cols mask row_mask col_mask offsets start tile tiles n_tiles outer block "
+    "chunk acc ks batch group group_rows row_block row_blocks col_block col_blocks better index BLOCK ROWS CHUNK GROUP".split()
+)
 
 
 class Names:
     """Hands out names, each once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken) | {"tl", "triton", "torch", "libdevice", "range", "self"}
+        self.taken = set(taken)
 
     def fresh(self, wanted: str) -> str:
         wanted = re.sub(r"\W", "_", wanted).strip("_") or "value"
         if wanted[0].isdigit() or keyword.iskeyword(wanted):
             wanted = f"v_{wanted}"
+        if wanted in _RESERVED:
+            wanted = f"{wanted}_value"
         name, number = wanted, 2
         while name in self.taken:
             name = f"{wanted}{'_' if wanted[-1].isdigit() else ''}{number}"
@@ -70,6 +87,8 @@ def variable_name(value: Value) -> str:
 def snake(name: str) -> str:
     """RMSNorm → rms_norm, LayerNormGELU → layer_norm_gelu, Outer.Inner → outer_inner."""
     name = name.replace(".", "_")
+    for word in _WORDS:
+        name = name.replace(word, {"RMSNorm": "RmsNorm", "LeakyReLU": "LeakyRelu"}.get(word, word.capitalize()))
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
     return re.sub(r"_+", "_", name).lower().strip("_")

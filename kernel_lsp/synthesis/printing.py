@@ -11,6 +11,13 @@ class _Python(StrPrinter):
         super().__init__()
         self._symbols = symbols
 
+    def _print_Mul(self, expr: sympy.Expr) -> str:
+        coefficient, factors = expr.as_coeff_mul()
+        if coefficient.is_Integer and coefficient > 0:
+            parts = sorted(self.parenthesize(f, 60) for f in factors)
+            return " * ".join(([str(coefficient)] if coefficient != 1 else []) + parts)
+        return super()._print_Mul(expr)
+
     def _print_Symbol(self, expr: sympy.Symbol) -> str:
         return self._symbols.get(expr, expr.name)
 

@@ -113,7 +113,7 @@ class _Planner:
         try:
             if isinstance(value.op, TorchCall):
                 self._store_call(value)
-            elif _on_host(value):
+            elif _on_host(value, self.roots_of):
                 self.store(value.op.operand, pending)  # type: ignore[attr-defined]
                 self._append(HostView(value), [value])
             elif isinstance(value.op, Partial):
@@ -204,7 +204,7 @@ class _Planner:
 
     def _joins(self, kernel: Kernel, other: Value) -> bool:
         """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
-        if isinstance(other.op, TorchCall | Matmul | Partial) or other in self.roots_of or kernel.partial is not None or _on_host(other):
+        if isinstance(other.op, TorchCall | Matmul | Partial) or other in self.roots_of or kernel.partial is not None or _on_host(other, self.roots_of):
             return False
         before = list(self.plan.stored)
         tree = self.tree([other])
@@ -504,11 +504,19 @@ def cheap_prologue(value: Value, stored: set[Value]) -> bool:
     return len(large) == 1
 
 
-def _on_host(value: Value) -> bool:
-    """Whether a stored value is better a view that torch takes of another one than a kernel's own store."""
+def _on_host(value: Value, products: dict[Value, Value]) -> bool:
+    """Whether a stored value is better a view that torch takes of another one than a kernel's own store.
+
+    ``products``: the values that complete a matrix product.
+    """
     op = value.op
     if not isinstance(op, View) or op.kind not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
         return False
+    base = op.operand
+    while isinstance(base.op, View):
+        base = base.op.operand
+    if op.kind in ("squeeze", "unsqueeze") and not isinstance(base.op, Matmul | TorchCall | Partial) and base not in products:
+        return False  # the kernel stores the final shape itself
     if op.kind != "reshape":
         return True
     below = op.operand

@@ -32,14 +32,13 @@ def compose(module: torch.nn.Module, exported: ExportedProgram, graph: Graph, pl
     parts = [
         _module_docstring(class_name, graph, host, hints),
         _imports(host, import_from, outer),
-        '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
-        "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
     ]
+    constants = ['_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"', "_PLAIN = (torch.Tensor, torch.nn.Parameter)"]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
-        parts.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
+        constants.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
     if any("_BF16X6" in source.blocks.get("PRECISION", "") for source in host.sources):
-        parts.append('_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6')
-    parts += ["", *host.kernels, _host_function(name, host), _class(plain, base, host, signature, checks, name)]
+        constants.append('_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6')
+    parts += ["\n".join(constants), *host.kernels, _host_function(name, host), _class(plain, base, host, signature, checks, name)]
     return "\n\n".join(parts) + "\n"
 
 

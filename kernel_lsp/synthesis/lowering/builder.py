@@ -177,9 +177,9 @@ class Build:
         return cls.pointwise("div", total, size_operand(count), name=name, meaning=("mean", (operand, dims)))
 
 
-def size_operand(size: sympy.Expr) -> Scalar | float:
-    """A size as an arithmetic operand: a float literal where static."""
-    return float(size) if size.is_number else Scalar(size, is_float=False)
+def size_operand(size: sympy.Expr) -> Scalar:
+    """A size as an arithmetic operand."""
+    return Scalar(size, is_float=False)
 
 
 def normalise(dim: int, rank: int) -> int:

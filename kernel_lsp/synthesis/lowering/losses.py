@@ -16,6 +16,7 @@ _NONE, _MEAN, _SUM = 0, 1, 2
 
 def _reduced(terms: Value, reduction: int, out: torch.dtype, name: str, *operands: Any) -> Value:
     axes = tuple(range(len(terms.shape)))
+    terms.meaning, terms.name = (name, operands), "losses"
     if reduction == _NONE:
         value = Value(terms.op, terms.shape, out, terms.name)
         value.meaning = (name, operands)
@@ -110,6 +111,7 @@ def _weighted(terms: Value, counts: Value, reduction: int, ignored: bool, out: t
     if reduction != _MEAN or not ignored or not terms.shape:
         return _reduced(terms, reduction, out, name, *operands)
     axes = tuple(range(len(terms.shape)))
+    terms.meaning, terms.name = (name, operands), "losses"
     total = Build.reduce("sum", terms, axes, name="total")
     kept = Build.reduce("sum", Build.cast(counts, torch.float32), axes, name="count")  # type: ignore[arg-type]
     value = Build.pointwise("div", total, kept, dtype=out, name="loss", meaning=(f"mean_of_{name}", operands))

@@ -9,6 +9,7 @@ import sympy
 from ..emit import Arguments
 from ..graph import Value
 from ..index import Domain
+from ..names import Names
 
 
 @dataclass
@@ -22,7 +23,6 @@ class KernelSource:
     blocks: dict[str, str] = field(default_factory=dict)
     num_warps: int = 4
     num_stages: int | None = None
-    prepare: list[str] = field(default_factory=list)  # host statements before the launch
     library: bool = False
     tiling: str = ""  # one sentence for the docstring
     requires: list[str] = field(default_factory=list)  # limits on sizes, as Python on the host
@@ -34,24 +34,35 @@ class KernelSource:
             *self.arguments.outputs.values(),
             *(name for name, _ in self.arguments.sizes.values()),
             *(name for name, _ in self.arguments.scalars.values()),
-            *(f"{name}: tl.constexpr" for name in self.blocks),
+            *(f"{name}: tl.constexpr" for name in (*self.arguments.static.values(), *self.blocks)),
         ]
         lines = ["@triton.jit", f"def {self.name}({', '.join(parameters)}):", f'    """{docstring}"""']
         return "\n".join(lines + [f"    {line}" if line else "" for line in self.body])
 
-    def launch(self, host: dict[Value, str]) -> list[str]:
-        """Host statements that run it."""
+    def launch(self, host: dict[Value, str], names: Names) -> list[str]:
+        """Host statements that run it: compound sizes get a variable first."""
+        prepare: list[str] = []
+        grid, blocks, sizes = self.grid, dict(self.blocks), []
+        for name, text in self.arguments.sizes.values():
+            if " " in text:
+                variable = names.fresh(name)
+                prepare.append(f"{variable} = {text}")
+                grid = grid.replace(text, variable)
+                blocks = {key: value.replace(text, variable) for key, value in blocks.items()}
+                text = variable
+            sizes.append(text)
         arguments = [
             *(host[v] for v in self.arguments.pointers),
             *(host[v] for v in self.arguments.outputs),
-            *(text for _, text in self.arguments.sizes.values()),
+            *sizes,
             *(text for _, text in self.arguments.scalars.values()),
-            *(f"{name}={text}" for name, text in self.blocks.items()),
+            *(f"{name}={size}" for size, name in self.arguments.static.items()),
+            *(f"{name}={text}" for name, text in blocks.items()),
             f"num_warps={self.num_warps}",
         ]
         if self.num_stages is not None:
             arguments.append(f"num_stages={self.num_stages}")
-        return [*self.prepare, f"{self.name}[({self.grid},)]({', '.join(arguments)})"]
+        return [*prepare, f"{self.name}[({grid},)]({', '.join(arguments)})"]
 
 
 def product(sizes: list[sympy.Expr]) -> sympy.Expr:

@@ -52,6 +52,7 @@ def reduction(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, sto
     if warps is not None:
         source.num_warps = warps
     emitter = Emitter(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
+    emitter.reduced_axis = tiling.reduced
     body = list(tiling.statements)
     if tiling.reduced.looped:
         body += _in_passes(kernel, emitter, tiling)
