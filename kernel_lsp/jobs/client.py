@@ -120,7 +120,7 @@ class Worker:
         self._pending[number] = _Pending(future, on_event)
         try:
             async with asyncio.timeout(seconds):
-                if self._process is None or self._process.status is not None:
+                if self._process is None or self._process.reported:  # before that, _ended will tell
                     raise errors.WorkerDied(detail=self._last_words() or "it was stopped")
                 self._process.write({"id": number, "method": method, "params": params})
                 return await future

@@ -30,6 +30,7 @@ class Process(asyncio.SubprocessProtocol):
     ) -> None:
         self.pid = 0
         self.status: int | None = None
+        self.reported = False  # whether on_end was called
         self._on_line = {1: on_output, 2: on_error_output}
         self._on_end = on_end
         self._parts: dict[int, list[bytes]] = {1: [], 2: []}  # of the line that has begun
@@ -104,6 +105,7 @@ class Process(asyncio.SubprocessProtocol):
         self._kill_group()  # children that outlived it
         assert self._transport is not None
         self._transport.close()
+        self.reported = True
         self._on_end(self)
 
     def write(self, message: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ class Run:
     listener: Listener
     report: schema.Report
     started: float = field(default_factory=time.monotonic)
+    shown: int = 0  # the percentage last told, which never goes back
 
     def elapsed(self) -> float:
         return time.monotonic() - self.started
@@ -44,8 +45,9 @@ class Run:
         self.report.seconds.setdefault(stage, round(self.elapsed(), 3))
 
     def progress(self, stage: str, message: str, percentage: float) -> None:
+        self.shown = max(self.shown, min(round(percentage), 100))
         try:
-            self.listener.progress(self.job, stage, message, round(percentage))
+            self.listener.progress(self.job, stage, message, self.shown)
         except Exception:
             log.exception("listener.progress")
 

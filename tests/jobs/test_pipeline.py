@@ -89,6 +89,7 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
 
 
 async def test_inputs_from_pyproject_and_their_absence(make_jobs, module, tmp_path, kernel_of):
+    (tmp_path / "pyproject.toml").touch()
     jobs, path = make_jobs(device="interpreter"), module(GIVEN)
     job = await over(jobs.submit("generate", target(path, "Given"), path))
     assert isinstance(job.error, errors.NoExampleInputs)
