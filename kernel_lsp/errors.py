@@ -100,6 +100,10 @@ class NoSuchDevice(UserError):
     template = "There is no device {device} for {interpreter}: {detail}. Set kernelLsp.device to auto or interpreter, or run the worker where the GPU is (kernelLsp.workerPrefix)."
 
 
+class GpuOutOfMemory(UserError):
+    template = "{device} has too little free memory to judge {class_name}: {detail}. Free some, or use smaller example inputs."
+
+
 class NotInterpretable(UserError):
     template = "{what}, which Triton's interpreter cannot run, and there is no CUDA GPU here. Validate where there is one (kernelLsp.workerPrefix)."
 

@@ -1,11 +1,12 @@
 """What a candidate's launches become on a GPU that is not here: registers, spills, shared memory, compile errors.
 
-The launcher is run on fake CUDA tensors of the example's full sizes; every launch is compiled as it would be there
-(signature, constants, divisibility), and not run.
+The launcher is run on the example's full sizes; every launch is compiled as it would be on a GPU (signature,
+constants, divisibility), and not run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -42,8 +43,9 @@ def report(
     _compile_instead_of_launching(compiled, time.monotonic() + SECONDS)
     answer: dict[str, Any] = {"kernels": [], "error": None, "limits": []}
     try:
-        with interpreter.cuda_answers():
-            _launch(path, class_name, init, args, kwargs)
+        _launch_on_the_cpu(path, class_name, init, args, kwargs)
+        if not compiled:  # the launcher looks for CUDA tensors by name
+            _launch_on_fakes(path, class_name, init, args, kwargs)
     except Exception as error:
         traceback.print_exc()
         failure = failures.classify(error, path, source)
@@ -58,16 +60,46 @@ def report(
     return answer
 
 
-def _launch(path: str, class_name: str, init: Any, args: Any, kwargs: Any) -> None:
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
+def _imported(path: str, class_name: str) -> type:
     spec = importlib.util.spec_from_file_location("kernel_lsp_compiled", path)
     assert spec is not None and spec.loader is not None
     candidate = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = candidate
     spec.loader.exec_module(candidate)
-    instance = getattr(candidate, class_name)(*init[0], **init[1]).eval()
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+    return getattr(candidate, class_name)
+
+
+def _launch_on_the_cpu(path: str, class_name: str, init: Any, args: Any, kwargs: Any) -> None:
+    """With the example itself: nothing is run, so the memory that the launcher allocates is never touched.
+
+    The file is imported as under the interpreter, where a launcher is content with CPU tensors, but its kernels are
+    made for the compiler.
+    """
+    with _interpreting_in_name_only():
+        kind = _imported(path, class_name)
+    with interpreter.pretending_cuda(), torch.no_grad():
+        kind(*init[0], **init[1]).eval()(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _interpreting_in_name_only() -> Any:
+    import triton
+    from triton.runtime.jit import JITFunction
+
+    def jit(fn: Any = None, **options: Any) -> Any:
+        return JITFunction(fn, **options) if fn is not None else lambda fn: JITFunction(fn, **options)
+
+    with interpreter.replaced((triton, "jit", jit)), triton.knobs.runtime.scope():
+        triton.knobs.runtime.interpret = True
+        yield
+
+
+def _launch_on_fakes(path: str, class_name: str, init: Any, args: Any, kwargs: Any) -> None:
+    """With fake CUDA tensors of the example's sizes."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    instance = _imported(path, class_name)(*init[0], **init[1]).eval()
+    with interpreter.cuda_answers(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         for part in instance.modules():
             for store in (part._parameters, part._buffers):
                 for name, tensor in store.items():

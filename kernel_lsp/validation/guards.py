@@ -84,6 +84,15 @@ class Guards:
         return found
 
 
+def unwritten(tensor: torch.Tensor) -> torch.Tensor:
+    """Which elements still hold the poison of fresh memory, as far as their bits can tell."""
+    if tensor.numel() == 0:
+        return torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
+    floats = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+    raw = tensor.contiguous().reshape(-1, 1).view(torch.uint8)
+    return (raw == (_FRESH if floats else _FRESH_INTEGERS)).all(-1).reshape(tensor.shape)
+
+
 class Poisoned(TorchDispatchMode):
     """Within this mode memory that torch allocates is guarded and poisoned; ``operators`` counts what torch computed."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -37,6 +38,16 @@ class Inputs:
     ops: dict[str, int]
     device: torch.device
     example_sizes: dict[str, int] = field(default_factory=dict)
+    again: Callable[[int], tuple[Any, Any]] | None = None  # the user's own function under another seed
+
+    def renewed(self, seed: int) -> Inputs:
+        """The same with the values that the user's function gives under ``seed``; itself where their shapes differ."""
+        assert self.again is not None
+        tensors = [t for t in pytree.tree_leaves(self.again(seed)) if isinstance(t, torch.Tensor)]
+        if [t.shape for t in tensors] != [leaf.example.shape for leaf in self.leaves]:
+            return self
+        leaves = [replace(leaf, example=t) for leaf, t in zip(self.leaves, tensors, strict=True)]
+        return replace(self, leaves=leaves)
 
     @property
     def names(self) -> list[str]:

@@ -127,7 +127,7 @@ def cuda_answers() -> Any:
         total_memory=80 << 30,
         warp_size=32,
     )
-    with _replaced(
+    with replaced(
         (torch.cuda, "device", lambda device: contextlib.nullcontext()),
         (torch.cuda, "is_available", lambda: True),
         (torch.cuda, "current_device", lambda: 0),
@@ -141,7 +141,7 @@ def cuda_answers() -> Any:
 @contextlib.contextmanager
 def pretending_cuda() -> Any:
     """CUDA-only words of a launcher mean the CPU within this context."""
-    with cuda_answers(), _replaced((torch.Tensor, "is_cuda", property(lambda self: True))), _OnTheCpu():
+    with cuda_answers(), replaced((torch.Tensor, "is_cuda", property(lambda self: True))), _OnTheCpu():
         yield
 
 
@@ -158,7 +158,7 @@ class _OnTheCpu(torch.overrides.TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def _replaced(*attributes: tuple[Any, str, Any]) -> Any:
+def replaced(*attributes: tuple[Any, str, Any]) -> Any:
     """Attributes set for a while; those that were inherited are inherited again after."""
     kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in attributes]
     for owner, name, value in attributes:

@@ -21,6 +21,10 @@ INTERPRETER_LIMITS = [
 ]
 
 
+#: patience of steps that always run, and of those that go first when time is short
+ALWAYS, NICE = float("inf"), 0.5
+
+
 @dataclass
 class Step:
     """One check. ``perturb`` is the seed that parameters are moved with before it, 0 for not at all."""
@@ -29,7 +33,7 @@ class Step:
     make: Callable[[Inputs], Any]
     kind: str = "values"  # or "gradients", "double"
     perturb: int = 0
-    essential: bool = True  # run even when time is short
+    patience: float = 1.0  # the share of the soft time limit after which it is left out
     required: bool = False  # the module itself must take these inputs
     inside: bool = False  # inside the envelope: counts for the number of launches
     repeat: bool = False
@@ -40,40 +44,47 @@ class Step:
 def plan(inputs: Inputs, mode: str) -> list[Step]:
     """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down."""
     full = dict(inputs.example_sizes)
-    base = full if mode == "gpu" else sizes.small(inputs)
     small = sizes.small(inputs)
-    odd = sizes.odd(inputs, small)
+    base = full if mode == "gpu" else small
+    # On a GPU the odd sizes are a third of the real ones: large enough for every loop and block of the kernel.
+    odd = sizes.odd(inputs, {s: max(2, n // 3) for s, n in full.items()} if mode == "gpu" else small)
 
     def sample(at: dict[str, int], distribution: str, seed: int) -> Callable[[Inputs], Any]:
         return lambda i: i.sample(at, distribution, seed)
 
     steps = [
-        Step("example inputs", lambda i: i.example(base), required=True, inside=True),
-        Step("random values, moved parameters", sample(base, "normal", 1), perturb=5, repeat=True, decoy=True, inside=True),
+        Step("example inputs", lambda i: i.example(base), required=True, inside=True, patience=ALWAYS),
+        Step("random values, moved parameters", sample(base, "normal", 1), perturb=5, inside=True, patience=ALWAYS),
+        Step("repeated calls", sample(small, "normal", 14), repeat=True, decoy=True, patience=ALWAYS),
     ]
+    if mode == "interpreter":  # the sizes are the same: one step does both
+        steps[1].repeat = steps[1].decoy = True
+        del steps[2]
     if odd != base:
-        steps.append(Step("odd sizes", sample(odd, "normal", 2)))
+        steps.append(Step("odd sizes", sample(odd, "normal", 2), patience=ALWAYS))
     if small:
         steps.append(Step("sizes of one", sample(sizes.ones(inputs, small), "normal", 3)))
-    steps.append(Step("gradients", sample(small, "normal", 4), kind="gradients"))
+    steps.append(Step("gradients", sample(small, "normal", 4), kind="gradients", patience=ALWAYS))
     for layout in ("transposed", "sliced"):
         steps.append(
             Step(f"{layout} memory", lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout))  # type: ignore[misc]
         )
     for seed, distribution in enumerate(DISTRIBUTIONS[1:], 20):
         at = small if seed % 2 else odd
-        steps.append(Step(f"{distribution} values", sample(at, distribution, seed), essential=seed < 22))
+        steps.append(Step(f"{distribution} values", sample(at, distribution, seed), patience=1.0 if seed < 22 else NICE))
     wide = sizes.wide(inputs, small)
     if wide and wide not in (base, odd):
-        steps.append(Step("wide sizes", sample(wide, "normal", 7), essential=False))
+        steps.append(Step("wide sizes", sample(wide, "normal", 7), patience=NICE))
     for at in sizes.one_each(inputs, small):
         ones = ", ".join(s for s, n in at.items() if n == 1)
-        steps.append(Step(f"size one of {ones}", sample(at, "normal", 8), essential=False))
+        steps.append(Step(f"size one of {ones}", sample(at, "normal", 8), patience=NICE))
     if empty := sizes.empty(small):
-        steps.append(Step("no elements", sample(empty, "normal", 9)))
-    steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=False))
+        steps.append(Step("no elements", sample(empty, "normal", 9), patience=ALWAYS))
+    if inputs.again is not None:
+        steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(base), patience=NICE))
+    steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
     steps.append(Step("train mode", sample(small, "normal", 12), train=True))
-    steps.append(Step("float64", sample(small, "normal", 13), kind="double"))
+    steps.append(Step("float64", sample(small, "normal", 13), kind="double", patience=ALWAYS))
     return steps
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-import time
 import traceback
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import channel, failures, guards, interpreter, launches
+from kernel_lsp.validation import channel, failures, guards, interpreter, launches, sampling, trial_timing
 
 #: the name under which a candidate's file is imported
 MODULE = "kernel_lsp_candidate"
@@ -33,6 +32,8 @@ class Trial:
         self.device = torch.device("cpu" if self.interpreted else device)
         self.launches = launches.watch(self.interpreted)
         self.module: torch.nn.Module = torch.nn.Identity()
+        self.timed: dict[str, Any] = {}
+        self.sampling = sampling.install() if self.interpreted else None
 
     def load(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Import and construct. Fails with "rejected" or "not-drop-in"."""
@@ -49,7 +50,7 @@ class Trial:
             reason = f"its file cannot be imported: {failures.sentence(error)}"
             raise failures.Failure("rejected", reason, failures.line_in(self.path, error)) from None
         try:
-            with self._words_of_cuda():
+            with self._words_of_cuda(), torch.device(self.device):
                 module = kind(*self.init[0], **self.init[1])
             if not isinstance(module, torch.nn.Module):
                 raise TypeError(f"{self.class_name} is not a torch.nn.Module")
@@ -75,28 +76,48 @@ class Trial:
         return {}, None
 
     def call(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Run the candidate on (args, kwargs, cotangents); outputs, and gradients where ``grad`` is set."""
+        """Run the candidate on (args, kwargs, cotangents); outputs, and gradients where ``grad_mode`` is set.
+
+        Under the interpreter a launch may leave program instances out after ``launch_seconds``, if the rest can be
+        judged without them; the answer's ``instances`` says how many of how many were run.
+        """
+        if self.sampling is None or message.get("grad_mode") or message.get("launch_seconds") is None:
+            return self._call(message, tree)
+        self.sampling.reset()
+        self.sampling.seconds = message["launch_seconds"]
+        try:
+            answer, result = self._call(message, tree)
+        finally:
+            self.sampling.seconds = None
+        run, total = self.sampling.run, self.sampling.total
+        alone = answer["launches"] == 1 and not answer["operators"] and not answer["mutated"]
+        if run < total and (self.sampling.atomics or not alone):
+            answer, result = self._call(message, tree)
+            run = total
+        answer["instances"] = [run, total]
+        return answer, result
+
+    def _call(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         args, kwargs, cotangents = tree
         watch = guards.Guards()
         names = iter(message["names"])
-        place = lambda t: watch.place(t.to(self.device), next(names)) if isinstance(t, torch.Tensor) else t  # noqa: E731
+
+        def place(value: Any) -> Any:
+            return watch.place(value.to(self.device), next(names)) if isinstance(value, torch.Tensor) else value
+
         args, kwargs = pytree.tree_map(place, (tuple(args), kwargs))
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
         before = [t.clone() for t in tensors]
-        wanted = message.get("grad", [])
-        for i in wanted:
-            tensors[i].requires_grad_()
+        wanted = [tensors[i].requires_grad_() for i in message.get("grad", [])]
         self.module.train(message.get("train", False))
         self.launches.muted = message.get("muted", False)
         self.launches.reset()
         poisoned = guards.Poisoned(watch)
-        began = time.monotonic()
+        grad_mode = bool(message.get("grad_mode"))
         try:
-            with torch.set_grad_enabled(bool(message.get("grad_mode"))), poisoned, self._words_of_cuda():
+            with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda():
                 out = self.module(*args, **kwargs)
-                answer, result = {"requires": _requires(out)}, out
-                if message.get("grad_mode"):
-                    result = (out, self._gradients(out, [tensors[i] for i in wanted], cotangents))
+                result = (out, self._gradients(out, wanted, cotangents)) if grad_mode else out
             if self.device.type == "cuda":
                 torch.cuda.synchronize()
         except Exception as error:
@@ -104,20 +125,20 @@ class Trial:
             raise failures.classify(error, self.path, self.source) from None
         finally:
             self.launches.muted = False
-        answer.update(
-            launches=self.launches.count,
-            operators=dict(poisoned.operators),
-            mutated=[i for i, (old, new) in enumerate(zip(before, tensors, strict=True)) if not _identical(old, new)],
-            damaged=watch.damaged(),
-            seconds=time.monotonic() - began,
-            autotuned=sorted(interpreter.autotuned),
-            lazy=[type(t).__name__ for t in pytree.tree_leaves(out) if type(t) is not torch.Tensor and _is_tensor(t)],
-        )
+        outputs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
+        answer = {
+            "requires": [t.requires_grad for t in outputs],
+            "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
+            "launches": self.launches.count,
+            "operators": dict(poisoned.operators),
+            "mutated": [i for i, (old, new) in enumerate(zip(before, tensors, strict=True)) if not _identical(old, new)],
+            "damaged": watch.damaged(),
+            "autotuned": sorted(interpreter.autotuned),
+        }
         try:
             channel.describe(result, [])
         except channel.Opaque as error:
-            reason = f"it returns {error}, not tensors"
-            raise failures.Failure("wrong", reason) from None
+            raise failures.Failure("wrong", f"it returns a {error}, not tensors") from None
         return answer, result
 
     def _gradients(self, out: Any, inputs: list[torch.Tensor], cotangents: list[torch.Tensor]) -> list[Any]:
@@ -134,6 +155,14 @@ class Trial:
         """Registers, spills and shared memory of what ran here."""
         return {"kernels": [schema.to_json(k) for k in launches.compiled(self.launches)]}, None
 
+    def time(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Time eager and the candidate on (args, kwargs, None)."""
+        return trial_timing.time_eager(self, tree)
+
+    def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Time torch.compile beside them, on the inputs of ``time``."""
+        return trial_timing.time_compiled(self)
+
     @contextlib.contextmanager
     def _words_of_cuda(self) -> Any:
         if self.interpreted:
@@ -142,14 +171,6 @@ class Trial:
         else:
             with torch.cuda.device(self.device):
                 yield
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
-
-
-def _requires(out: Any) -> list[bool]:
-    return [t.requires_grad for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
 
 
 def _identical(a: torch.Tensor, b: torch.Tensor) -> bool:

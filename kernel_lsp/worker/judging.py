@@ -22,6 +22,15 @@ from kernel_lsp.worker import building, examples, importing, processes, specimen
 SOFT_SECONDS = {"interpreter": 2.0, "gpu": 6.0}
 
 
+def warm_up() -> None:
+    """Have imported what the first poisoned call would import (most of torch._dynamo: seconds)."""
+    import torch._dynamo
+    from kernel_lsp.validation.guards import Guards, Poisoned
+
+    with torch.no_grad(), Poisoned(Guards()):
+        torch.empty_like(torch.zeros(4)).zero_().clone()
+
+
 def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"verdict", "measurement", "rates"}`` for a candidate. Raises the user errors of importing and building."""
     path, class_name, device = given["path"], given["class_name"], given["device"]
@@ -34,31 +43,80 @@ def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     deadline = time.monotonic() + given["seconds"]
     reach = _fork_trial(given, kernel_class, deadline)
     try:
-        user_module, cls = importing.load(path, class_name)
-        torch.set_num_threads(given["threads"])
-        mode = "interpreter" if device == "interpreter" else "gpu"
-        where = torch.device("cpu" if mode == "interpreter" else device)
-        example = examples.resolve(user_module, cls, path, class_name, given.get("inputs"))
-        module = building.construct(cls, example, path, class_name)
-        names = specimen.input_names(cls, example.args, example.kwargs)
-        leaves = pytree.tree_leaves((example.args, example.kwargs))
-        names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
-        _check_inputs(example, class_name, path)
-        module = _moved(module, where)
-        inputs = from_example(example.args, example.kwargs, given["specimen"], where, names)
-        referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode])
+        referee = _referee(given, reach, emit)
         verdict = referee.verdict()
+        if referee.mode == "gpu" and verdict.status in schema.CORRECT:
+            kernels, _, _ = referee.ask({"do": "kernels"})
+            verdict.kernels = [schema.from_json(schema.CompiledKernel, k) for k in kernels["kernels"]]
         emit("verdict", schema.to_json(verdict))
-        measurement = None
-        if mode == "interpreter":
-            measurement = schema.Measurement(missing=_why_no_gpu())
-        return {"verdict": schema.to_json(verdict), "measurement": schema.to_json(measurement)}
+        measurement, rates = _measurement(given, referee, verdict, emit)
+        return {"verdict": schema.to_json(verdict), "measurement": schema.to_json(measurement), "rates": rates}
+    except torch.OutOfMemoryError as error:
+        detail = str(error).splitlines()[0]
+        raise errors.GpuOutOfMemory(device=device, class_name=class_name, detail=detail) from None
     finally:
         reach.kill()
 
 
-def _moved(module: torch.nn.Module, device: torch.device) -> torch.nn.Module:
-    return module.to(device)
+def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
+    """The module, its example and the plan of checks, on the device. Raises the user errors of importing and building."""
+    path, class_name, device = given["path"], given["class_name"], given["device"]
+    mode = "interpreter" if device == "interpreter" else "gpu"
+    where = torch.device("cpu" if mode == "interpreter" else device)
+    user_module, cls = importing.load(path, class_name)
+    torch.set_num_threads(given["threads"])
+    if mode == "gpu":
+        _start_cuda(device)
+
+    def make(seed: int) -> examples.Example:
+        return examples.resolve(user_module, cls, path, class_name, given.get("inputs"), seed)
+
+    try:  # made where they are needed: random numbers for a large input take long on the CPU
+        with torch.device(where):
+            example = make(0)
+            module = building.construct(cls, example, path, class_name)
+    except errors.UserError:
+        if mode == "interpreter":
+            raise
+        example = make(0)
+        module = building.construct(cls, example, path, class_name)
+    _check_inputs(example, class_name, path)
+    names = specimen.input_names(cls, example.args, example.kwargs)
+    leaves = pytree.tree_leaves((example.args, example.kwargs))
+    names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
+    args, kwargs = pytree.tree_map(
+        lambda t: t.detach().to(where) if isinstance(t, torch.Tensor) else t, (example.args, example.kwargs)
+    )
+    inputs = from_example(args, kwargs, given["specimen"], where, names)
+
+    def again(seed: int) -> Any:
+        other = make(seed)
+        return other.args, other.kwargs
+
+    inputs.again = again
+    return Referee(module.to(where), inputs, reach, mode, emit, SOFT_SECONDS[mode])
+
+
+def _start_cuda(device: str) -> None:
+    try:
+        torch.cuda.init()
+        torch.cuda.set_device(torch.device(device))
+    except (RuntimeError, AssertionError) as error:
+        detail = str(error).splitlines()[0]
+        raise errors.NoSuchDevice(device=device, interpreter=sys.executable, detail=detail) from None
+
+
+def _measurement(
+    given: dict[str, Any], referee: Referee, verdict: schema.Verdict, emit: Any
+) -> tuple[schema.Measurement | None, dict[str, float] | None]:
+    if referee.mode == "interpreter":
+        return schema.Measurement(missing=_why_no_gpu()), None
+    how = given.get("measure") or "full"
+    if how == "none" or verdict.status not in schema.CORRECT:
+        return None, None
+    from kernel_lsp.validation import measuring
+
+    return measuring.measure(referee, verdict, given["specimen"], how, given.get("rates"), emit)
 
 
 def _check_inputs(example: examples.Example, class_name: str, path: str) -> None:

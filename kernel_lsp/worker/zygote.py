@@ -84,6 +84,8 @@ def _import_torch() -> int:
     """Import torch without touching the driver; the number of threads it would use."""
     # Otherwise torch.cuda.is_available() initialises the driver, and a fork after that cannot use CUDA.
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    # numpy's own BLAS serves the interpreter alone, in small products: its threads would only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import numpy  # noqa: F401
     import torch
 
@@ -98,17 +100,19 @@ def _warm_up(role: str) -> None:
         import triton  # noqa: F401
 
         from kernel_lsp.validation import interpreter
-        from kernel_lsp.worker import judging  # noqa: F401
+        from kernel_lsp.worker import judging
 
         interpreter.repair()
+        judging.warm_up()
         return
     os.environ.pop("TRITON_INTERPRET", None)
     import torch
     import triton  # noqa: F401
 
-    from kernel_lsp.worker import judging, specimen  # noqa: F401
+    from kernel_lsp.worker import judging, specimen
 
     specimen.warm_up()
+    judging.warm_up()
 
 
 def _say(control: socket.socket, message: dict[str, Any]) -> None:

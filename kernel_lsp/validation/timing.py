@@ -1,0 +1,130 @@
+"""How long a call takes on a GPU: interleaved runs between CUDA events, L2 flushed, inputs rotated, median and spread."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp import schema
+
+WARM_UP = 10
+RUNS = 50
+#: rounds after which a series is looked at, and the relative spread at which it is good enough to stop
+_BATCH, _TIGHT = 10, 0.01
+#: seconds that one series may take
+SECONDS = 4.0
+
+Call = Callable[[Any, Any], Any]
+
+
+def interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float = SECONDS) -> dict[str, schema.Timing]:
+    """Time every call of ``calls`` in turn, round after round, on (args, kwargs) that change every round.
+
+    Between CUDA events on the current stream, so launches are included as far as the GPU waits for them; the L2 cache
+    is overwritten before every call. Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every
+    series is within 1 % between its 20th and 80th percentile.
+    """
+    began = time.monotonic()
+    for i in range(WARM_UP):
+        for call in calls.values():
+            call(*inputs[i % len(inputs)])
+        torch.cuda.synchronize()
+        if i >= 2 and time.monotonic() - began > seconds / 3:
+            break
+    flush = flusher()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    names = list(calls)
+    pending: list[tuple[str, torch.cuda.Event, torch.cuda.Event]] = []
+    for i in range(RUNS):
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            flush()
+            start.record()
+            calls[name](*inputs[i % len(inputs)])
+            end.record()
+            pending.append((name, start, end))
+        if (i + 1) % _BATCH and time.monotonic() - began < seconds:
+            continue
+        torch.cuda.synchronize()  # of the whole device: side streams end here, too
+        for name, start, end in pending:
+            times[name].append(start.elapsed_time(end) * 1e3)
+        pending = []
+        timings = {name: summary(series) for name, series in times.items()}
+        tight = all((t.high - t.low) < _TIGHT * t.median for t in timings.values())
+        if time.monotonic() - began > seconds or (tight and i + 1 >= 2 * _BATCH):
+            break
+    return {name: summary(series) for name, series in times.items()}
+
+
+def summary(series: list[float]) -> schema.Timing:
+    """Median, 20th and 80th percentile of microseconds."""
+    ordered = sorted(series)
+
+    def percentile(share: float) -> float:
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+    return schema.Timing(statistics.median(ordered), percentile(0.2), percentile(0.8), len(ordered))
+
+
+def flusher() -> Callable[[], None]:
+    """A function that overwrites twice the L2 cache."""
+    size = max(2 * getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0), 64 << 20)
+    buffer = torch.empty(size // 4, dtype=torch.int32, device="cuda")
+
+    def flush() -> None:
+        buffer.zero_()
+
+    return flush
+
+
+def captured(call: Call, inputs: tuple[Any, Any]) -> Call | None:
+    """``call`` as a CUDA graph on these inputs, replayed whatever it is given; None where it cannot be captured."""
+    args, kwargs = inputs
+    try:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                call(args, kwargs)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call(args, kwargs)
+        torch.cuda.synchronize()
+    except Exception:
+        torch.cuda.synchronize()
+        return None
+    return lambda *_: graph.replay()
+
+
+def on_the_host(call: Call, inputs: list[tuple[Any, Any]], runs: int = 10) -> float:
+    """Median microseconds of a call by the host's clock, with the device idle before and after."""
+    series = []
+    for i in range(runs):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        call(*inputs[i % len(inputs)])
+        torch.cuda.synchronize()
+        series.append((time.perf_counter() - began) * 1e6)
+    return statistics.median(series)
+
+
+def rotated(args: Any, kwargs: Any, count: int) -> list[tuple[Any, Any]]:
+    """``count`` sets of inputs with other addresses and other values (rolled by one row each), as memory allows."""
+    tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    size = sum(t.numel() * t.element_size() for t in tensors) or 1
+    free, _ = torch.cuda.mem_get_info()
+    count = max(1, min(count, int(free // 4 // size)))
+    return [pytree.tree_map(lambda t, n=n: _rolled(t, n), (args, kwargs)) for n in range(count)]
+
+
+def _rolled(value: Any, rows: int) -> Any:
+    if not isinstance(value, torch.Tensor) or rows == 0 or value.dim() == 0 or 0 in value.stride():
+        return value
+    rolled = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return rolled.copy_(torch.roll(value, rows, 0))
