@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Any
 
@@ -31,9 +32,9 @@ def findings(fingerprint: str, report: schema.Report, judged: schema.Judged) -> 
     """The part of the header that a validation replaces."""
     return {
         "fingerprint": fingerprint,
-        "verdict": compact(schema.to_json(judged.verdict)),
-        "device": compact(schema.to_json(report.device)) if report.device else None,
-        "measurement": compact(schema.to_json(judged.measurement)) if judged.measurement else None,
+        "verdict": compact(judged.verdict),
+        "device": compact(report.device) if report.device else None,
+        "measurement": compact(judged.measurement) if judged.measurement else None,
     }
 
 
@@ -61,14 +62,19 @@ def tensor_text(spec: schema.TensorSpec) -> str:
     return f"{spec.dtype}[{', '.join(symbol or str(size) for size, symbol in zip(spec.shape, symbols, strict=False))}]"
 
 
-def compact(value: Any) -> Any:
-    """Without what is None or empty: TOML has no null, and a reader no use for empty tables."""
-    if isinstance(value, dict):
-        items = {key: compact(item) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is not None and item not in ("", [], {})}
-    if isinstance(value, list):
-        return [compact(item) for item in value]
-    return value
+def compact(record: Any) -> Any:
+    """A record as plain data, without the fields that have their default: what is left gives the same record back."""
+    if isinstance(record, list):
+        return [compact(item) for item in record]
+    if not dataclasses.is_dataclass(record):
+        return record
+    table = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        if value != default:
+            table[field.name] = compact(value)
+    return table
 
 
 def now() -> str:
