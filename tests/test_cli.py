@@ -174,3 +174,10 @@ def test_the_commands_import_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_serve_is_reached_without_the_rest_of_the_command_line():
+    program = "import sys; from kernel_lsp import cli; print([m for m in sys.modules if m.startswith('kernel_lsp.')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['kernel_lsp.cli']"
+    assert "--tcp" in run("serve", "--help").stdout

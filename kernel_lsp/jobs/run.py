@@ -23,7 +23,12 @@ LEAST_SECONDS = 5.0  # a candidate that would get less is not tried
 
 @dataclass
 class Run:
-    """One job on one worker, whose lock it holds. ``started`` is when the command came, not when its turn did."""
+    """One job on one worker, whose lock it holds.
+
+    Attributes:
+        started: when the command came; what the report's seconds count from.
+        began: when its turn came; what the time budget counts from.
+    """
 
     job: Job
     settings: Settings
@@ -31,6 +36,7 @@ class Run:
     listener: Listener
     report: schema.Report
     started: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)
     shown: int = 0  # the percentage last told, which never goes back
 
     def elapsed(self) -> float:
@@ -38,7 +44,7 @@ class Run:
 
     def remaining(self) -> float:
         """Seconds of the budget that are left."""
-        return self.settings.seconds - self.elapsed()
+        return self.settings.seconds - (time.monotonic() - self.began)
 
     def mark(self, stage: str) -> None:
         """Note when a stage was reached for the first time."""
