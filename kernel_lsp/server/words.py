@@ -36,15 +36,26 @@ def lens_title(s: Standing) -> str:
     return f"✓ {speed(s)}" if speed(s) != "not timed" else "✓ correct · not timed"
 
 
+#: What the worker and the pipeline call their stages, as a user would.
+_STAGES = {
+    "": "queued",
+    "introspect": "generating",
+    "synthesize": "generating",
+    "check": "validating",
+    "compile": "compiling",
+    "time": "measuring",
+}
+
+
 def running_words(record: Record) -> str:
-    """``… validating 2/8``: the stage, the candidate and, once there is one, the verdict so far."""
-    job = record.job
+    """``… validating 2``: the stage, the candidate and, once there is one, the verdict so far."""
+    job, stage = record.job, _STAGES.get(record.stage, record.stage)
     judged = job.report.candidates if job is not None and job.report is not None else []
-    if job is not None and job.report is not None and job.report.chosen is not None and record.stage == "measuring":
+    if job is not None and job.report is not None and job.report.chosen is not None and stage == "measuring":
         best = judged[job.report.chosen]
         return f"✓ {speed(Standing(measurement=best.measurement, verdict=best.verdict))} · … measuring"
-    words = f"… {record.stage or 'queued'}"
-    if record.stage == "validating" and job is not None and job.kind == "generate":
+    words = f"… {stage}"
+    if stage == "validating" and job is not None and job.kind == "generate":
         words += f" {len(judged) + 1}"
     return words
 
