@@ -6,20 +6,17 @@ template, which tile) → templates and emit (a kernel's text) → host and sour
 
 from __future__ import annotations
 
-import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
 from kernel_lsp.errors import NothingToLower
 from kernel_lsp.schema import Candidate
 
 from .errors import Unwritable
-from .graph import Graph, Input
 from .index import Unalignable
 from .lowering import lower
 from .lowering.walk import Untraceable
-from .regions import Hints, Kernel, plan
+from .regions import Kernel, plan
 from .rewrite import share, split_long_reductions
 from .schedule import Options, alternatives
 from .source import compose
@@ -27,7 +24,9 @@ from .source import compose
 GENERATOR = "synthesizer"
 
 
-def synthesize(module: torch.nn.Module, exported: ExportedProgram, *, class_name: str, import_from: str) -> list[Candidate]:
+def synthesize(
+    module: torch.nn.Module, exported: ExportedProgram, *, class_name: str, import_from: str
+) -> list[Candidate]:
     """Candidates for ``module``, the default schedule first, then alternatives worth timing.
 
     ``exported`` comes from ``capture``; ``import_from`` is the dotted module that a kernel file imports the class
@@ -40,13 +39,19 @@ def synthesize(module: torch.nn.Module, exported: ExportedProgram, *, class_name
     except Unwritable as error:
         raise NothingToLower(class_name=class_name, op=error.what, detail=error.detail) from error
     except Unalignable as error:
-        raise NothingToLower(class_name=class_name, op="view", detail=f"How its elements are addressed cannot be written in one kernel ({error}).") from error
+        raise NothingToLower(
+            class_name=class_name,
+            op="view",
+            detail=f"How its elements are addressed cannot be written in one kernel ({error}).",
+        ) from error
 
 
-def _candidates(module: torch.nn.Module, exported: ExportedProgram, class_name: str, import_from: str) -> list[Candidate]:
+def _candidates(
+    module: torch.nn.Module, exported: ExportedProgram, class_name: str, import_from: str
+) -> list[Candidate]:
     def candidate(options: Options) -> tuple[Candidate, list[Kernel]]:
         graph = lower(exported)
-        hints = size_hints(graph, exported)
+        hints = graph.hints
         share(graph)
         chunks = split_long_reductions(graph, hints)
         steps = plan(graph, hints)
@@ -54,7 +59,17 @@ def _candidates(module: torch.nn.Module, exported: ExportedProgram, class_name: 
         if not kernels:
             first = graph.kept[0] if graph.kept else "forward"
             raise NothingToLower(class_name=class_name, op=first, detail="" if graph.kept else "It computes nothing.")
-        text = compose(module, exported, graph, steps, hints, chunks, class_name=class_name, import_from=import_from, options=options)
+        text = compose(
+            module,
+            exported,
+            graph,
+            steps,
+            hints,
+            chunks,
+            class_name=class_name,
+            import_from=import_from,
+            options=options,
+        )
         note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
         if graph.kept:
             note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
@@ -68,16 +83,3 @@ def _candidates(module: torch.nn.Module, exported: ExportedProgram, class_name: 
             other.parent = 0
             result.append(other)
     return result
-
-
-def size_hints(graph: Graph, exported: ExportedProgram) -> Hints:
-    """The size symbols' values for the example inputs."""
-    args, kwargs = exported.example_inputs
-    tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    hints: Hints = {}
-    arguments = [v for v in graph.inputs if isinstance(v.op, Input) and v.op.kind == "argument"]
-    for value, tensor in zip(arguments, tensors, strict=False):
-        for n, size in zip(value.shape, tensor.shape, strict=True):
-            if isinstance(n, sympy.Symbol):
-                hints[n] = int(size)
-    return hints

@@ -9,6 +9,9 @@ import sympy
 from .graph import Concat, Gather, Iota, Pointwise, Reduce, Value, View
 from .index import ZERO, Domain, Index, Unalignable, broadcast, reshape
 
+#: Stands for an index that is loaded from memory, where only the shape of an access matters.
+GATHERED = sympy.Symbol("gathered", integer=True)
+
 
 def view_index(value: Value, index: Index, domain: Domain) -> Index:
     """The index into a view's operand of the element that ``index`` addresses in the view."""
@@ -61,6 +64,13 @@ def operand_indices(value: Value, index: Index, domain: Domain) -> list[tuple[Va
     if isinstance(op, Iota | Reduce):
         return []
     raise Unalignable(f"{type(op).__name__} inside a kernel")
+
+
+def reshaped_leaf(value: Value, stored: set[Value]) -> Value | None:
+    """The stored value that ``value`` is another shape of: row-major order is the same, so it is read directly."""
+    while value not in stored and isinstance(value.op, View) and value.op.kind in ("reshape", "squeeze", "unsqueeze"):
+        value = value.op.operand
+    return value if value in stored else None
 
 
 def gather_index(value: Value, index: Index) -> Index:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
-from .access import gather_index, gather_table, operand_indices
+from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .functions import ATOM, FUNCTIONS, LOWEST, PRODUCT, SUM, UNARY, literal, wrap
-from .graph import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Value, View
+from .graph import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
 from .index import ONE, ZERO, Domain, Index, offset, same
 from .lowering.builder import opmath
 from .names import Names, variable_name
@@ -98,7 +98,10 @@ class Arguments:
             name, host = self.symbols[expr]
             self.sizes[expr] = (self.names.fresh(name), host)
         else:
-            self.sizes[expr] = (self.names.fresh("half" if str(expr).endswith("//2)") or str(expr).endswith("//2))") else "extent"), self.host(expr))
+            self.sizes[expr] = (
+                self.names.fresh("half" if str(expr).endswith("//2)") or str(expr).endswith("//2))") else "extent"),
+                self.host(expr),
+            )
         return self.sizes[expr][0], ATOM
 
     def scalar(self, scalar: Scalar) -> tuple[str, int]:
@@ -112,7 +115,9 @@ class Arguments:
 class Emitter:
     """Writes statements into ``lines`` (once per program) or ``inner`` (inside the loop over a looped axis)."""
 
-    def __init__(self, domain: Domain, axes: list[Axis], arguments: Arguments, stored: set[Value], placed: dict[Value, Index]) -> None:
+    def __init__(
+        self, domain: Domain, axes: list[Axis], arguments: Arguments, stored: set[Value], placed: dict[Value, Index]
+    ) -> None:
         self.domain, self.axes, self.arguments = domain, axes, arguments
         self.stored, self.placed = stored, placed
         self.lines: list[str] = []
@@ -189,7 +194,10 @@ class Emitter:
                 if inner != ONE:
                     text, precedence = f"{text} // {wrap(*self.arguments.size(inner), UNARY)}", PRODUCT
                 if i > 0:
-                    text, precedence = f"{wrap(text, precedence, PRODUCT)} % {wrap(*self.arguments.size(run), UNARY)}", PRODUCT
+                    text, precedence = (
+                        f"{wrap(text, precedence, PRODUCT)} % {wrap(*self.arguments.size(run), UNARY)}",
+                        PRODUCT,
+                    )
                 result.append((text, precedence, coefficients[j]))
             inner = sympy.expand(inner * run)
             j = i - 1
@@ -201,10 +209,16 @@ class Emitter:
         """Count how often each (value, index) is used, so that shared ones get a variable."""
         key = self.key(value, index)
         self.uses[key] = self.uses.get(key, 0) + 1
-        if self.uses[key] > 1 or value in self.stored or value in self.reduced or isinstance(value.op, Reduce):
+        if (
+            self.uses[key] > 1
+            or reshaped_leaf(value, self.stored) is not None
+            or value in self.reduced
+            or isinstance(value.op, Reduce)
+        ):
             return
         if isinstance(value.op, Gather):
             self.count(value.op.index, gather_index(value, index))
+            self.count(value.op.table, gather_table(value, index, GATHERED))
             return
         for operand, i in operand_indices(value, key[1], self.domain):
             self.count(operand, i)
@@ -216,8 +230,9 @@ class Emitter:
             return self.reduced[value]
         if key in self.memo:
             return self.memo[key]
-        if value in self.stored:
-            term = self.load(value, key[1])
+        leaf = reshaped_leaf(value, self.stored)
+        if leaf is not None and (leaf is value or leaf not in self.strided):
+            term = self.load(leaf, key[1], shape=value.shape)
         else:
             term = self._computed(value, key)
             used = self.uses.get(key, 1)
@@ -247,7 +262,11 @@ class Emitter:
                 chosen = self.assign("index", chosen)
             symbol = sympy.Symbol(f"at_{len(self.values)}", integer=True)
             self.values[symbol] = chosen
-            return self.load(op.table, gather_table(value, index, symbol), name=value.name or "picked")
+            at = gather_table(value, index, symbol)
+            leaf = reshaped_leaf(op.table, self.stored)
+            if leaf is not None and leaf not in self.strided:
+                return self.load(leaf, at, name=value.name or "picked", shape=op.table.shape)
+            return self.value(op.table, at)
         raise AssertionError(f"{type(op).__name__} inside a kernel")
 
     def _operand(self, operand: Value | Scalar | float, value: Value, index: Index) -> Term:
@@ -262,6 +281,8 @@ class Emitter:
         return Term(text, UNARY if text.startswith("-") else ATOM, frozenset(), float(operand))
 
     def _pointwise(self, value: Value, op: Pointwise, index: Index) -> Term:
+        if op.function == "identity":
+            return self._operand(op.operands[0], value, index)
         if op.function == "constant":
             number = op.operands[0]
             return Term(literal(number), ATOM if number >= 0 else UNARY, frozenset(), float(number))
@@ -270,7 +291,9 @@ class Emitter:
         terms = [self._operand(o, value, index) for o in op.operands]
         texts = [wrap(t.text, t.precedence, least) for t, least in zip(terms, function.inner, strict=True)]
         axes = frozenset().union(*(t.axes for t in terms))
-        return Term(function.text.format(*texts), function.precedence, axes, _pad(op.function, terms, self.reduced_axis))
+        return Term(
+            function.text.format(*texts), function.precedence, axes, _pad(op.function, terms, self.reduced_axis)
+        )
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Term:
         place = self.index_term(index[op.dim])
@@ -298,18 +321,19 @@ class Emitter:
 
     # -- memory -----------------------------------------------------------------------------------------------------
 
-    def address(self, value: Value, index: Index) -> Term:
-        """The element offset of ``value`` at ``index``: by its strides where they are arguments, else row-major."""
+    def address(self, value: Value, index: Index, shape: Shape) -> Term:
+        """The element offset of ``value`` at ``index`` into ``shape``: by its strides where they are arguments, else row-major."""
         strides = self.strided.get(value)
         if strides is None:
-            return self.index_term(offset(index, value.shape))
+            return self.index_term(offset(index, shape))
         return self.index_term(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
 
-    def load(self, value: Value, index: Index, name: str = "") -> Term:
+    def load(self, value: Value, index: Index, name: str = "", shape: Shape | None = None) -> Term:
+        """Load a stored value, addressed as if it had ``shape`` (same elements in row-major order)."""
         pointer = self.arguments.pointers.get(value)
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.names.fresh(f"{variable_name(value)}_ptr")
-        where = self.address(value, index)
+        where = self.address(value, index, value.shape if shape is None else shape)
         masks = [a.mask for a in self.axes if a in where.axes and a.mask]
         axes = where.axes
         for condition in self.conditions:
@@ -334,7 +358,9 @@ class Emitter:
 
     def assign(self, name: str, term: Term) -> Term:
         """Give the expression a variable; statements that do not vary along the looped axis stay outside the loop."""
-        if any(line.startswith(f"{name} = tl.load(") for line in (*self.lines, *self.inner)) and term.text.startswith("tl.load("):
+        if any(line.startswith(f"{name} = tl.load(") for line in (*self.lines, *self.inner)) and term.text.startswith(
+            "tl.load("
+        ):
             name = f"{name}_part"  # the same tensor, addressed elsewhere
         name = self.arguments.names.fresh(name)
         inside = any(a.looped for a in term.axes)
@@ -344,7 +370,7 @@ class Emitter:
     def store(self, value: Value, index: Index) -> None:
         """Store an output; its pointer is registered by the caller's order of outputs."""
         term = self.value(value, index)
-        where = self.address(value, index)
+        where = self.address(value, index, value.shape)
         axes = where.axes
         masks = [a.mask for a in self.axes if a in axes and a.mask]
         pointer = self.arguments.outputs[value]

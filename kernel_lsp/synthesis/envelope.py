@@ -15,9 +15,27 @@ from .graph import Graph, Input, Value
 from .printing import python
 
 _TORCH_DERIVED = frozenset(
-    "in_features out_features num_features normalized_shape num_channels embedding_dim num_embeddings training inplace "
-    "in_channels out_channels kernel_size elementwise_affine affine track_running_stats dump_patches call_super_init "
-    "transposed output_padding".split()
+    [
+        "in_features",
+        "out_features",
+        "num_features",
+        "normalized_shape",
+        "num_channels",
+        "embedding_dim",
+        "num_embeddings",
+        "training",
+        "inplace",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+        "elementwise_affine",
+        "affine",
+        "track_running_stats",
+        "dump_patches",
+        "call_super_init",
+        "transposed",
+        "output_padding",
+    ]
 )
 
 
@@ -101,7 +119,9 @@ def _parameters(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[list[s
     return declared, passed
 
 
-def conditions(module: torch.nn.Module, graph: Graph, signature: Signature, used: list[Value], requires: list[str]) -> list[str]:
+def conditions(
+    module: torch.nn.Module, graph: Graph, signature: Signature, used: list[Value], requires: list[str]
+) -> list[str]:
     """Conditions in order of what most often differs; all must hold for the kernel to run."""
     result: list[str] = []
     symbols: dict[sympy.Symbol, str] = {}
@@ -124,6 +144,7 @@ def conditions(module: torch.nn.Module, graph: Graph, signature: Signature, used
             else:
                 result.append(f"{text} == {python(n, symbols)}")
         result.append(f"0 < {source}.numel() < _MOST_ELEMENTS")
+    result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
     result += requires
     result += configuration(module)
     if depends_on_mode(module):
@@ -152,7 +173,9 @@ def configuration(module: torch.nn.Module) -> list[str]:
                 continue
             if value is None or isinstance(value, bool):
                 result.append(f"{source}.{name} is {value}")
-            elif isinstance(value, int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf")):
+            elif isinstance(value, int | str) or (
+                isinstance(value, float) and value == value and abs(value) != float("inf")
+            ):
                 result.append(f"{source}.{name} == {value!r}")
             elif inspect.isroutine(value) and hasattr(value, "__name__") and value.__name__.isidentifier():
                 result.append(f'{source}.{name}.__name__ == "{value.__name__}"')

@@ -50,7 +50,11 @@ class _Printer:
             name, operands = value.meaning
             if name == "matmul":
                 left, right = (wrap(*self.text(v), 85) for v in operands)
-                turned = isinstance(value.op, Matmul) and isinstance(value.op.right.op, View) and value.op.right is not operands[1]
+                turned = (
+                    isinstance(value.op, Matmul)
+                    and isinstance(value.op.right.op, View)
+                    and value.op.right is not operands[1]
+                )
                 return f"{left} @ {right}{'.T' if turned else ''}", 80
             parts = [self.text(v)[0] if isinstance(v, Value) else f"dim={_dims(v)}" for v in operands]
             return f"{name}({', '.join(parts)})", ATOM

@@ -89,6 +89,7 @@ FUNCTIONS: dict[str, Function] = {
     "xor": Function("{0} ^ {1}", BITOR, (BITAND, BITAND), lambda a, b: bool(a) != bool(b)),
     "not": Function("{0} == 0", COMPARE, (BITOR,), lambda a: not a, "not {0}"),
     "floordiv_int": Function("{0} // {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a // b),
+    "identity": Function("{0}", ATOM, (LOWEST,), float),  # the same number, stored in another dtype
     "to_float32": Function("{0}.to(tl.float32)", ATOM, (ATOM,), float, "{0}"),
     "to_float64": Function("{0}.to(tl.float64)", ATOM, (ATOM,), float, "{0}"),
     "to_int32": Function("{0}.to(tl.int32)", ATOM, (ATOM,), int, "{0}"),

@@ -146,6 +146,8 @@ class Graph:
     output_leaves: list[Any] = field(default_factory=list)  # a Value, a constant or None per leaf
     lowered: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls
+    hints: dict[sympy.Symbol, int] = field(default_factory=dict)  # the size symbols' values for the example inputs
+    equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
 
 
 def operands(value: Value) -> list[Value]:

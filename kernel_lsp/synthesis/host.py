@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from .emit import Arguments
 from .errors import Unwritable
 from .formula import formula
-from .graph import Graph, Input, Scalar, Shape, TorchCall, Value, View
+from .graph import Graph, Input, Scalar, Shape, TorchCall, Value, View, operands, topological
 from .index import same
 from .names import Names, variable_name
 from .printing import python
@@ -44,7 +44,9 @@ class Host:
     formulas: list[str] = field(default_factory=list)
 
 
-def write(graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sympy.Expr], name: str, options: Options) -> Host:
+def write(
+    graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sympy.Expr], name: str, options: Options
+) -> Host:
     """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits."""
     host = Host()
     names = Names([name])
@@ -82,16 +84,12 @@ def _used_inputs(plan: Plan, graph: Graph) -> list[Value]:
     used: dict[Value, None] = {}
     for step in plan.steps:
         if isinstance(step, Kernel):
-            from .graph import topological
-
             roots = [v for v, _ in step.stores] + ([step.matmul] if step.matmul else [])
             for v in topological(roots):
                 if isinstance(v.op, Input):
                     used[v] = None
         elif isinstance(step, Call):
             for v in step.values:
-                from .graph import operands
-
                 used.update({o: None for o in operands(v) if isinstance(o.op, Input)})
         elif isinstance(step.value.op, View) and isinstance(step.value.op.operand.op, Input):
             used[step.value.op.operand] = None
@@ -107,8 +105,9 @@ def _strided(plan: Plan) -> set[Value]:
     other: set[Value] = set()
     for step in plan.steps:
         if isinstance(step, Kernel) and step.matmul is not None:
-            strided |= {v for v in strided_operands(step, plan.stored) if isinstance(v.op, Input)}
-            other |= set(step.leaves)
+            by_stride = set(strided_operands(step, plan.stored))
+            strided |= by_stride
+            other |= set(step.leaves) | ({v for v in topological([step.matmul]) if isinstance(v.op, Input)} - by_stride)
         elif isinstance(step, Kernel):
             other |= set(step.leaves)
     return strided - other
@@ -145,13 +144,28 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     return result
 
 
-def _launch(step: Kernel, name: str, host: Host, names: Names, variables: dict[Value, str], symbols: Any, hints: Hints, plan: Plan, options: Options, strided: set[Value]) -> None:
+def _launch(
+    step: Kernel,
+    name: str,
+    host: Host,
+    names: Names,
+    variables: dict[Value, str],
+    symbols: Any,
+    hints: Hints,
+    plan: Plan,
+    options: Options,
+    strided: set[Value],
+) -> None:
     stored = [(step.partial, ())] if step.partial is not None else step.stores
     arguments = Arguments(Names([name]), symbols)
-    source = kernel_source(step, name, arguments, hints, plan.stored - {v for v, _ in stored if v is not None}, options, strided)
+    source = kernel_source(
+        step, name, arguments, hints, plan.stored - {v for v, _ in stored if v is not None}, options, strided
+    )
     for value, _ in stored:
         assert value is not None
-        variable = names.fresh("out" if len(stored) == 1 and value.meaning is None and not value.name else variable_name(value))
+        variable = names.fresh(
+            "out" if len(stored) == 1 and value.meaning is None and not value.name else variable_name(value)
+        )
         host.body.append(f"{variable} = {_empty(value, host, variables, symbols)}")
         variables[value] = variable
     host.body += source.launch(variables, names)
@@ -177,13 +191,23 @@ def source_requires(source: KernelSource, host: Host) -> list[str]:
 def _docstring(text: str, source: KernelSource) -> str:
     line = f"{text}."
     head = textwrap.wrap(line, 92)
-    return "\n    ".join([*head, "", *textwrap.wrap(source.tiling, 92), ""]) if len(head) > 1 else f"{line}\n\n    {source.tiling}\n    "
+    return (
+        "\n    ".join([*head, "", *textwrap.wrap(source.tiling, 92), ""])
+        if len(head) > 1
+        else f"{line}\n\n    {source.tiling}\n    "
+    )
 
 
 def _empty(value: Value, host: Host, variables: dict[Value, str], symbols: Any) -> str:
     """An uninitialised buffer for ``value``."""
     for name, other in host.parameters:
-        if other.dtype == value.dtype and len(other.shape) == len(value.shape) and value.shape and other.op.kind == "argument" and all(same(a, b) for a, b in zip(other.shape, value.shape, strict=True)):  # type: ignore[attr-defined]
+        if (
+            other.dtype == value.dtype
+            and len(other.shape) == len(value.shape)
+            and value.shape
+            and other.op.kind == "argument"
+            and all(same(a, b) for a, b in zip(other.shape, value.shape, strict=True))
+        ):  # type: ignore[attr-defined]
             return f"torch.empty_like({name}, memory_format=torch.contiguous_format)"
     first = host.parameters[0][0]
     return f"torch.empty({_shape(value.shape, symbols)}, device={first}.device, dtype={value.dtype})"
@@ -202,7 +226,11 @@ def _view(value: Value, symbols: Any) -> str:
         return f".permute{op.detail}".replace(",)", ")")
     if op.kind == "expand":
         return f".expand{_shape(value.shape, symbols)}"
-    return f".view({_shape(value.shape, symbols)})" if not value.shape else f".view{_shape(value.shape, symbols)}".replace(",)", ")")
+    return (
+        f".view({_shape(value.shape, symbols)})"
+        if not value.shape
+        else f".view{_shape(value.shape, symbols)}".replace(",)", ")")
+    )
 
 
 def _call(step: Call, host: Host, names: Names, variables: dict[Value, str], symbols: Any) -> None:

@@ -32,13 +32,67 @@ _NOUNS = {
     "ge": "at_least",
 }
 #: Words that are written with capitals inside.
-_WORDS = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "LeakyReLU", "ReLU", "SiLU", "GELU", "SELU", "CELU", "ELU", "GLU", "MLP", "RMSNorm", "LoRA", "RoPE", "BERT")
+_WORDS = (
+    "SwiGLU",
+    "GeGLU",
+    "ReGLU",
+    "PReLU",
+    "LeakyReLU",
+    "ReLU",
+    "SiLU",
+    "GELU",
+    "SELU",
+    "CELU",
+    "ELU",
+    "GLU",
+    "MLP",
+    "RMSNorm",
+    "LoRA",
+    "RoPE",
+    "BERT",
+)
 
 
 #: Names that the templates use themselves.
 _RESERVED = frozenset(
-    "tl triton torch libdevice range self row rows col cols mask row_mask col_mask offsets start tile tiles n_tiles outer block "
-    "chunk acc ks batch group group_rows row_block row_blocks col_block col_blocks better index BLOCK ROWS CHUNK GROUP".split()
+    [
+        "tl",
+        "triton",
+        "torch",
+        "libdevice",
+        "range",
+        "self",
+        "row",
+        "rows",
+        "col",
+        "cols",
+        "mask",
+        "row_mask",
+        "col_mask",
+        "offsets",
+        "start",
+        "tile",
+        "tiles",
+        "n_tiles",
+        "outer",
+        "block",
+        "chunk",
+        "acc",
+        "ks",
+        "batch",
+        "group",
+        "group_rows",
+        "row_block",
+        "row_blocks",
+        "col_block",
+        "col_blocks",
+        "better",
+        "index",
+        "BLOCK",
+        "ROWS",
+        "CHUNK",
+        "GROUP",
+    ]
 )
 
 

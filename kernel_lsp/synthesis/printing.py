@@ -36,8 +36,16 @@ class _Python(StrPrinter):
         return f"float({self._print(expr.args[0])})"
 
     def _print_FloatPow(self, expr: sympy.Expr) -> str:
-        base = self._print(expr.args[0]).removeprefix("float(").removesuffix(")") if expr.args[0].func.__name__ == "ToFloat" else self._print(expr.args[0])
-        return f"{base}**{self._print(expr.args[1])}" if base.isidentifier() or base.endswith("]") else f"({base})**{self._print(expr.args[1])}"
+        base = (
+            self._print(expr.args[0]).removeprefix("float(").removesuffix(")")
+            if expr.args[0].func.__name__ == "ToFloat"
+            else self._print(expr.args[0])
+        )
+        return (
+            f"{base}**{self._print(expr.args[1])}"
+            if base.isidentifier() or base.endswith("]")
+            else f"({base})**{self._print(expr.args[1])}"
+        )
 
     def _print_FloatTrueDiv(self, expr: sympy.Expr) -> str:
         return f"({self._print(expr.args[0])}) / ({self._print(expr.args[1])})"

@@ -12,8 +12,21 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from .access import operand_indices
-from .graph import Gather, Graph, Matmul, Partial, Pointwise, Reduce, TorchCall, Value, View, operands, topological
+from .access import GATHERED, gather_table, operand_indices, reshaped_leaf, view_index
+from .graph import (
+    Gather,
+    Graph,
+    Matmul,
+    Partial,
+    Pointwise,
+    Reduce,
+    Shape,
+    TorchCall,
+    Value,
+    View,
+    operands,
+    topological,
+)
 from .index import ONE, ZERO, Domain, Index, Refined, Unalignable, reshape, same
 
 Hints = dict[sympy.Symbol, int]
@@ -38,7 +51,7 @@ class Kernel:
     operand_index: Index = ()  # where the reductions' operand is addressed: all atoms
     operand_shape: tuple[sympy.Expr, ...] = ()
     leaves: list[Value] = field(default_factory=list)  # what it loads
-    accesses: list[tuple[Value, Index]] = field(default_factory=list)  # each load with its index
+    accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
     partial: Value | None = None  # the buffer of partial results that a split reduction fills
 
 
@@ -92,7 +105,7 @@ class _Planner:
         again: set[Value] = set()
         pending = [v for v in self.graph.outputs if v not in self.plan.stored]
         for root in pending:
-            self.store(root, pending)
+            self.store(root, pending, viewed=True)
         for step in self.plan.steps:
             if not isinstance(step, Kernel) or step.matmul is not None:
                 continue
@@ -104,7 +117,8 @@ class _Planner:
 
     # -- storing one value ------------------------------------------------------------------------------------
 
-    def store(self, value: Value, pending: list[Value]) -> None:
+    def store(self, value: Value, pending: list[Value], *, viewed: bool = False) -> None:
+        """Plan what computes ``value``. ``viewed``: torch reads it, so a view of something stored will do."""
         if value in self.plan.stored:
             return
         if value in self.busy:
@@ -113,8 +127,8 @@ class _Planner:
         try:
             if isinstance(value.op, TorchCall):
                 self._store_call(value)
-            elif _on_host(value, self.roots_of):
-                self.store(value.op.operand, pending)  # type: ignore[attr-defined]
+            elif viewed and _on_host(value, self.roots_of):
+                self.store(value.op.operand, pending, viewed=True)  # type: ignore[attr-defined]
                 self._append(HostView(value), [value])
             elif isinstance(value.op, Partial):
                 self._store_partial(value)
@@ -131,9 +145,11 @@ class _Planner:
 
     def _store_call(self, value: Value) -> None:
         for operand in operands(value):
-            self.store(operand, [])
+            self.store(operand, [], viewed=True)
         call = value.op.call or value.op  # type: ignore[attr-defined]
-        siblings = [v for v in topological(self.graph.outputs) if isinstance(v.op, TorchCall) and (v.op.call or v.op) is call]
+        siblings = [
+            v for v in topological(self.graph.outputs) if isinstance(v.op, TorchCall) and (v.op.call or v.op) is call
+        ]
         self._append(Call(siblings), siblings)
 
     def _require(self, value: Value) -> None:
@@ -142,7 +158,11 @@ class _Planner:
             for operand in operands(v):
                 if operand in self.plan.stored:
                     continue
-                if isinstance(operand.op, TorchCall | Matmul | Partial) or operand in self.roots_of or operand in self.forced:
+                if (
+                    isinstance(operand.op, TorchCall | Matmul | Partial)
+                    or operand in self.roots_of
+                    or operand in self.forced
+                ):
                     self.store(operand, [])
 
     def tree(self, roots: list[Value]) -> list[Value]:
@@ -154,7 +174,9 @@ class _Planner:
             if v in seen or v in self.plan.stored:
                 return
             seen.add(v)
-            if v not in roots and (isinstance(v.op, TorchCall | Matmul | Partial) or v in self.roots_of or v in self.forced):
+            if v not in roots and (
+                isinstance(v.op, TorchCall | Matmul | Partial) or v in self.roots_of or v in self.forced
+            ):
                 return
             for operand in operands(v):
                 visit(operand)
@@ -204,7 +226,12 @@ class _Planner:
 
     def _joins(self, kernel: Kernel, other: Value) -> bool:
         """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
-        if isinstance(other.op, TorchCall | Matmul | Partial) or other in self.roots_of or kernel.partial is not None or _on_host(other, self.roots_of):
+        if (
+            isinstance(other.op, TorchCall | Matmul | Partial)
+            or other in self.roots_of
+            or kernel.partial is not None
+            or _on_host(other, self.roots_of)
+        ):
             return False
         before = list(self.plan.stored)
         tree = self.tree([other])
@@ -236,7 +263,9 @@ class _Planner:
                 domain.origin = index
             index = domain.origin
             for root in roots:
-                if len(root.shape) != len(roots[0].shape) or any(not same(a, b) for a, b in zip(root.shape, roots[0].shape, strict=True)):
+                if len(root.shape) != len(roots[0].shape) or any(
+                    not same(a, b) for a, b in zip(root.shape, roots[0].shape, strict=True)
+                ):
                     raise Materialise(root)
                 kernel.stores.append((root, index))
         self._trace(kernel)
@@ -248,10 +277,13 @@ class _Planner:
         assert isinstance(op, Reduce)
         if not domain.size:
             domain.origin = tuple(
-                domain.atom("r" if i in op.dims else "k", n, reduced=i in op.dims) for i, n in enumerate(op.operand.shape)
+                domain.atom("r" if i in op.dims else "k", n, reduced=i in op.dims)
+                for i, n in enumerate(op.operand.shape)
             )
         kernel.operand_index, kernel.operand_shape = domain.origin, op.operand.shape
-        reduced = [(e, n) for i, (e, n) in enumerate(zip(kernel.operand_index, op.operand.shape, strict=True)) if i in op.dims]
+        reduced = [
+            (e, n) for i, (e, n) in enumerate(zip(kernel.operand_index, op.operand.shape, strict=True)) if i in op.dims
+        ]
         placed = kernel.placed
         for v in tree:
             if v is anchor:
@@ -263,12 +295,16 @@ class _Planner:
         for root in roots:
             if root in placed:
                 kernel.stores.append((root, placed[root]))
-            elif len(root.shape) == len(op.operand.shape) and all(same(a, b) for a, b in zip(root.shape, op.operand.shape, strict=True)):
+            elif len(root.shape) == len(op.operand.shape) and all(
+                same(a, b) for a, b in zip(root.shape, op.operand.shape, strict=True)
+            ):
                 kernel.stores.append((root, kernel.operand_index))
             else:
                 raise Materialise(root)
 
-    def _place_other(self, kernel: Kernel, v: Value, anchor: Value, reduced: list[tuple[sympy.Expr, sympy.Expr]]) -> Index:
+    def _place_other(
+        self, kernel: Kernel, v: Value, anchor: Value, reduced: list[tuple[sympy.Expr, sympy.Expr]]
+    ) -> Index:
         """The index of another reduction, if it runs over the same domain as the anchor."""
         op, first = v.op, anchor.op
         assert isinstance(op, Reduce) and isinstance(first, Reduce)
@@ -288,7 +324,9 @@ class _Planner:
             return tuple(ZERO if d in op.dims else e for d, e in enumerate(kernel.operand_index))
         raise Materialise(v)
 
-    def _place_after(self, v: Value, placed: dict[Value, Index], reduced: list[tuple[sympy.Expr, sympy.Expr]], domain: Domain) -> Index:
+    def _place_after(
+        self, v: Value, placed: dict[Value, Index], reduced: list[tuple[sympy.Expr, sympy.Expr]], domain: Domain
+    ) -> Index:
         """The index of a value that follows a reduction, from those of its placed operands."""
         op = v.op
         source = next(o for o in operands(v) if o in placed)
@@ -321,11 +359,20 @@ class _Planner:
                     raise Materialise(source) from None
             if op.kind == "expand":
                 shift = len(v.shape) - len(source.shape)
-                wide: list[sympy.Expr | None] = [None] * shift + [None if source.shape[d] == ONE else e for d, e in enumerate(index)]
+                wide: list[sympy.Expr | None] = [None] * shift + [
+                    None if source.shape[d] == ONE else e for d, e in enumerate(index)
+                ]
                 return self._filled(v, wide, source, reduced, domain)
         raise Materialise(source)
 
-    def _filled(self, v: Value, result: list[sympy.Expr | None], source: Value, reduced: list[tuple[sympy.Expr, sympy.Expr]], domain: Domain) -> Index:
+    def _filled(
+        self,
+        v: Value,
+        result: list[sympy.Expr | None],
+        source: Value,
+        reduced: list[tuple[sympy.Expr, sympy.Expr]],
+        domain: Domain,
+    ) -> Index:
         """Dimensions that no placed operand fixes run over the reduced atoms, in order and of equal size."""
         used = set().union(*(domain.resolve(e).free_symbols for e in result if e is not None))
         free = [(e, n) for e, n in reduced if n != ONE and not (domain.resolve(e).free_symbols & used)]
@@ -353,22 +400,21 @@ class _Planner:
             if (v, index) in seen:
                 return
             seen.add((v, index))
-            if v in self.plan.stored:
+            leaf = reshaped_leaf(v, self.plan.stored)
+            if leaf is not None:
                 for e in index:
                     kernel.domain.terms(e)
-                leaves[v] = None
-                kernel.accesses.append((v, index))
+                leaves[leaf] = None
+                kernel.accesses.append((leaf, index, v.shape))
                 return
             if isinstance(v.op, Reduce):
                 if v not in kernel.placed or tuple(kernel.domain.resolve(e) for e in kernel.placed[v]) != index:
                     raise Materialise(v)
                 return
-            if isinstance(v.op, Gather):
-                if v.op.table not in self.plan.stored:
-                    raise Materialise(v.op.table)
-                leaves[v.op.table] = None
             try:
                 pairs = operand_indices(v, index, kernel.domain)
+                if isinstance(v.op, Gather):
+                    pairs.append((v.op.table, gather_table(v, index, GATHERED)))
                 for _, i in pairs:
                     for e in i:
                         kernel.domain.terms(e)
@@ -419,7 +465,13 @@ class _Planner:
         seen: set[Value] = {product}
 
         def visit(v: Value) -> None:
-            if v in seen or v in self.plan.stored or isinstance(v.op, TorchCall | Matmul | Partial | Reduce) or (v in self.roots_of and v is not root) or v in self.forced:
+            if (
+                v in seen
+                or v in self.plan.stored
+                or isinstance(v.op, TorchCall | Matmul | Partial | Reduce)
+                or (v in self.roots_of and v is not root)
+                or v in self.forced
+            ):
                 return
             seen.add(v)
             for o in operands(v):
@@ -441,17 +493,16 @@ class _Planner:
                 if index != kernel.placed[product]:
                     raise Unalignable("an epilogue that moves elements")
                 return
-            if v in self.plan.stored:
+            leaf = reshaped_leaf(v, self.plan.stored)
+            if leaf is not None:
                 for e in index:
                     kernel.domain.terms(e)
-                seen[v] = None
+                seen[leaf] = None
                 return
-            if isinstance(v.op, Gather):
-                if v.op.table not in self.plan.stored:
-                    raise Materialise(v.op.table)
-                seen[v.op.table] = None
             try:
                 pairs = operand_indices(v, index, kernel.domain)
+                if isinstance(v.op, Gather):
+                    pairs.append((v.op.table, gather_table(v, index, GATHERED)))
             except (Unalignable, Refined):
                 raise Materialise(operands(v)[0]) from None
             for o, i in pairs:
@@ -464,16 +515,29 @@ class _Planner:
     def _prepare(self, operand: Value) -> None:
         """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic)."""
         base = operand
-        while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand", "slice"):
+        while isinstance(base.op, View) and base not in self.plan.stored:
             base = base.op.operand
-        if base in self.plan.stored:
-            return
-        if not cheap_prologue(base, self.plan.stored):
+        if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
             self.store(base, [])
-            return
-        for v in topological([base]):
-            if isinstance(v.op, TorchCall):
-                self.store(v, [])
+        if not self._addressable(operand, base):
+            self.store(operand, [])
+
+    def _addressable(self, operand: Value, base: Value) -> bool:
+        """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one."""
+        domain = Domain()
+        index: Index = tuple(domain.atom("i", n, reduced=False) for n in operand.shape)
+        v = operand
+        try:
+            while v is not base:
+                if reshaped_leaf(v, self.plan.stored) is not None:
+                    return True
+                index = view_index(v, index, domain)
+                for e in index:
+                    domain.terms(e)
+                v = v.op.operand  # type: ignore[attr-defined]
+        except (Unalignable, Refined):
+            return False
+        return True
 
 
 def reduce_operand_index(kernel: Kernel, v: Value, index: Index) -> Index:
@@ -515,7 +579,11 @@ def _on_host(value: Value, products: dict[Value, Value]) -> bool:
     base = op.operand
     while isinstance(base.op, View):
         base = base.op.operand
-    if op.kind in ("squeeze", "unsqueeze") and not isinstance(base.op, Matmul | TorchCall | Partial) and base not in products:
+    if (
+        op.kind in ("squeeze", "unsqueeze")
+        and not isinstance(base.op, Matmul | TorchCall | Partial)
+        and base not in products
+    ):
         return False  # the kernel stores the final shape itself
     if op.kind != "reshape":
         return True
@@ -546,7 +614,12 @@ def _epilogues(graph: Graph) -> dict[Value, Value]:
                 continue
             fits = isinstance(v.op, Pointwise) and len(v.shape) == len(product.shape)
             fits = fits and all(same(a, b) for a, b in zip(v.shape, product.shape, strict=True))
-            if not fits or any(isinstance(w.op, Matmul | Partial | Reduce | TorchCall) for o in operands(v) if o not in inside for w in topological([o])):
+            if not fits or any(
+                isinstance(w.op, Matmul | Partial | Reduce | TorchCall)
+                for o in operands(v)
+                if o not in inside
+                for w in topological([o])
+            ):
                 break
             inside.add(v)
             if all(u in inside for o in inside - {v} for u in users.get(o, [])):
@@ -563,5 +636,3 @@ def rows_and_length(kernel: Kernel, hints: Hints) -> tuple[int, int]:
     for atom in kernel.domain.reduced:
         length *= hint(kernel.domain.size[atom], hints)
     return rows, length
-
-

@@ -23,7 +23,15 @@ class Options:
     tile: int = 0  # index into matmul.TILES
 
 
-def kernel_source(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], options: Options, strided: set[Value]) -> KernelSource:
+def kernel_source(
+    kernel: Kernel,
+    name: str,
+    arguments: Arguments,
+    hints: Hints,
+    stored: set[Value],
+    options: Options,
+    strided: set[Value],
+) -> KernelSource:
     if kernel.matmul is not None:
         return matmul(kernel, name, arguments, hints, stored, strided, TILES[options.tile])
     if kernel.reduces:

@@ -19,7 +19,18 @@ from .schedule import Options
 _WIDTH = 100
 
 
-def compose(module: torch.nn.Module, exported: ExportedProgram, graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sympy.Expr], *, class_name: str, import_from: str, options: Options) -> str:
+def compose(
+    module: torch.nn.Module,
+    exported: ExportedProgram,
+    graph: Graph,
+    plan: Plan,
+    hints: Hints,
+    chunks: dict[sympy.Symbol, sympy.Expr],
+    *,
+    class_name: str,
+    import_from: str,
+    options: Options,
+) -> str:
     """The complete source of ``<Class>Triton`` for one point of the schedule space."""
     name = snake(class_name)
     plain = class_name.rsplit(".", 1)[-1]
@@ -33,12 +44,22 @@ def compose(module: torch.nn.Module, exported: ExportedProgram, graph: Graph, pl
         _module_docstring(class_name, graph, host, hints),
         _imports(host, import_from, outer),
     ]
-    constants = ['_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"', "_PLAIN = (torch.Tensor, torch.nn.Parameter)"]
+    constants = [
+        '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
+        "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
+    ]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
         constants.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
     if any("_BF16X6" in source.blocks.get("PRECISION", "") for source in host.sources):
-        constants.append('_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6')
-    parts += ["\n".join(constants), *host.kernels, _host_function(name, host), _class(plain, base, host, signature, checks, name)]
+        constants.append(
+            '_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6'
+        )
+    parts += [
+        "\n".join(constants),
+        *host.kernels,
+        _host_function(name, host),
+        _class(plain, base, host, signature, checks, name),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

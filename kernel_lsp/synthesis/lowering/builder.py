@@ -109,7 +109,9 @@ class Build:
         return cls.pointwise(function, *[cls.cast(v, common) for v in operands], dtype=torch.bool)
 
     @staticmethod
-    def reduce(kind: str, operand: Value, dims: tuple[int, ...], *, name: str = "", dtype: torch.dtype | None = None) -> Value:
+    def reduce(
+        kind: str, operand: Value, dims: tuple[int, ...], *, name: str = "", dtype: torch.dtype | None = None
+    ) -> Value:
         """Reduce over ``dims``, kept with size one. dtype: int64 for argmax and argmin, else the operand's opmath."""
         shape = tuple(ONE if i in dims else n for i, n in enumerate(operand.shape))
         dtype = dtype or (torch.int64 if kind.startswith("arg") else opmath(operand.dtype))
@@ -146,7 +148,9 @@ class Build:
 
     @staticmethod
     def select(operand: Value, dim: int, index: sympy.Expr) -> Value:
-        return Value(View("select", operand, (dim, index)), (*operand.shape[:dim], *operand.shape[dim + 1 :]), operand.dtype)
+        return Value(
+            View("select", operand, (dim, index)), (*operand.shape[:dim], *operand.shape[dim + 1 :]), operand.dtype
+        )
 
     @staticmethod
     def flip(operand: Value, dims: tuple[int, ...]) -> Value:
@@ -173,7 +177,9 @@ class Build:
     def mean(cls, operand: Value, dims: tuple[int, ...], name: str = "mean") -> Value:
         """Sum over ``dims`` divided by their size; a static size is a literal, a dynamic one a host scalar."""
         count = numel(tuple(operand.shape[d] for d in dims))
-        total = cls.reduce("sum", cls.cast(operand, torch.float32) if not operand.dtype.is_floating_point else operand, dims)
+        total = cls.reduce(
+            "sum", cls.cast(operand, torch.float32) if not operand.dtype.is_floating_point else operand, dims
+        )
         return cls.pointwise("div", total, size_operand(count), name=name, meaning=("mean", (operand, dims)))
 
 

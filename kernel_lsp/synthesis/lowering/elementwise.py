@@ -7,13 +7,35 @@ from typing import Any
 
 import torch
 
-from ..graph import Value
+from ..graph import Pointwise, Value
 from .builder import Build, NotLowered, Operand, opmath
 
-_UNARY = (
-    "neg exp exp2 log log2 sqrt rsqrt sin cos tan tanh sigmoid erf abs floor ceil expm1 log1p "
-    "atan asin acos sinh cosh trunc"
-).split()
+_UNARY = [
+    "neg",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "abs",
+    "floor",
+    "ceil",
+    "expm1",
+    "log1p",
+    "atan",
+    "asin",
+    "acos",
+    "sinh",
+    "cosh",
+    "trunc",
+]
 _COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -146,14 +168,10 @@ def clamp(x: Value, low: Any = None, high: Any = None, *, out: torch.dtype) -> V
 def cast(x: Value, *_: Any, out: torch.dtype, **__: Any) -> Value:
     result = Build.cast(x, out)
     assert isinstance(result, Value)
-    # Same value, other dtype where it is stored: half precisions are rounded at the store.
-    return Value(result.op, result.shape, out, result.name, result.meaning) if result.dtype != out and result is not x else _retyped(x, result, out)
-
-
-def _retyped(x: Value, result: Value, out: torch.dtype) -> Value:
-    from ..graph import View
-
-    return result if result.dtype == out else Value(View("reshape", x), x.shape, out, x.name, x.meaning)
+    if result.dtype == out:
+        return result
+    # The same number inside a kernel; half precisions are rounded where it is stored.
+    return Value(Pointwise("identity", (result,)), x.shape, out, x.name, x.meaning)
 
 
 # --- activations ------------------------------------------------------------------------------------------------
@@ -294,21 +312,59 @@ OPERATORS: dict[str, Any] = {
     **{f"aten.{name}": unary(name) for name in _UNARY},
     **{f"aten.{name}": compare(name) for name in _COMPARE},
     **{f"aten.{name}_": compare(name) for name in ()},
-    "aten.add": add, "aten.sub": sub, "aten.rsub": rsub, "aten.mul": mul, "aten.div": div, "aten.pow": power,
-    "aten.multiply": mul, "aten.subtract": sub, "aten.divide": div, "aten.true_divide": div,
-    "aten.reciprocal": reciprocal, "aten.square": square, "aten.sign": sign, "aten.where": where,
-    "aten.masked_fill": masked_fill, "aten.maximum": maximum, "aten.minimum": minimum, "aten.clamp": clamp,
+    "aten.add": add,
+    "aten.sub": sub,
+    "aten.rsub": rsub,
+    "aten.mul": mul,
+    "aten.div": div,
+    "aten.pow": power,
+    "aten.multiply": mul,
+    "aten.subtract": sub,
+    "aten.divide": div,
+    "aten.true_divide": div,
+    "aten.reciprocal": reciprocal,
+    "aten.square": square,
+    "aten.sign": sign,
+    "aten.where": where,
+    "aten.masked_fill": masked_fill,
+    "aten.maximum": maximum,
+    "aten.minimum": minimum,
+    "aten.clamp": clamp,
     "aten.clamp_min": lambda x, low, *, out: clamp(x, low, out=out),
     "aten.clamp_max": lambda x, high, *, out: clamp(x, None, high, out=out),
     "aten.atan2": lambda x, y, *, out: Build.arithmetic("atan2", x, y, result=out),
-    "aten.logical_and": logical("and"), "aten.logical_or": logical("or"), "aten.logical_not": logical("not"),
+    "aten.logical_and": logical("and"),
+    "aten.logical_or": logical("or"),
+    "aten.logical_not": logical("not"),
     "aten.logical_xor": logical("xor"),
-    "aten.bitwise_and": bitwise("and"), "aten.bitwise_or": bitwise("or"), "aten.bitwise_not": bitwise("not"),
-    "aten.__and__": bitwise("and"), "aten.__or__": bitwise("or"), "aten.bitwise_xor": bitwise("xor"),
-    "aten.to": cast, "aten._to_copy": cast, "aten.type_as": cast, "aten.float": cast, "prims.convert_element_type": cast,
-    "aten.relu": relu, "aten.silu": silu, "aten.gelu": gelu, "aten.leaky_relu": leaky_relu, "aten.prelu": prelu,
-    "aten._prelu_kernel": prelu, "aten.elu": elu, "aten.selu": selu, "aten.celu": lambda x, alpha=1.0, *, out: elu(x, alpha, 1.0, 1.0 / alpha, out=out),
-    "aten.hardtanh": hardtanh, "aten.relu6": relu6, "aten.hardsigmoid": hardsigmoid, "aten.hardswish": hardswish,
-    "aten.softplus": softplus, "aten.mish": mish, "aten.log_sigmoid": log_sigmoid, "aten.addcmul": addcmul,
-    "aten.lerp": lerp, "aten.isnan": isnan,
+    "aten.bitwise_and": bitwise("and"),
+    "aten.bitwise_or": bitwise("or"),
+    "aten.bitwise_not": bitwise("not"),
+    "aten.__and__": bitwise("and"),
+    "aten.__or__": bitwise("or"),
+    "aten.bitwise_xor": bitwise("xor"),
+    "aten.to": cast,
+    "aten._to_copy": cast,
+    "aten.type_as": cast,
+    "aten.float": cast,
+    "prims.convert_element_type": cast,
+    "aten.relu": relu,
+    "aten.silu": silu,
+    "aten.gelu": gelu,
+    "aten.leaky_relu": leaky_relu,
+    "aten.prelu": prelu,
+    "aten._prelu_kernel": prelu,
+    "aten.elu": elu,
+    "aten.selu": selu,
+    "aten.celu": lambda x, alpha=1.0, *, out: elu(x, alpha, 1.0, 1.0 / alpha, out=out),
+    "aten.hardtanh": hardtanh,
+    "aten.relu6": relu6,
+    "aten.hardsigmoid": hardsigmoid,
+    "aten.hardswish": hardswish,
+    "aten.softplus": softplus,
+    "aten.mish": mish,
+    "aten.log_sigmoid": log_sigmoid,
+    "aten.addcmul": addcmul,
+    "aten.lerp": lerp,
+    "aten.isnan": isnan,
 }

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..graph import Value
-from .builder import Build, NotLowered, opmath
+from .builder import Build, NotLowered, normalise, opmath
 from .elementwise import log_sigmoid
 from .reductions import softmax_parts
 
@@ -43,7 +43,9 @@ def smooth_l1(x: Value, y: Value, reduction: int = _MEAN, beta: float = 1.0, *, 
     distance = Build.pointwise("abs", Build.pointwise("sub", x, y), name="distance")
     quadratic = Build.pointwise("mul", Build.pointwise("mul", distance, distance), 0.5 / beta)
     linear = Build.pointwise("sub", distance, 0.5 * beta)
-    terms = Build.pointwise("where", Build.comparison("lt", distance, float(beta)), quadratic, linear, dtype=opmath(out))
+    terms = Build.pointwise(
+        "where", Build.comparison("lt", distance, float(beta)), quadratic, linear, dtype=opmath(out)
+    )
     return _reduced(terms, reduction, out, "smooth_l1", x, y)
 
 
@@ -51,11 +53,15 @@ def huber(x: Value, y: Value, reduction: int = _MEAN, delta: float = 1.0, *, out
     distance = Build.pointwise("abs", Build.pointwise("sub", x, y), name="distance")
     quadratic = Build.pointwise("mul", Build.pointwise("mul", distance, distance), 0.5)
     linear = Build.pointwise("mul", Build.pointwise("sub", distance, 0.5 * delta), float(delta))
-    terms = Build.pointwise("where", Build.comparison("le", distance, float(delta)), quadratic, linear, dtype=opmath(out))
+    terms = Build.pointwise(
+        "where", Build.comparison("le", distance, float(delta)), quadratic, linear, dtype=opmath(out)
+    )
     return _reduced(terms, reduction, out, "huber", x, y)
 
 
-def kl_div(x: Value, y: Value, reduction: int = _MEAN, *, log_target: bool = False, out: torch.dtype, **_: Any) -> Value:
+def kl_div(
+    x: Value, y: Value, reduction: int = _MEAN, *, log_target: bool = False, out: torch.dtype, **_: Any
+) -> Value:
     """y * (log y - x), zero where y is zero; exp(y) * (y - x) for log targets."""
     if log_target:
         terms = Build.pointwise("mul", Build.pointwise("exp", y), Build.pointwise("sub", y, x))
@@ -65,7 +71,9 @@ def kl_div(x: Value, y: Value, reduction: int = _MEAN, *, log_target: bool = Fal
     return _reduced(terms, reduction, out, "kl_div", x, y)
 
 
-def binary_cross_entropy(x: Value, y: Value, weight: Value | None = None, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
+def binary_cross_entropy(
+    x: Value, y: Value, weight: Value | None = None, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
+) -> Value:
     """-(y log x + (1 - y) log(1 - x)), logarithms not below -100."""
     log_x = Build.pointwise("maximum", Build.pointwise("log", x), -100.0)
     log_not_x = Build.pointwise("maximum", Build.pointwise("log1p", Build.pointwise("neg", x)), -100.0)
@@ -76,14 +84,25 @@ def binary_cross_entropy(x: Value, y: Value, weight: Value | None = None, reduct
     return _reduced(terms, reduction, out, "binary_cross_entropy", x, y)
 
 
-def binary_cross_entropy_with_logits(x: Value, y: Value, weight: Value | None = None, pos_weight: Value | None = None, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
+def binary_cross_entropy_with_logits(
+    x: Value,
+    y: Value,
+    weight: Value | None = None,
+    pos_weight: Value | None = None,
+    reduction: int = _MEAN,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
     """(1 - y) x - log_sigmoid(x), with pos_weight: (1 - y) x - (1 + (pos_weight - 1) y) log_sigmoid(x)."""
     log_sig = log_sigmoid(x, out=opmath(out))
     log_sig.meaning = None
     if pos_weight is not None:
         factor = Build.pointwise("add", Build.pointwise("mul", Build.pointwise("sub", pos_weight, 1.0), y), 1.0)
         log_sig = Build.pointwise("mul", factor, log_sig)
-    terms = Build.pointwise("sub", Build.pointwise("mul", Build.pointwise("sub", 1.0, y, dtype=opmath(out)), x), log_sig)
+    terms = Build.pointwise(
+        "sub", Build.pointwise("mul", Build.pointwise("sub", 1.0, y, dtype=opmath(out)), x), log_sig
+    )
     if weight is not None:
         terms = Build.pointwise("mul", terms, weight)
     return _reduced(terms, reduction, out, "binary_cross_entropy_with_logits", x, y)
@@ -107,7 +126,9 @@ def _nll(log_probabilities: Value, target: Value, ignore_index: int) -> tuple[Va
     return loss, counts
 
 
-def _weighted(terms: Value, counts: Value, reduction: int, ignored: bool, out: torch.dtype, name: str, *operands: Any) -> Value:
+def _weighted(
+    terms: Value, counts: Value, reduction: int, ignored: bool, out: torch.dtype, name: str, *operands: Any
+) -> Value:
     if reduction != _MEAN or not ignored or not terms.shape:
         return _reduced(terms, reduction, out, name, *operands)
     axes = tuple(range(len(terms.shape)))
@@ -118,7 +139,17 @@ def _weighted(terms: Value, counts: Value, reduction: int, ignored: bool, out: t
     return Build.squeeze(value, axes)
 
 
-def cross_entropy(x: Value, target: Value, weight: Value | None = None, reduction: int = _MEAN, ignore_index: int = -100, label_smoothing: float = 0.0, *, out: torch.dtype, **_: Any) -> Value:
+def cross_entropy(
+    x: Value,
+    target: Value,
+    weight: Value | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
     """logsumexp(x) - x[target] per row; label smoothing mixes in the mean over the classes."""
     if weight is not None:
         raise NotLowered("cross_entropy with class weights")
@@ -152,22 +183,55 @@ def cross_entropy(x: Value, target: Value, weight: Value | None = None, reductio
     return _weighted(terms, counts, reduction, True, out, "cross_entropy", x, target)
 
 
-def nll_loss(x: Value, target: Value, weight: Value | None = None, reduction: int = _MEAN, ignore_index: int = -100, *, out: torch.dtype, **_: Any) -> Value:
+def nll_loss(
+    x: Value,
+    target: Value,
+    weight: Value | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
     if weight is not None:
         raise NotLowered("nll_loss with class weights")
     terms, counts = _nll(_class_last(x), target, ignore_index)
     return _weighted(terms, counts, reduction, True, out, "nll", x, target)
 
 
-def hinge_embedding(x: Value, y: Value, margin: float = 1.0, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
+def hinge_embedding(
+    x: Value, y: Value, margin: float = 1.0, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
+) -> Value:
     away = Build.pointwise("maximum", Build.pointwise("sub", float(margin), x, dtype=opmath(out)), 0.0)
     terms = Build.pointwise("where", Build.comparison("eq", y, 1.0), x, away, dtype=opmath(out))
     return _reduced(terms, reduction, out, "hinge_embedding", x, y)
 
 
+def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, out: torch.dtype, **_: Any) -> Value:
+    """x . y / (max(|x|, eps) * max(|y|, eps))."""
+    axes = (normalise(dim, max(len(x.shape), len(y.shape))),)
+
+    def length(v: Value) -> Value:
+        root = Build.pointwise("sqrt", Build.reduce("sum", Build.pointwise("mul", v, v), axes))
+        return Build.pointwise("maximum", root, float(eps), name="length")
+
+    dot = Build.reduce("sum", Build.pointwise("mul", x, y), axes, name="dot")
+    value = Build.pointwise("div", dot, Build.pointwise("mul", length(x), length(y)), dtype=out)
+    value.meaning = ("cosine_similarity", (x, y))
+    return Build.squeeze(value, axes)
+
+
 OPERATORS: dict[str, Any] = {
-    "aten.mse_loss": mse, "aten.l1_loss": l1, "aten.smooth_l1_loss": smooth_l1, "aten.huber_loss": huber, "aten.kl_div": kl_div,
-    "aten.binary_cross_entropy": binary_cross_entropy, "aten.binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
-    "aten.cross_entropy_loss": cross_entropy, "aten.nll_loss": nll_loss, "aten.nll_loss_nd": nll_loss,
+    "aten.mse_loss": mse,
+    "aten.l1_loss": l1,
+    "aten.smooth_l1_loss": smooth_l1,
+    "aten.huber_loss": huber,
+    "aten.kl_div": kl_div,
+    "aten.binary_cross_entropy": binary_cross_entropy,
+    "aten.binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+    "aten.cross_entropy_loss": cross_entropy,
+    "aten.nll_loss": nll_loss,
+    "aten.nll_loss_nd": nll_loss,
     "aten.hinge_embedding_loss": hinge_embedding,
+    "aten.cosine_similarity": cosine_similarity,
 }

@@ -29,7 +29,16 @@ def _affine(x: Value, weight: Operand | None, bias: Operand | None, out: torch.d
     return Value(x.op, x.shape, out, x.name)
 
 
-def layer_norm(x: Value, normalized_shape: Any, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, *_: Any, out: torch.dtype, **__: Any) -> Value:
+def layer_norm(
+    x: Value,
+    normalized_shape: Any,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     normal, _, _ = _normalise(Build.cast(x, opmath(out)), axes, eps)  # type: ignore[arg-type]
@@ -38,7 +47,9 @@ def layer_norm(x: Value, normalized_shape: Any, weight: Value | None = None, bia
     return value
 
 
-def native_layer_norm(x: Value, normalized_shape: Any, weight: Any, bias: Any, eps: float, *, out: Any, **_: Any) -> list[Value]:
+def native_layer_norm(
+    x: Value, normalized_shape: Any, weight: Any, bias: Any, eps: float, *, out: Any, **_: Any
+) -> list[Value]:
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     normal, average, inv_std = _normalise(x, axes, eps)
@@ -47,7 +58,15 @@ def native_layer_norm(x: Value, normalized_shape: Any, weight: Any, bias: Any, e
     return [value, average, inv_std]
 
 
-def rms_norm(x: Value, normalized_shape: Any, weight: Value | None = None, eps: float | None = None, *, out: torch.dtype, **_: Any) -> Value:
+def rms_norm(
+    x: Value,
+    normalized_shape: Any,
+    weight: Value | None = None,
+    eps: float | None = None,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     eps = torch.finfo(opmath(x.dtype)).eps if eps is None else eps
@@ -58,7 +77,16 @@ def rms_norm(x: Value, normalized_shape: Any, weight: Value | None = None, eps: 
     return value
 
 
-def group_norm(x: Value, groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, *_: Any, out: torch.dtype, **__: Any) -> Value:
+def group_norm(
+    x: Value,
+    groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
     """Normalise over (channels of a group, positions): the input seen as [N, G, C/G, positions…]."""
     batch, channels, *positions = x.shape
     per_group = quotient(channels, sympy.Integer(groups))
@@ -79,7 +107,19 @@ def _per_channel(v: Value | None, positions: int) -> Value | None:
     return Build.reshape(v, (*v.shape, *([ONE] * positions)))
 
 
-def instance_norm(x: Value, weight: Value | None, bias: Value | None, mean: Value | None, var: Value | None, use_input_stats: bool, momentum: float, eps: float, *_: Any, out: torch.dtype, **__: Any) -> Value:
+def instance_norm(
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    var: Value | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
     if not use_input_stats or mean is not None:
         raise NotLowered("instance_norm with running statistics")
     axes = tuple(range(2, len(x.shape)))
@@ -90,7 +130,19 @@ def instance_norm(x: Value, weight: Value | None, bias: Value | None, mean: Valu
     return value
 
 
-def batch_norm(x: Value, weight: Value | None, bias: Value | None, mean: Value | None, var: Value | None, training: bool, momentum: float, eps: float, *_: Any, out: torch.dtype, **__: Any) -> Value:
+def batch_norm(
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    var: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
     """In eval mode: an affine map per channel. In training mode without running statistics: over the batch."""
     positions = len(x.shape) - 2
     if training:
@@ -116,6 +168,10 @@ def normalize(x: Value, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *, out
 
 
 OPERATORS: dict[str, Any] = {
-    "aten.layer_norm": layer_norm, "aten.native_layer_norm": native_layer_norm, "aten.rms_norm": rms_norm,
-    "aten.group_norm": group_norm, "aten.instance_norm": instance_norm, "aten.batch_norm": batch_norm,
+    "aten.layer_norm": layer_norm,
+    "aten.native_layer_norm": native_layer_norm,
+    "aten.rms_norm": rms_norm,
+    "aten.group_norm": group_norm,
+    "aten.instance_norm": instance_norm,
+    "aten.batch_norm": batch_norm,
 }

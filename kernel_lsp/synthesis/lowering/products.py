@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..graph import Value
+from ..index import ONE
 from .builder import Build, NotLowered, opmath
 from .reductions import softmax_parts
 
@@ -18,14 +19,22 @@ def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     row, col = len(x.shape) == 1, len(y.shape) == 1
     if row and col:
         return Build.squeeze(Build.reduce("sum", Build.pointwise("mul", x, y), (0,), name="product"), (0,))
+    if not col and (row or x.shape[-2] == ONE) and len(y.shape) == 2:
+        # A vector-matrix product: likewise, down the columns.
+        rank = len(x.shape)
+        spread = Build.unsqueeze(x, rank) if row else Build.permute(x, (*range(rank - 2), rank - 1, rank - 2))
+        dim = len(spread.shape) - 2
+        value = Build.reduce("sum", Build.pointwise("mul", spread, y), (dim,), name="product")
+        return Build.squeeze(value, (dim,)) if row else value
     if col:
         # A matrix-vector product reads the matrix once: a reduction, not a tiled product.
         last = len(x.shape) - 1
         return Build.squeeze(Build.reduce("sum", Build.pointwise("mul", x, y), (last,), name="product"), (last,))
-    left = Build.unsqueeze(x, 0) if row else x
-    product = Build.matmul(left, y, out)
+    if row:
+        raise NotLowered("a vector times a batch of matrices")
+    product = Build.matmul(x, y, out)
     product.meaning = ("matmul", (x, y))
-    return Build.squeeze(product, (len(product.shape) - 2,)) if row else product
+    return product
 
 
 def linear(x: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
@@ -52,7 +61,19 @@ def outer(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     return Build.pointwise("mul", Build.unsqueeze(x, 1), y, dtype=out)
 
 
-def attention(q: Value, k: Value, v: Value, mask: Value | None = None, dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False, out: torch.dtype, **_: Any) -> Value:
+def attention(
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
     """softmax(q k^T * scale + mask) v as products and a softmax between them (no single flash kernel yet)."""
     if dropout_p or enable_gqa:
         raise NotLowered("attention with dropout or grouped queries")
@@ -74,14 +95,23 @@ def attention(q: Value, k: Value, v: Value, mask: Value | None = None, dropout_p
         else:
             scores = Build.pointwise("add", scores, mask, dtype=opmath(out))
     _, exps, denominator = softmax_parts(scores, len(scores.shape) - 1)
-    weights = Build.pointwise("div", exps, denominator, dtype=out, name="weights", meaning=("softmax", (scores, (rank - 1,))))
+    weights = Build.pointwise(
+        "div", exps, denominator, dtype=out, name="weights", meaning=("softmax", (scores, (rank - 1,)))
+    )
     value = Build.matmul(weights, v, out)
     value.meaning = ("attention", (q, k, v))
     return value
 
 
-
 OPERATORS: dict[str, Any] = {
-    "aten.mm": matmul, "aten.bmm": matmul, "aten.matmul": matmul, "aten.mv": matmul, "aten.dot": matmul, "aten.linear": linear,
-    "aten.addmm": addmm, "aten.baddbmm": addmm, "aten.outer": outer, "aten.scaled_dot_product_attention": attention,
+    "aten.mm": matmul,
+    "aten.bmm": matmul,
+    "aten.matmul": matmul,
+    "aten.mv": matmul,
+    "aten.dot": matmul,
+    "aten.linear": linear,
+    "aten.addmm": addmm,
+    "aten.baddbmm": addmm,
+    "aten.outer": outer,
+    "aten.scaled_dot_product_attention": attention,
 }

@@ -103,20 +103,26 @@ def _correction(args: tuple[Any, ...], correction: Any, unbiased: Any) -> tuple[
     return dims, float(correction), keep
 
 
-def var(x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any) -> Value:
+def var(
+    x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
+) -> Value:
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims if dims is not None else dim, len(x.shape))
     return finish(variance(x, axes, amount)[0], axes, keep or keepdim)
 
 
-def std(x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any) -> Value:
+def std(
+    x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
+) -> Value:
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims if dims is not None else dim, len(x.shape))
     root = Build.pointwise("sqrt", variance(x, axes, amount)[0], name="std", meaning=("std", (x, axes)))
     return finish(root, axes, keep or keepdim)
 
 
-def var_mean(x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, **_: Any) -> list[Value]:
+def var_mean(
+    x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, **_: Any
+) -> list[Value]:
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims, len(x.shape))
     return [finish(v, axes, keep or keepdim) for v in variance(x, axes, amount)]
@@ -145,7 +151,9 @@ def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: 
     return finish(result, axes, keepdim)
 
 
-def linalg_vector_norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
+def linalg_vector_norm(
+    x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any
+) -> Value:
     return norm(x, p, dims, keepdim, out=out)
 
 
@@ -159,7 +167,9 @@ def softmax_parts(x: Value, dim: int) -> tuple[Value, Value, Value]:
 
 def softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
     _, exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))  # type: ignore[arg-type]
-    return Build.pointwise("div", exps, denominator, dtype=out, meaning=("softmax", (x, (normalise(dim, len(x.shape)),))))
+    return Build.pointwise(
+        "div", exps, denominator, dtype=out, meaning=("softmax", (x, (normalise(dim, len(x.shape)),)))
+    )
 
 
 def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
@@ -173,8 +183,12 @@ def logsumexp(x: Value, dims: Any, keepdim: bool = False, *, out: torch.dtype, *
     axes = dims_of(dims, len(x.shape))
     x = Build.cast(x, out)  # type: ignore[assignment]
     highest = Build.reduce("max", x, axes, name="row_max")
-    total_exp = Build.reduce("sum", Build.pointwise("exp", Build.pointwise("sub", x, highest)), axes, name="denominator")
-    result = Build.pointwise("add", highest, Build.pointwise("log", total_exp), dtype=out, meaning=("logsumexp", (x, axes)))
+    total_exp = Build.reduce(
+        "sum", Build.pointwise("exp", Build.pointwise("sub", x, highest)), axes, name="denominator"
+    )
+    result = Build.pointwise(
+        "add", highest, Build.pointwise("log", total_exp), dtype=out, meaning=("logsumexp", (x, axes))
+    )
     return finish(result, axes, keepdim)
 
 
@@ -183,17 +197,33 @@ def any_all(kind: str) -> Any:
         dims, keep = _split(args)
         axes = dims_of(dims, len(x.shape))
         flags = Build.pointwise("to_int32", Build.cast(x, torch.bool), dtype=torch.int32)
-        folded = Value(Reduce("max" if kind == "any" else "min", flags, axes), Build.reduce("sum", flags, axes).shape, torch.int32)
+        folded = Value(
+            Reduce("max" if kind == "any" else "min", flags, axes), Build.reduce("sum", flags, axes).shape, torch.int32
+        )
         return finish(Build.pointwise("to_bool", folded, dtype=torch.bool), axes, keep or keepdim)
 
     return lower
 
 
 OPERATORS: dict[str, Any] = {
-    "aten.sum": total, "aten.mean": mean, "aten.amax": extreme("max"), "aten.amin": extreme("min"),
-    "aten.max": extreme_with_index("max"), "aten.min": extreme_with_index("min"),
-    "aten.argmax": position("argmax"), "aten.argmin": position("argmin"),
-    "aten.var": var, "aten.std": std, "aten.var_mean": var_mean, "aten.norm": norm, "aten.linalg_vector_norm": linalg_vector_norm,
-    "aten.softmax": softmax, "aten._softmax": softmax, "aten.log_softmax": log_softmax, "aten._log_softmax": log_softmax,
-    "aten.logsumexp": logsumexp, "aten.any": any_all("any"), "aten.all": any_all("all"),
+    "aten.sum": total,
+    "aten.mean": mean,
+    "aten.amax": extreme("max"),
+    "aten.amin": extreme("min"),
+    "aten.max": extreme_with_index("max"),
+    "aten.min": extreme_with_index("min"),
+    "aten.argmax": position("argmax"),
+    "aten.argmin": position("argmin"),
+    "aten.var": var,
+    "aten.std": std,
+    "aten.var_mean": var_mean,
+    "aten.norm": norm,
+    "aten.linalg_vector_norm": linalg_vector_norm,
+    "aten.softmax": softmax,
+    "aten._softmax": softmax,
+    "aten.log_softmax": log_softmax,
+    "aten._log_softmax": log_softmax,
+    "aten.logsumexp": logsumexp,
+    "aten.any": any_all("any"),
+    "aten.all": any_all("all"),
 }

@@ -46,7 +46,9 @@ def expand(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     return Build.expand(x, shape)
 
 
-def slice_(x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1, *, shape: Shape, **_: Any) -> Value:
+def slice_(
+    x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1, *, shape: Shape, **_: Any
+) -> Value:
     dim = normalise(dim, len(x.shape))
     size = x.shape[dim]
     begin = expr_of(start) if start is not None else ZERO
@@ -117,14 +119,15 @@ def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> 
     return value
 
 
+def broadcast_tensors(values: list[Value], *, shapes: list[Shape], **_: Any) -> list[Value]:
+    return [expand(v, shape=s) if v.shape != s else v for v, s in zip(values, shapes, strict=True)]
+
+
 def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
     return Build.gather(x, index, normalise(dim, len(x.shape)), "rows", shape)
 
 
 def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
-    for i, (a, b) in enumerate(zip(x.shape, index.shape, strict=True)):
-        if i != normalise(dim, len(x.shape)) and a != b:
-            raise NotLowered("gather with an index smaller than its input")
     return Build.gather(x, index, normalise(dim, len(x.shape)), "take", shape)
 
 
@@ -203,18 +206,60 @@ def dropout(x: Value, p: float, train: bool, **_: Any) -> Value:
 
 
 OPERATORS: dict[str, Any] = {
-    "aten.view": reshape, "aten.reshape": reshape, "aten._unsafe_view": reshape, "aten.flatten": reshape, "aten.unflatten": reshape,
-    "aten.view_as": reshape, "aten.reshape_as": reshape,
-    "aten.permute": permute, "aten.transpose": transpose, "aten.t": t, "aten.numpy_T": t,
-    "aten.unsqueeze": unsqueeze, "aten.squeeze": squeeze, "aten.expand": expand, "aten.expand_as": expand,
-    "aten.slice": slice_, "aten.select": select, "aten.narrow": lambda x, dim, start, length, *, shape, **k: slice_(x, dim, start, shape=shape),
-    "aten.chunk": chunk, "aten.split": chunk, "aten.split_with_sizes": chunk, "aten.tensor_split": chunk, "aten.unbind": unbind,
-    "aten.cat": cat, "aten.stack": stack, "aten.flip": flip, "aten.repeat_interleave": repeat_interleave,
-    "aten.embedding": embedding, "aten.index_select": index_select, "aten.gather": gather,
-    "aten.arange": arange, "aten.tril": tril, "aten.triu": triu,
-    **{name: filled(name) for name in (
-        "aten.full", "aten.full_like", "aten.zeros", "aten.ones", "aten.zeros_like", "aten.ones_like", "aten.new_zeros",
-        "aten.new_ones", "aten.scalar_tensor")},
-    "aten.contiguous": same_values, "aten.clone": same_values, "aten.detach": same_values, "aten.detach_": same_values,
-    "aten.alias": same_values, "aten.lift_fresh_copy": same_values, "aten.dropout": dropout, "aten.feature_dropout": dropout,
+    "aten.view": reshape,
+    "aten.reshape": reshape,
+    "aten._unsafe_view": reshape,
+    "aten.flatten": reshape,
+    "aten.unflatten": reshape,
+    "aten.view_as": reshape,
+    "aten.reshape_as": reshape,
+    "aten.permute": permute,
+    "aten.transpose": transpose,
+    "aten.t": t,
+    "aten.numpy_T": t,
+    "aten.unsqueeze": unsqueeze,
+    "aten.squeeze": squeeze,
+    "aten.expand": expand,
+    "aten.expand_as": expand,
+    "aten.slice": slice_,
+    "aten.select": select,
+    "aten.narrow": lambda x, dim, start, length, *, shape, **k: slice_(x, dim, start, shape=shape),
+    "aten.chunk": chunk,
+    "aten.split": chunk,
+    "aten.split_with_sizes": chunk,
+    "aten.tensor_split": chunk,
+    "aten.unbind": unbind,
+    "aten.cat": cat,
+    "aten.stack": stack,
+    "aten.flip": flip,
+    "aten.repeat_interleave": repeat_interleave,
+    "aten.embedding": embedding,
+    "aten.index_select": index_select,
+    "aten.gather": gather,
+    "aten.broadcast_tensors": broadcast_tensors,
+    "aten.arange": arange,
+    "aten.tril": tril,
+    "aten.triu": triu,
+    **{
+        name: filled(name)
+        for name in (
+            "aten.full",
+            "aten.full_like",
+            "aten.zeros",
+            "aten.ones",
+            "aten.zeros_like",
+            "aten.ones_like",
+            "aten.new_zeros",
+            "aten.new_ones",
+            "aten.scalar_tensor",
+        )
+    },
+    "aten.contiguous": same_values,
+    "aten.clone": same_values,
+    "aten.detach": same_values,
+    "aten.detach_": same_values,
+    "aten.alias": same_values,
+    "aten.lift_fresh_copy": same_values,
+    "aten.dropout": dropout,
+    "aten.feature_dropout": dropout,
 }

@@ -10,6 +10,7 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
 
 from ..graph import Graph, Input, Scalar, TorchCall, Value, topological
 from . import elementwise, losses, norms, products, reductions, views
@@ -25,9 +26,22 @@ OPERATORS: dict[str, Any] = {
 }
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
-_BOOKKEEPING = ("aten.sym_size", "aten.sym_stride", "aten.sym_numel", "aten._assert_scalar", "aten._assert_tensor_metadata", "aten.sym_constrain_range_for_size")
+_BOOKKEEPING = (
+    "aten.sym_size",
+    "aten.sym_stride",
+    "aten.sym_numel",
+    "aten._assert_scalar",
+    "aten._assert_tensor_metadata",
+    "aten.sym_constrain_range_for_size",
+)
 #: Lowered for free: they only say how elements are addressed, so the report does not count them as work.
-_ADDRESSING = frozenset(views.OPERATORS) - {"aten.embedding", "aten.index_select", "aten.gather", "aten.cat", "aten.stack"}
+_ADDRESSING = frozenset(views.OPERATORS) - {
+    "aten.embedding",
+    "aten.index_select",
+    "aten.gather",
+    "aten.cat",
+    "aten.stack",
+}
 
 
 class Untraceable(Exception):
@@ -47,6 +61,7 @@ def lower(exported: ExportedProgram) -> Graph:
         if node.op == "placeholder":
             env[node] = _placeholder(node, specs.get(node.name), exported, graph)
         elif node.op == "call_function":
+            graph.hints = graph.hints or _size_hints(graph, exported)
             env[node] = _call(node, env, graph)
         elif node.op == "output":
             mutated = [s for s in exported.graph_signature.output_specs if s.kind.name != "USER_OUTPUT"]
@@ -76,7 +91,12 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
         raise Untraceable("constant tensor", "a tensor made in forward from Python data")
     source = f"self.{spec.target}" if kind in ("parameter", "buffer") else node.name
     name = spec.target.replace(".", "_") if kind in ("parameter", "buffer") else node.name
-    value = Value(Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous()), shape_of(fake.shape), fake.dtype, name)
+    value = Value(
+        Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous()),
+        shape_of(fake.shape),
+        fake.dtype,
+        name,
+    )
     graph.inputs.append(value)
     return value
 
@@ -99,7 +119,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     if handler is not None:
         try:
             result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
-            return _finished(result, fake, node)
+            return _finished(result, fake, node, graph)
         except (NotLowered, AttributeError, TypeError, IndexError) as error:
             reason = str(error) if isinstance(error, NotLowered) else "arguments of a kind not expected"
             node.meta["not_lowered"] = reason
@@ -145,20 +165,48 @@ def _context(handler: Any, fake: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     for key, item in kwargs.items():
         if key in parameters or open_ended:
             given.setdefault(key, item)
-        elif key not in ("dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit"):
+        elif key not in (
+            "dtype",
+            "layout",
+            "device",
+            "pin_memory",
+            "memory_format",
+            "non_blocking",
+            "copy",
+            "implicit",
+        ):
             raise NotLowered(f"the argument {key}")
     return given
 
 
-def _finished(result: Any, fake: Any, node: Any) -> Any:
+def _size_hints(graph: Graph, exported: ExportedProgram) -> dict[sympy.Symbol, int]:
+    """The size symbols' values for the example inputs."""
+    tensors = [leaf for leaf in pytree.tree_leaves(exported.example_inputs) if isinstance(leaf, torch.Tensor)]
+    arguments = [v for v in graph.inputs if isinstance(v.op, Input) and v.op.kind == "argument"]
+    hints: dict[sympy.Symbol, int] = {}
+    for value, tensor in zip(arguments, tensors, strict=False):
+        hints.update(
+            {n: int(size) for n, size in zip(value.shape, tensor.shape, strict=True) if isinstance(n, sympy.Symbol)}
+        )
+    return hints
+
+
+def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
     """Check the lowering against what torch says of the node's result, and set the stored dtype."""
     if isinstance(result, list):
         if not isinstance(fake, list | tuple) or len(fake) < len(result):
             raise NotLowered("several results where torch has one")
-        return [_finished(r, f, node) for r, f in zip(result, fake, strict=False)]
+        return [_finished(r, f, node, graph) for r, f in zip(result, fake, strict=False)]
     want = shape_of(fake.shape)
-    if len(want) != len(result.shape) or any(sympy.expand(a - b) != 0 for a, b in zip(want, result.shape, strict=True)):
+    if len(want) != len(result.shape):
         raise NotLowered(f"shape {result.shape} for {want}")
+    for a, b in zip(want, result.shape, strict=True):
+        if sympy.expand(a - b) == 0:
+            continue
+        if sympy.expand(a - b).subs(graph.hints) != 0:
+            raise NotLowered(f"shape {result.shape} for {want}")
+        graph.equal.append((a, b))  # torch.export assumed it, the kernel's class has to check it
+        result = Value(result.op, want, result.dtype, result.name, result.meaning)
     if result.dtype != fake.dtype and opmath(result.dtype) != opmath(fake.dtype):
         cast = elementwise.cast(result, out=fake.dtype)
         cast.meaning = result.meaning
@@ -176,7 +224,9 @@ def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
     if isinstance(fake, torch.Tensor):
         return Value(call, shape_of(fake.shape), fake.dtype, node=node.name)
     return [
-        Value(TorchCall(call.target, (), {}, i, call), shape_of(f.shape), f.dtype, node=node.name) if isinstance(f, torch.Tensor) else None
+        Value(TorchCall(call.target, (), {}, i, call), shape_of(f.shape), f.dtype, node=node.name)
+        if isinstance(f, torch.Tensor)
+        else None
         for i, f in enumerate(fake)
     ]
 

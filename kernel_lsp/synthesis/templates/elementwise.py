@@ -12,7 +12,16 @@ from ..regions import Hints, Kernel, hint
 from . import KernelSource, total
 
 
-def elementwise(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], *, block: int = 1024, warps: int = 4) -> KernelSource:
+def elementwise(
+    kernel: Kernel,
+    name: str,
+    arguments: Arguments,
+    hints: Hints,
+    stored: set[Value],
+    *,
+    block: int = 1024,
+    warps: int = 4,
+) -> KernelSource:
     """The source of an elementwise kernel with ``block`` elements per program."""
     source = KernelSource(name, [], arguments, "1", num_warps=warps)
     for v, _ in kernel.stores:
@@ -35,7 +44,10 @@ def _flat(kernel: Kernel, source: KernelSource, block: int, hints: Hints) -> lis
     arguments.name_size(n, "n_elements")
     source.blocks["BLOCK"] = str(block)
     source.grid = f"triton.cdiv({arguments.host(n)}, {block})"
-    source.body = ["offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", f"mask = offsets < {arguments.size(n)[0]}"]
+    source.body = [
+        "offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
+        f"mask = offsets < {arguments.size(n)[0]}",
+    ]
     source.tiling = f"One program takes {block} consecutive elements."
     return [Axis("offsets", list(domain.kept), vector=True, mask="mask")]
 
@@ -46,15 +58,20 @@ def _transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:
     if len(domain.kept) < 2:
         return None
     last = domain.kept[-1]
-    for value, index in kernel.accesses:
+    for _, index, shape in kernel.accesses:
         try:
-            coefficients, _ = domain.terms(offset(index, value.shape))
+            coefficients, _ = domain.terms(offset(index, shape))
         except Exception:
             continue
         if coefficients.get(last, ZERO) in (ZERO, ONE):
             continue
         for atom, c in coefficients.items():
-            if c == ONE and atom is not last and hint(domain.size[atom], hints) >= 16 and hint(domain.size[last], hints) >= 16:
+            if (
+                c == ONE
+                and atom is not last
+                and hint(domain.size[atom], hints) >= 16
+                and hint(domain.size[last], hints) >= 16
+            ):
                 return atom
     return None
 
@@ -87,5 +104,7 @@ def _tile(kernel: Kernel, source: KernelSource, turned: sympy.Symbol, hints: Hin
         f"col_mask = cols < {cols_text}",
     ]
     source.grid, source.body = tiles, body
-    source.tiling = "One program takes a 32 x 64 tile, so that both the transposed operand and the result are read in order."
+    source.tiling = (
+        "One program takes a 32 x 64 tile, so that both the transposed operand and the result are read in order."
+    )
     return [*axes, Axis("rows", [turned], True, "row_mask"), Axis("cols", [last], True, "col_mask")]

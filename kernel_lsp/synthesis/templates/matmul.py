@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import sympy
 import torch
 
-from ..access import operand_indices
+from ..access import reshaped_leaf
 from ..emit import Arguments, Axis, Emitter, Term
-from ..graph import Input, Matmul, Value, View, operands
-from ..index import ONE, ZERO, Domain, Index, broadcast
+from ..graph import Input, Matmul, Value, View
+from ..index import ONE, ZERO, Index, broadcast
 from ..names import variable_name
 from ..regions import Hints, Kernel, hint
 from . import KernelSource, power_of_two, total
@@ -51,9 +51,11 @@ def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     result = []
     for side, operand in (("left", product.op.left), ("right", product.op.right)):
         base = operand
-        while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand"):
+        while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand", "select"):
             base = base.op.operand
-        folded = side == "left" and len(operand.shape) > 2 and _right_is_shared(product)
+        folded = reshaped_leaf(operand, stored) not in (None, operand) or (
+            side == "left" and len(operand.shape) > 2 and _right_is_shared(product)
+        )
         if isinstance(base.op, Input) and base.op.kind == "argument" and base in stored and not folded:
             result.append(base)
     return result
@@ -66,7 +68,9 @@ def _right_is_shared(product: Value) -> bool:
     return len(op.left.shape) > 2 and all(n == ONE for n in op.right.shape[:-2])
 
 
-def matmul(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], strided: set[Value], tile: Tile) -> KernelSource:
+def matmul(
+    kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], strided: set[Value], tile: Tile
+) -> KernelSource:
     """The source of a matrix product kernel with its epilogue."""
     product = kernel.matmul
     assert product is not None and isinstance(product.op, Matmul)
@@ -80,7 +84,14 @@ def matmul(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored
         m_atoms, batch = batch + m_atoms, []
     m, n = total(domain, m_atoms), total(domain, n_atoms)
     dtype = torch.promote_types(left.dtype, right.dtype)
-    tile = _adapted(tile, hint(m, hints) if m_atoms else 1, hint(n, hints), hint(k_size, hints), hint(total(domain, batch), hints), dtype)
+    tile = _adapted(
+        tile,
+        hint(m, hints) if m_atoms else 1,
+        hint(n, hints),
+        hint(k_size, hints),
+        hint(total(domain, batch), hints),
+        dtype,
+    )
     source = KernelSource(name, [], arguments, "1", num_warps=tile.warps, num_stages=tile.stages)
     for v, _ in kernel.stores:
         arguments.outputs[v] = arguments.names.fresh("out_ptr")
@@ -138,11 +149,21 @@ def matmul(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored
         ending.store(v, i)
     source.body = body + ending.lines
     source.library = library or ending.library
-    source.tiling = f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of 8 rows."
+    source.tiling = (
+        f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of 8 rows."
+    )
     return source
 
 
-def _tile_order(kernel: Kernel, source: KernelSource, sizes: dict[str, str], batch: list[sympy.Symbol], m: sympy.Expr, n: sympy.Expr, tile: Tile) -> tuple[list[str], list[Axis]]:
+def _tile_order(
+    kernel: Kernel,
+    source: KernelSource,
+    sizes: dict[str, str],
+    batch: list[sympy.Symbol],
+    m: sympy.Expr,
+    n: sympy.Expr,
+    tile: Tile,
+) -> tuple[list[str], list[Axis]]:
     arguments = source.arguments
     grid = f"triton.cdiv({arguments.host(m)}, {tile.m}) * triton.cdiv({arguments.host(n)}, {tile.n})"
     lines = [
@@ -209,6 +230,3 @@ def _adapted(tile: Tile, m: int, n: int, k: int, batch: int, dtype: torch.dtype)
         tile.stages,
         tile.precision,
     )
-
-
-__all__ = ["TILES", "Domain", "Tile", "matmul", "operand_indices", "operands", "strided_operands"]

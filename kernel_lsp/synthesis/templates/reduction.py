@@ -42,12 +42,16 @@ class Tiling:
     bounds: tuple[str, str] = ("0", "")
 
 
-def reduction(kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], *, warps: int | None = None) -> KernelSource:
+def reduction(
+    kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], *, warps: int | None = None
+) -> KernelSource:
     """The source of a reduction kernel; ``warps`` overrides the choice of num_warps."""
     source = KernelSource(name, [], arguments, "1")
     outputs = [kernel.partial] if kernel.partial is not None else [v for v, _ in kernel.stores]
     for v in outputs:
-        arguments.outputs[v] = arguments.names.fresh(f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partial else "out_ptr")
+        arguments.outputs[v] = arguments.names.fresh(
+            f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partial else "out_ptr"
+        )
     tiling = _columns(kernel, source, hints) if _contiguous_is_kept(kernel, hints) else _rows(kernel, source, hints)
     if warps is not None:
         source.num_warps = warps
@@ -70,9 +74,9 @@ def _main_access(kernel: Kernel, hints: Hints) -> dict[sympy.Symbol, sympy.Expr]
     """The atoms' coefficients in the largest load that varies along the reduced atoms."""
     best: dict[sympy.Symbol, sympy.Expr] = {}
     most = -1
-    for value, index in kernel.accesses:
+    for _, index, shape in kernel.accesses:
         try:
-            coefficients, _ = kernel.domain.terms(offset(index, value.shape))
+            coefficients, _ = kernel.domain.terms(offset(index, shape))
         except Exception:
             continue
         size = math.prod(hint(kernel.domain.size[a], hints) for a in coefficients)
@@ -182,7 +186,9 @@ def _columns(kernel: Kernel, source: KernelSource, hints: Hints) -> Tiling:
         axes.append(Axis("outer", outer, vector=False))
         blocks = f"tl.cdiv({n_cols_text}, BLOCK_COLS)"
         statements += [f"outer = tl.program_id({place}) // {blocks}", f"block = tl.program_id({place}) % {blocks}"]
-        source.grid = f"{_factor(arguments.host(total(domain, outer)))} * triton.cdiv({arguments.host(n_cols)}, {block_cols})"
+        source.grid = (
+            f"{_factor(arguments.host(total(domain, outer)))} * triton.cdiv({arguments.host(n_cols)}, {block_cols})"
+        )
     else:
         statements.append(f"block = tl.program_id({place})")
         source.grid = f"triton.cdiv({arguments.host(n_cols)}, {block_cols})"
@@ -200,7 +206,9 @@ def _columns(kernel: Kernel, source: KernelSource, hints: Hints) -> Tiling:
     else:
         statements += ["rows = tl.arange(0, BLOCK_ROWS)[:, None]", f"row_mask = rows < {n_rows_text}"]
     axes += [rows, cols]
-    source.tiling = f"One program takes {block_cols} neighbouring columns and walks down {length} rows, {block_rows} at a time."
+    source.tiling = (
+        f"One program takes {block_cols} neighbouring columns and walks down {length} rows, {block_rows} at a time."
+    )
     return Tiling(axes, rows, 0, 2, statements, loop, "[BLOCK_ROWS, BLOCK_COLS]", bounds)
 
 
@@ -280,7 +288,9 @@ def _masked(term: Term, v: Value, tiling: Tiling) -> Term:
     neutral = _neutral(v)
     if tiling.reduced not in term.axes:
         # The operand does not vary along the reduced axis (an expanded value): give it that shape.
-        term = Term(f"{wrap(term.text, term.precedence, 70)} + 0 * {tiling.reduced.variable}", 70, term.axes | {tiling.reduced})
+        term = Term(
+            f"{wrap(term.text, term.precedence, 70)} + 0 * {tiling.reduced.variable}", 70, term.axes | {tiling.reduced}
+        )
     elif not tiling.reduced.mask or term.pad == neutral:
         return term
     mask = tiling.reduced.mask
@@ -327,7 +337,9 @@ def _in_passes(kernel: Kernel, emitter: Emitter, tiling: Tiling) -> list[str]:
             start, update, end = _accumulate(kernel, emitter, v, tiling)
             starts += start
             emitter.inner += update
-            ends.append((v, end, Term("", 100, frozenset(a for a in tiling.axes if a.vector and a is not tiling.reduced))))
+            ends.append(
+                (v, end, Term("", 100, frozenset(a for a in tiling.axes if a.vector and a is not tiling.reduced)))
+            )
         body += emitter.lines + starts + _loop(tiling, emitter.inner)
         emitter.lines = []
         for v, end, shape in ends:
@@ -341,7 +353,9 @@ def _in_passes(kernel: Kernel, emitter: Emitter, tiling: Tiling) -> list[str]:
         where = emitter.index_term(offset(index, whole.shape))
         results = total(kernel.domain, kernel.domain.kept)
         chunk = "chunk" if results == ONE else f"chunk * {wrap(*emitter.arguments.size(results), 90)}"
-        text = f"{emitter.arguments.outputs[kernel.partial]} + {chunk}" + (f" + {where.text}" if where.text != "0" else "")
+        text = f"{emitter.arguments.outputs[kernel.partial]} + {chunk}" + (
+            f" + {where.text}" if where.text != "0" else ""
+        )
         masks = [a.mask for a in tiling.axes if a in where.axes and a.mask]
         mask = f", mask={' & '.join(masks)}" if masks else ""
         return [*body, f"tl.store({text}, {emitter.reduced[whole].text}{mask})"]
@@ -364,18 +378,28 @@ def _accumulate(kernel: Kernel, emitter: Emitter, v: Value, tiling: Tiling) -> t
     assert isinstance(op, Reduce)
     names = emitter.arguments.names
     term = _masked(_operand(kernel, emitter, v), v, tiling)
-    dtype = {torch.float64: "tl.float64", torch.int64: "tl.int64", torch.int32: "tl.int32"}.get(op.operand.dtype, "tl.float32")
+    dtype = {torch.float64: "tl.float64", torch.int64: "tl.int64", torch.int32: "tl.int32"}.get(
+        op.operand.dtype, "tl.float32"
+    )
     if op.kind == "sum" and v.dtype == torch.int64:
         dtype = "tl.int64"
     neutral = literal(_neutral(v))
     shape = tiling.shape
     if op.kind == "sum":
         running = names.fresh(f"{variable_name(v)}_acc")
-        return [f"{running} = tl.zeros({shape}, dtype={dtype})"], [f"{running} += {term.text}"], _fold("sum", running, tiling, emitter)
+        return (
+            [f"{running} = tl.zeros({shape}, dtype={dtype})"],
+            [f"{running} += {term.text}"],
+            _fold("sum", running, tiling, emitter),
+        )
     if op.kind in ("max", "min"):
         running = names.fresh(f"{variable_name(v)}_acc")
         update = f"{running} = tl.{op.kind}imum({running}, {term.text})"
-        return [f"{running} = tl.full({shape}, {neutral}, dtype={dtype})"], [update], _fold(op.kind, running, tiling, emitter)
+        return (
+            [f"{running} = tl.full({shape}, {neutral}, dtype={dtype})"],
+            [update],
+            _fold(op.kind, running, tiling, emitter),
+        )
     best, at = names.fresh("best"), names.fresh("best_at")
     sign = ">" if op.kind == "argmax" else "<"
     current = term.text if term.text.isidentifier() else names.fresh("candidate")
@@ -385,7 +409,10 @@ def _accumulate(kernel: Kernel, emitter: Emitter, v: Value, tiling: Tiling) -> t
         f"{best} = tl.where(better, {current}, {best})",
         f"{at} = tl.where(better, {tiling.reduced.variable}, {at})",
     ]
-    starts = [f"{best} = tl.full({shape}, {neutral}, dtype={dtype})", f"{at} = tl.full({shape}, 2147483647, dtype=tl.int32)"]
+    starts = [
+        f"{best} = tl.full({shape}, {neutral}, dtype={dtype})",
+        f"{at} = tl.full({shape}, 2147483647, dtype=tl.int32)",
+    ]
     kind = op.kind.removeprefix("arg")
     keep = ", keep_dims=True" if tiling.rank == 2 else ""
     top = f"tl.{kind}({best}, axis={tiling.axis}, keep_dims=True)"

@@ -1,0 +1,333 @@
+"""Small modules, one or two operators each, that the synthesizer must write and get right at more than one size.
+
+``CASES`` maps a name to a ``Case``; ``inputs(step)`` gives the arguments at another size for each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+@dataclass
+class Case:
+    kind: type[nn.Module]
+    inputs: Callable[[int], list[Any]]
+    init: tuple[Any, ...] = ()
+    kept: int = 0  # operators expected to stay torch calls
+    tolerance: float = 2e-5
+    kernels: int | None = None  # how many Triton kernels it should take
+
+
+CASES: dict[str, Case] = {}
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def case(name: str, forward: Callable[..., Any], inputs: Callable[[int], list[Any]], **more: Any) -> None:
+    """A module without state: ``forward`` takes self first."""
+    kind = type(_camel(name), (nn.Module,), {"forward": forward, "__module__": __name__})
+    globals()[kind.__name__] = kind
+    CASES[name] = Case(kind, inputs, **more)
+
+
+def module(
+    name: str, kind: type[nn.Module], init: tuple[Any, ...], inputs: Callable[[int], list[Any]], **more: Any
+) -> None:
+    """An existing layer under a name of its own, so that a kernel file can import it from here."""
+    own = type(_camel(name), (kind,), {"__module__": __name__})
+    globals()[own.__name__] = own
+    CASES[name] = Case(own, inputs, init=init, **more)
+
+
+def r(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape)
+
+
+def positive(*shape: int) -> torch.Tensor:
+    return torch.rand(*shape) * 0.9 + 0.05
+
+
+def unary(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, x: function(x)
+
+
+def over(method: str, dims: Any, **options: Any) -> Callable[..., Any]:
+    return lambda self, x: getattr(x, method)(dims, **options)
+
+
+# Elementwise: functions, broadcasting, views.
+for _name in [
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "sigmoid",
+    "tanh",
+    "erf",
+    "abs",
+    "floor",
+    "ceil",
+    "relu",
+    "sin",
+    "cos",
+    "log1p",
+    "expm1",
+    "reciprocal",
+    "square",
+    "neg",
+]:
+    case(f"one_{_name}", unary(getattr(torch, _name)), lambda n: [positive(7 + n, 33 - 4 * n)])
+for _name in [
+    "silu",
+    "gelu",
+    "mish",
+    "softplus",
+    "elu",
+    "selu",
+    "hardswish",
+    "hardsigmoid",
+    "leaky_relu",
+    "relu6",
+    "logsigmoid",
+    "hardtanh",
+]:
+    case(f"act_{_name}", unary(getattr(F, _name)), lambda n: [r(5, 40 + 3 * n) * 3])
+CASES["act_logsigmoid"].tolerance = 5e-5
+case("gelu_by_tanh", lambda self, x: F.gelu(x, approximate="tanh"), lambda n: [r(5, 40 + n)])
+case("broadcast_row", lambda self, x, y: x * y + 1.0, lambda n: [r(4 + n, 9, 17), r(17)])
+case("broadcast_col", lambda self, x, y: x / (y.abs() + 1.0), lambda n: [r(4, 9 + n, 17), r(4, 9 + n, 1)])
+case("broadcast_outer", lambda self, x, y: x[:, None] - y[None, :], lambda n: [r(13 + n), r(21)])
+case("transposed_sum", lambda self, x, y: x.transpose(0, 1) + y, lambda n: [r(33 + n, 47), r(47, 33 + n)], kernels=1)
+case("permuted", lambda self, x: torch.relu(x.permute(0, 2, 3, 1)), lambda n: [r(2, 5, 6 + n, 7)])
+case(
+    "merge_heads",
+    lambda self, x: x.transpose(1, 2).reshape(x.shape[0], x.shape[2], -1) * 2.0,
+    lambda n: [r(2, 3, 6 + n, 8)],
+)
+case("sliced", lambda self, x: x[:, 2:-3] * x[:, 5:], lambda n: [r(6, 31 + n)])
+case("every_other", lambda self, x: x[..., ::2] * x[..., 1::2], lambda n: [r(6 + n, 32)])
+case("chunked_gate", lambda self, x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1], lambda n: [r(5 + n, 64)])
+case(
+    "concatenated",
+    lambda self, x, y: torch.cat([x, -y, x * y[:, : x.shape[1]]], 1),
+    lambda n: [r(4 + n, 10), r(4 + n, 13)],
+)
+case("stacked", lambda self, x, y: torch.stack([x, y], -1), lambda n: [r(4 + n, 10), r(4 + n, 10)])
+case("flipped", lambda self, x: x.flip(-1) + x, lambda n: [r(4, 19 + n)])
+case(
+    "where_mask", lambda self, x, m: torch.where(m, x, torch.zeros_like(x)), lambda n: [r(4, 19 + n), r(4, 19 + n) > 0]
+)
+case("clamped", lambda self, x: x.clamp(-0.5, 0.7), lambda n: [r(4, 19 + n)])
+case("integer_add", lambda self, x, y: x + 2 * y, lambda n: [torch.arange(30 + n), torch.arange(30 + n)])
+case("integer_to_float", lambda self, x: x.float() * 0.5, lambda n: [torch.arange(30 + n)])
+case("compare", lambda self, x, y: (x > y) & (x < 1.0), lambda n: [r(4, 19 + n), r(4, 19 + n)])
+case("power", lambda self, x: x**3 + x**2 + x**0.5 + x**-1, lambda n: [positive(4, 19 + n)])
+case("general_power", lambda self, x: x**2.3, lambda n: [positive(4, 19 + n)])
+case("scalar_tensor", lambda self, x, s: x * s, lambda n: [r(4, 19 + n), torch.tensor(1.7)])
+case("causal", lambda self, x: torch.tril(x), lambda n: [r(3, 20 + n, 20 + n)])
+case("positions", lambda self, x: x + torch.arange(x.shape[-1], device=x.device), lambda n: [r(3, 20 + n)])
+case(
+    "half_chain",
+    lambda self, x, y: torch.sigmoid(x) * y,
+    lambda n: [r(5, 33 + n).half(), r(5, 33 + n).half()],
+    tolerance=2e-3,
+)
+case(
+    "bfloat_chain",
+    lambda self, x, y: torch.tanh(x) * y,
+    lambda n: [r(5, 33 + n).bfloat16(), r(5, 33 + n).bfloat16()],
+    tolerance=1e-2,
+)
+case("up_and_down", lambda self, x: (x.float() * 2.0).to(x.dtype), lambda n: [r(5, 33 + n).half()], tolerance=2e-3)
+case("two_outputs", lambda self, x, y: (x + y, x * y), lambda n: [r(5, 33 + n), r(5, 33 + n)], kernels=1)
+case("dictionary", lambda self, x: {"sum": x + 1, "product": x * 2}, lambda n: [r(5, 33 + n)], kernels=1)
+case("list_argument", lambda self, xs: xs[0] + xs[1], lambda n: [[r(5, 33 + n), r(5, 33 + n)]])
+
+# Reductions.
+for _dim in (0, 1, 2, (0, 2), (1, 2), (0, 1, 2)):
+    _tag = "".join(map(str, _dim)) if isinstance(_dim, tuple) else str(_dim)
+    case(f"sum_{_tag}", over("sum", _dim), lambda n: [r(6, 10 + n, 14 + n)])
+    case(f"mean_{_tag}", over("mean", _dim, keepdim=True), lambda n: [r(6, 10 + n, 14 + n)])
+    case(f"amax_{_tag}", over("amax", _dim), lambda n: [r(6, 10 + n, 14 + n)])
+    case(f"var_{_tag}", over("var", _dim), lambda n: [r(6, 10 + n, 14 + n)])
+case("sum_all", lambda self, x: x.sum(), lambda n: [r(6, 10 + n)])
+case("argmax_last", lambda self, x: x.argmax(-1), lambda n: [r(6 + n, 37)])
+case("argmin_first", lambda self, x: x.argmin(0), lambda n: [r(26 + n, 37)])
+case("argmax_long", lambda self, x: x.argmax(-1), lambda n: [r(3, 40000 + n)])
+case("sum_integers", lambda self, x: x.sum(-1), lambda n: [torch.randint(-9, 9, (5, 40 + n))])
+case("max_integers", lambda self, x: x.amax(-1), lambda n: [torch.randint(-90, -9, (5, 40 + n))])
+case("any_row", lambda self, x: (x > 2.0).any(-1), lambda n: [r(6, 40 + n)])
+case("norm_2", lambda self, x: torch.linalg.vector_norm(x, dim=-1), lambda n: [r(6, 40 + n)])
+case("norm_1", lambda self, x: x.norm(p=1, dim=1), lambda n: [r(6, 40 + n)])
+case("norm_inf", lambda self, x: torch.linalg.vector_norm(x, ord=float("inf"), dim=0), lambda n: [r(60, 40 + n)])
+case("frobenius", lambda self, x: x / torch.norm(x), lambda n: [r(6, 40 + n)])
+case("unit_length", lambda self, x: F.normalize(x, dim=-1), lambda n: [r(6, 40 + n)], kept=0)
+case("logsumexp", lambda self, x: x.logsumexp(-1), lambda n: [r(6, 40 + n) * 5])
+case("std_of_sum", lambda self, x, y: (x + y).std(-1), lambda n: [r(6, 40 + n), r(6, 40 + n)], kernels=1)
+case("long_row_sum", lambda self, x: x.sum(-1), lambda n: [r(2, 70000 + n)], tolerance=1e-4)
+case("long_softmax", lambda self, x: torch.softmax(x, -1), lambda n: [r(2, 40000 + n)])
+case("column_softmax", lambda self, x: torch.softmax(x, 1), lambda n: [r(2, 200 + n, 17)])
+case(
+    "loss_like_mean",
+    lambda self, x, y: ((x - y) ** 2).mean(),
+    lambda n: [r(300 + n, 230), r(300 + n, 230)],
+    tolerance=1e-4,
+)
+case("tall_column_sum", lambda self, x: x.sum(0), lambda n: [r(33000 + n, 5)], tolerance=1e-4)
+case("row_and_total", lambda self, x: x.mean(-1) - x.mean(), lambda n: [r(6, 40 + n)])
+case("matrix_vector", lambda self, a, v: a @ v, lambda n: [r(20 + n, 50), r(50)])
+
+# Softmax, norms, losses.
+case("softmax_last", lambda self, x: torch.softmax(x * 3, -1), lambda n: [r(3, 5, 65 + n)], kernels=1)
+case("log_softmax_last", lambda self, x: F.log_softmax(x, -1), lambda n: [r(3, 5, 65 + n)], kernels=1)
+case("many_short_rows", lambda self, x: torch.softmax(x, -1), lambda n: [r(300 + n, 20)], kernels=1)
+module("layer_norm", nn.LayerNorm, (48,), lambda n: [r(4 + n, 48)], kernels=1)
+module("layer_norm_two_dims", nn.LayerNorm, ((6, 8),), lambda n: [r(4 + n, 6, 8)], kernels=1)
+module("rms_norm", nn.RMSNorm, (48,), lambda n: [r(4 + n, 48)], kernels=1)
+module("group_norm", nn.GroupNorm, (3, 12), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
+module("instance_norm", nn.InstanceNorm2d, (12, 1e-5, 0.1, True), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
+module("batch_norm_eval", nn.BatchNorm2d, (12,), lambda n: [r(3, 12, 5 + n, 6)], kernels=1)
+case(
+    "cross_entropy",
+    lambda self, x, t: F.cross_entropy(x, t),
+    lambda n: [r(9 + n, 30), torch.randint(0, 30, (9 + n,))],
+    kernels=2,
+)
+case(
+    "cross_entropy_maps",
+    lambda self, x, t: F.cross_entropy(x, t),
+    lambda n: [r(2, 7, 4 + n, 5), torch.randint(0, 7, (2, 4 + n, 5))],
+)
+case(
+    "cross_entropy_soft",
+    lambda self, x, t: F.cross_entropy(x, t),
+    lambda n: [r(9 + n, 30), torch.softmax(r(9 + n, 30), -1)],
+)
+case(
+    "cross_entropy_each",
+    lambda self, x, t: F.cross_entropy(x, t, reduction="none"),
+    lambda n: [r(9 + n, 30), torch.randint(0, 30, (9 + n,))],
+    kernels=1,
+)
+case(
+    "nll",
+    lambda self, x, t: F.nll_loss(F.log_softmax(x, 1), t),
+    lambda n: [r(9 + n, 30), torch.randint(0, 30, (9 + n,))],
+)
+case("mse", lambda self, x, y: F.mse_loss(x, y), lambda n: [r(9 + n, 30), r(9 + n, 30)])
+case("l1", lambda self, x, y: F.l1_loss(x, y), lambda n: [r(9 + n, 30), r(9 + n, 30)])
+case("smooth_l1", lambda self, x, y: F.smooth_l1_loss(x, y), lambda n: [r(9 + n, 30), r(9 + n, 30)])
+case("huber", lambda self, x, y: F.huber_loss(x, y, delta=0.7), lambda n: [r(9 + n, 30), r(9 + n, 30)])
+case(
+    "kl_div",
+    lambda self, x, y: F.kl_div(F.log_softmax(x, -1), y, reduction="batchmean"),
+    lambda n: [r(9 + n, 30), torch.softmax(r(9 + n, 30), -1)],
+)
+case("bce", lambda self, x, y: F.binary_cross_entropy(x, y), lambda n: [positive(9 + n, 30), positive(9 + n, 30)])
+case(
+    "bce_logits",
+    lambda self, x, y: F.binary_cross_entropy_with_logits(x, y),
+    lambda n: [r(9 + n, 30), positive(9 + n, 30)],
+)
+case(
+    "hinge", lambda self, x, y: torch.clamp(1 - x * y, min=0).mean(), lambda n: [r(9 + n, 30), torch.sign(r(9 + n, 30))]
+)
+case("cosine", lambda self, x, y: F.cosine_similarity(x, y, dim=-1), lambda n: [r(9 + n, 30), r(9 + n, 30)])
+case("embedding", lambda self, i, w: F.embedding(i, w) * 2.0, lambda n: [torch.randint(0, 11, (3, 5 + n)), r(11, 24)])
+case("gathered", lambda self, x, i: x.gather(1, i), lambda n: [r(4 + n, 24), torch.randint(0, 24, (4 + n, 24))])
+
+# Products.
+case("mm", lambda self, a, b: a @ b, lambda n: [r(33 + n, 40), r(40, 50)], kernels=1)
+case("mm_transposed", lambda self, a, b: a.t() @ b.t(), lambda n: [r(40, 33 + n), r(50, 40)], kernels=1)
+case("bmm", lambda self, a, b: torch.bmm(a, b), lambda n: [r(3, 17 + n, 20), r(3, 20, 19)], kernels=1)
+case("batched_by_matrix", lambda self, a, b: a @ b, lambda n: [r(3, 17 + n, 20), r(20, 19)], kernels=1)
+case("broadcast_batch", lambda self, a, b: a @ b, lambda n: [r(2, 3, 17 + n, 20), r(3, 20, 19)], kernels=1)
+case("vector_matrix", lambda self, a, b: a @ b, lambda n: [r(20), r(20, 19 + n)])
+case("scaled_prologue", lambda self, a, b: (a * 2.0 + 1.0) @ b, lambda n: [r(33 + n, 40), r(40, 50)], kernels=1)
+case(
+    "half_mm",
+    lambda self, a, b: F.relu(a @ b),
+    lambda n: [r(33 + n, 40).half(), r(40, 50).half()],
+    kernels=1,
+    tolerance=4e-3,
+)
+case(
+    "bfloat_mm",
+    lambda self, a, b: (a @ b).float(),
+    lambda n: [r(33 + n, 40).bfloat16(), r(40, 50).bfloat16()],
+    kernels=1,
+    tolerance=3e-2,
+)
+case(
+    "addmm",
+    lambda self, c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2.0),
+    lambda n: [r(50), r(33 + n, 40), r(40, 50)],
+    kernels=1,
+)
+case(
+    "product_then_softmax",
+    lambda self, a, b: torch.softmax(a @ b * 0.1, -1),
+    lambda n: [r(33 + n, 40), r(40, 50)],
+    kernels=2,
+)
+case(
+    "residual_epilogue",
+    lambda self, a, b, c: F.gelu(a @ b) + c,
+    lambda n: [r(33 + n, 40), r(40, 50), r(33 + n, 50)],
+    kernels=1,
+)
+module("linear", nn.Linear, (40, 24), lambda n: [r(5, 7 + n, 40)], kernels=1)
+
+
+class Mlp(nn.Module):
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.gate, self.up, self.down = (
+            nn.Linear(width, hidden, bias=False),
+            nn.Linear(width, hidden, bias=False),
+            nn.Linear(hidden, width, bias=False),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+CASES["gated_mlp"] = Case(Mlp, lambda n: [r(3, 7 + n, 32)], (32, 48), tolerance=1e-4)
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).reshape(batch, length, width))
+
+
+CASES["self_attention"] = Case(SelfAttention, lambda n: [r(2, 9 + n, 32)], (32, 4), tolerance=1e-4)
+
+
+class Partly(nn.Module):
+    """A convolution stays with torch; what follows is a kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.conv(x)) * 2.0 + 1.0
+
+
+CASES["convolution_kept"] = Case(Partly, lambda n: [r(2, 3, 8 + n, 9)], kept=1, kernels=1)

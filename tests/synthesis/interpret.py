@@ -1,0 +1,100 @@
+"""Runs cases in a process of its own, where TRITON_INTERPRET is set before triton is imported.
+
+One JSON object a line: ``{"case": name, "folder": path}`` in, the outcome out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+os.environ["TRITON_INTERPRET"] = "1"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cases
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.validation.interpreter import repair
+
+repair()
+
+
+def load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def error(result: Any, expected: Any) -> float:
+    """Largest difference relative to the largest expected magnitude; infinite where shape or dtype differ."""
+    if result.shape != expected.shape or result.dtype != expected.dtype:
+        return float("inf")
+    if not expected.dtype.is_floating_point:
+        return 0.0 if torch.equal(result, expected) else float("inf")
+    scale = max(1.0, expected.double().abs().max().item())
+    return ((result.double() - expected.double()).abs().max() / scale).item()
+
+
+def run(name: str, folder: Path) -> dict[str, Any]:
+    torch.manual_seed(0)
+    case = cases.CASES[name]
+    module = case.kind(*case.init).eval()
+    for parameter in module.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    for key, buffer in module.named_buffers():
+        if "running" in key:
+            buffer.data += torch.rand_like(buffer)
+    arguments = case.inputs(0)
+    candidate = synthesize(
+        module, capture(module, tuple(arguments)), class_name=case.kind.__name__, import_from="cases"
+    )[0]
+    path = folder / f"{name}_triton.py"
+    path.write_text(candidate.source)
+    kind = getattr(load(path), f"{case.kind.__name__}Triton")
+    kernel = kind(*case.init).eval()
+    kernel.load_state_dict(module.state_dict())
+    errors, inside = [], []
+    with torch.no_grad():
+        for step in (0, 1, 3):
+            arguments = case.inputs(step)
+            kept = [t.clone() for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
+            inside.append(kernel._in_envelope(*arguments))
+            pairs = zip(pytree.tree_leaves(kernel(*arguments)), pytree.tree_leaves(module(*arguments)), strict=True)
+            errors.append(max(error(a, b) for a, b in pairs))
+            assert all(
+                torch.equal(a, b)
+                for a, b in zip(
+                    kept, [t for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)], strict=True
+                )
+            )
+    return {
+        "errors": errors,
+        "inside": inside,
+        "note": candidate.note,
+        "kernels": candidate.source.count("@triton.jit"),
+        "source": candidate.source,
+    }
+
+
+def main() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = run(request["case"], Path(request["folder"]))
+        except Exception as problem:
+            answer = {"problem": f"{type(problem).__name__}: {problem}", "trace": traceback.format_exc()}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
