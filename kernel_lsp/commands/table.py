@@ -149,6 +149,10 @@ def footer(tasks: Sequence[Task]) -> list[str]:
     lines = []
     for device in {_device_text(report.device): None for report in reports if report.device}:
         lines.append(f"Judged on {device}.")
+    targets = {kernel.target: None for entry in judged for kernel in entry.verdict.kernels if kernel.target}
+    if targets:
+        what = "Registers a thread, bytes of spills a thread, bytes of shared memory a block"
+        lines.append(f"{what}: the most of any kernel of the module, compiled for {', '.join(targets)}.")
     measured = [entry.measurement for entry in judged if entry.measurement is not None]
     for missing in {text: None for one in measured for text in (one.missing, one.compiled_missing) if text}:
         lines.append(f"Not measured: {missing.rstrip('.')}.")
