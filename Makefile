@@ -25,9 +25,9 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2
 
 lint: $(INSTALLED)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy kernel_lsp
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy kernel_lsp
 	$(BIN)/lint-imports
 
 bench: $(INSTALLED)

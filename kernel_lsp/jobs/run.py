@@ -161,12 +161,12 @@ class Run:
             answer = await self.worker.request(
                 "judge", params, seconds=seconds + GRACE_SECONDS, stage="judging a candidate", on_event=on_event
             )
-        except (errors.WorkerDied, errors.WorkerTimedOut) as error:
-            # What was already found out stays true; only what comes after it is missing.
+        except errors.UserError as error:
             if judged is None and isinstance(error, errors.WorkerTimedOut) and self.report.candidates:
                 return None
             if judged is None:
                 raise
+            # What was already found out stays true; only what comes after it is missing.
             judged.measurement = judged.measurement or schema.Measurement(missing=str(error))
             judged.measurement.compiled_missing = judged.measurement.compiled_missing or str(error)
             return judged

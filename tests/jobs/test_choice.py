@@ -39,6 +39,9 @@ for line in sys.stdin:
         variant = params["source"].split('"')[1]
         print(variant, params["measure"], file=log, flush=True)
         time = TIMES[variant]
+        if time == "dies":
+            say(id=number, event="verdict", data={"status": "ok", "mode": "gpu"})
+            sys.exit(9)
         if isinstance(time, str):
             verdict = {"status": time, "reason": "made up"}
             say(id=number, event="verdict", data=verdict)
@@ -113,3 +116,14 @@ async def test_none_correct_leaves_no_file(imagined, module):
     assert (job.state, job.report.chosen, job.report.file) == ("done", None, None)
     assert "None of 2 candidates is correct: made up" in job.report.why
     assert not kernel_file.kernel_path(path, "Tiny").exists()
+
+
+async def test_a_worker_that_dies_after_the_verdict_leaves_the_verdict(imagined, module):
+    jobs, _ = imagined({"a": "dies"})
+    path = module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    chosen = job.report.candidates[job.report.chosen]
+    assert chosen.verdict.status == "ok"
+    assert "exit status 9" in chosen.measurement.missing
+    assert kernel_file.read(kernel_file.kernel_path(path, "Tiny")).verdict.status == "ok"
