@@ -19,7 +19,7 @@ from kernel_lsp.validation.trial import Trial, serve
 from kernel_lsp.worker import building, examples, importing, processes, specimen
 
 #: seconds after which checks that are not essential are left out
-SOFT_SECONDS = {"interpreter": 2.0, "gpu": 6.0}
+SOFT_SECONDS = {"interpreter": 3.0, "gpu": 3.0}
 
 
 def warm_up() -> None:

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from worker_client import Client
+
+
+@pytest.fixture(scope="session")
+def worker() -> Iterator[Client]:
+    client = Client()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """``write(text, name="module.py")`` → its path."""
+
+    def put(text: str, name: str = "module.py") -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return str(path)
+
+    return put

@@ -1,0 +1,119 @@
+"""Every kind of bad input gives its own error, at the right line, naming the fix, without a traceback."""
+
+from __future__ import annotations
+
+import pytest
+from worker_client import WorkerError
+
+HEAD = "import torch\nfrom torch import nn\n"
+GOOD = "class Good(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+INPUTS = "def get_inputs():\n    return [torch.randn(4, 8)]\n"
+
+CASES = {
+    "syntax error": ("class Good(nn.Module)\n    pass\n", "SyntaxInvalid", 3, "expected ':'"),
+    "no such class": ("x = 1\n", "ClassNotFound", None, "No class Good"),
+    "not a module": ("class Good:\n    pass\n", "NotAModule", None, "not a class derived from torch.nn.Module"),
+    "twice": (GOOD + GOOD + INPUTS, "ClassDefinedTwice", 6, "more than once"),
+    "no inputs": (GOOD, "NoExampleInputs", None, "get_inputs_Good()"),
+    "inputs of another class": (
+        GOOD + "def get_inputs():\n    return [torch.randn(2), torch.randn(2)]\n",
+        "NoExampleInputs",
+        None,
+        "No example inputs",
+    ),
+    "inputs that raise": (
+        GOOD + "def get_inputs():\n    return [torch.randn(4) @ torch.randn(5)]\n",
+        "ExampleInputsFailed",
+        7,
+        "get_inputs() failed at line 7",
+    ),
+    "import that fails": ("import a_package_that_is_not_there\n" + GOOD, "ImportFailed", 3, "a_package_that_is_not_there"),
+    "import that exits": ("raise SystemExit(2)\n" + GOOD, "ImportFailed", 3, "SystemExit"),
+    "init that raises": (
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.x = 1 / 0\n"
+        "    def forward(self, x):\n        return x\n" + INPUTS,
+        "InitFailed",
+        6,
+        "ZeroDivisionError",
+    ),
+    "init without its arguments": (
+        "class Good(nn.Module):\n    def __init__(self, dim):\n        super().__init__()\n"
+        "    def forward(self, x):\n        return x\n" + INPUTS,
+        "InitFailed",
+        None,
+        "get_init_inputs_Good()",
+    ),
+    "forward that raises": (
+        "class Good(nn.Module):\n    def forward(self, x):\n        return x @ torch.randn(3, 3)\n" + INPUTS,
+        "ForwardFailed",
+        5,
+        "example inputs fit the module",
+    ),
+    "an output that is no tensor": (
+        "class Good(nn.Module):\n    def forward(self, x):\n        return 'done'\n" + INPUTS,
+        "OutputsNotTensors",
+        None,
+        "returned str",
+    ),
+    "None": (
+        "class Good(nn.Module):\n    def forward(self, x):\n        x + 1\n" + INPUTS,
+        "OutputsNotTensors",
+        None,
+        "returned None",
+    ),
+    "a device that is not there": (
+        GOOD + "def get_inputs():\n    return [torch.randn(4, device='cuda:77')]\n",
+        "DeviceMissing",
+        7,
+        "kernelLsp.workerPrefix",
+    ),
+    "a module on a device that is not there": (
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.w = nn.Parameter(torch.ones(3, device='cuda:77'))\n"
+        "    def forward(self, x):\n        return x\n" + INPUTS,
+        "DeviceMissing",
+        6,
+        "which is not here",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_has_its_own_message(worker, write, case):
+    text, code, line, said = CASES[case]
+    with pytest.raises(WorkerError) as caught:
+        worker.call("introspect", path=write(HEAD + text), class_name="Good")
+    error = caught.value
+    assert error.code == code, error.message
+    assert said in error.message
+    assert "Traceback" not in error.message and "\n" not in error.message
+    if line:
+        assert error.where["line"] == line
+
+
+def test_a_file_that_is_not_on_disk(worker, tmp_path):
+    with pytest.raises(WorkerError, match="Save the file first") as caught:
+        worker.call("introspect", path=str(tmp_path / "new.py"), class_name="Good")
+    assert caught.value.code == "NotSavedYet"
+
+
+def test_data_dependent_control_flow_is_named_when_a_kernel_is_wanted(worker, write):
+    text = "class Good(nn.Module):\n    def forward(self, x):\n        if x.sum() > 0:\n            return x\n        return -x\n"
+    path = write(HEAD + text + INPUTS)
+    assert worker.call("introspect", path=path, class_name="Good")["ops"] == {}
+    with pytest.raises(WorkerError, match=r"torch\.where") as caught:
+        worker.call("synthesize", path=path, class_name="Good")
+    assert caught.value.code == "NotExportable"
+    assert caught.value.where["line"] == 5
+
+
+def test_a_file_named_like_a_module_of_python(worker, write):
+    with pytest.raises(WorkerError, match="rename the file") as caught:
+        worker.call("introspect", path=write(HEAD + GOOD + INPUTS, "inspect.py"), class_name="Good")
+    assert caught.value.code == "ImportFailed"
+
+
+def test_no_such_device_to_judge_on(worker, write):
+    with pytest.raises(WorkerError, match="cuda:77") as caught:
+        worker.call("judge", path=write(HEAD + GOOD + INPUTS), class_name="Good", source="", device="cuda:77")
+    assert caught.value.code == "NoSuchDevice"

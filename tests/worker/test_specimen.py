@@ -1,0 +1,97 @@
+"""What introspect finds out of modules of different shapes and homes."""
+
+from __future__ import annotations
+
+HEAD = "import torch\nfrom torch import nn\n"
+
+
+def test_a_module_with_a_dynamic_batch(worker, write):
+    text = """
+class Head(nn.Module):
+    def __init__(self, width, scale=1.0):
+        super().__init__()
+        self.linear = nn.Linear(width, 3)
+        self.register_buffer("offset", torch.zeros(3))
+    def forward(self, x, mask):
+        return {"logits": (self.linear(x) + self.offset) * mask}
+def get_inputs():
+    return [torch.randn(5, 16), torch.ones(5, 1)]
+def get_init_inputs():
+    return [[16], {"scale": 2.0}]
+"""
+    specimen = worker.call("introspect", path=write(HEAD + text, "heads.py"), class_name="Head")
+    assert specimen["module"] == "heads"
+    assert specimen["init_args"] == "16, scale=2.0"
+    assert specimen["inputs_from"] == "get_inputs()"
+    assert [i["name"] for i in specimen["inputs"]] == ["x", "mask"]
+    x, mask = specimen["inputs"]
+    assert x["shape"] == [5, 16] and x["dtype"] == "float32" and x["stride"] == [16, 1]
+    symbol = x["dynamic"][0]
+    assert symbol and x["dynamic"][1] is None, "the width is fixed by the weight"
+    assert mask["dynamic"][0] == symbol, "the batch is one symbol"
+    assert symbol in specimen["dynamic"]
+    assert specimen["outputs"][0]["shape"] == [5, 3]
+    assert [p["name"] for p in specimen["parameters"]] == ["linear.weight", "linear.bias", "offset"]
+    assert specimen["flops"] == 2 * 5 * 16 * 3
+    assert specimen["bytes"] == 4 * (5 * 16 + 5 + 3 * 16 + 3 + 3 + 5 * 3)
+    assert specimen["ops"]["aten.linear"] == 1
+
+
+def test_own_functions_go_before_the_files_and_the_files_before_pyproject(worker, write):
+    text = """
+class One(nn.Module):
+    def forward(self, x):
+        return x + 1
+class Two(nn.Module):
+    def forward(self, x, y):
+        return x + y
+class Three(nn.Module):
+    def forward(self, x, y, z):
+        return x + y[0] * z
+def get_inputs_Two():
+    return [[torch.randn(2)], {"y": torch.randn(2)}]
+def get_inputs():
+    return [torch.randn(7)]
+"""
+    path = write(HEAD + text)
+    table = {"args": ["float16[4, 3]", ["bfloat16[3]"], 2.5], "kwargs": {}}
+    found = {
+        name: worker.call("introspect", path=path, class_name=name, inputs=table) for name in ("One", "Two", "Three")
+    }
+    assert [found[n]["inputs_from"] for n in found] == ["get_inputs()", "get_inputs_Two()", "pyproject.toml"]
+    assert [i["name"] for i in found["Two"]["inputs"]] == ["x", "y"]
+    assert [(i["name"], i["dtype"], i["shape"]) for i in found["Three"]["inputs"]] == [
+        ("x", "float16", [4, 3]),
+        ("y[0]", "bfloat16", [3]),
+    ]
+
+
+def test_a_file_in_a_package_is_imported_under_its_dotted_name(worker, write):
+    write("from .scale import FACTOR\n", "outer/__init__.py")
+    write("", "outer/inner/__init__.py")
+    write("FACTOR = 3\n", "outer/scale.py")
+    text = """
+from ..scale import FACTOR
+class Holder:
+    class Nested(nn.Module):
+        def forward(self, x):
+            return x * FACTOR
+def get_inputs_Nested():
+    return torch.randn(3, 3)
+"""
+    path = write(HEAD + text, "outer/inner/module.py")
+    specimen = worker.call("introspect", path=path, class_name="Holder.Nested")
+    assert specimen["module"] == "outer.inner.module"
+
+
+def test_a_name_that_the_file_only_imports_serves(worker, write):
+    text = "from torch.nn import GELU\ndef get_inputs_GELU():\n    return [torch.randn(4)]\n"
+    assert worker.call("introspect", path=write(HEAD + text), class_name="GELU")["ops"] == {"aten.gelu": 1}
+
+
+def test_every_request_imports_afresh(worker, write):
+    text = "class M(nn.Module):\n    def forward(self, x):\n        return x {} 2\ndef get_inputs():\n    return [torch.randn(4)]\n"
+    path = write(HEAD + text.format("+"))
+    assert worker.call("introspect", path=path, class_name="M")["ops"] == {"aten.add": 1}
+    write(HEAD + text.format("*"))
+    assert worker.call("introspect", path=path, class_name="M")["ops"] == {"aten.mul": 1}
