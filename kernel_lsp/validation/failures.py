@@ -78,7 +78,7 @@ def classify(error: BaseException, path: str, source: str) -> Failure:
         return error
     line = line_in(path, error)
     for one in chain(error):
-        if isinstance(one, (torch.OutOfMemoryError, MemoryError)):
+        if isinstance(one, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(one):
             return Failure("out-of-memory", sentence(one), line)
         if isinstance(one, OutOfResources):
             return Failure("compile-error", str(one).splitlines()[0], line)

@@ -9,9 +9,6 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-#: float distributions besides the example itself
-DISTRIBUTIONS = ("normal", "large", "uniform", "heavy-tailed", "sparse", "tiny")
-
 #: an operator that stops the whole CUDA context when its input leaves [0, 1]
 _UNIT_INTERVAL_OPS = ("aten.binary_cross_entropy",)
 
@@ -63,7 +60,11 @@ class Inputs:
         return self._tree([self._laid_out(self._draw(leaf, sizes, distribution, generator), leaf) for leaf in self.leaves])
 
     def relaid(self, tree: tuple[Any, Any], layout: str) -> tuple[Any, Any]:
-        """The same values in another memory layout: "transposed" (last two dimensions) or "sliced" (every other element)."""
+        """The same values in another memory layout.
+
+        "transposed": the last two dimensions exchanged; "padded": rows further apart than they are long; "sliced":
+        every other element of a row.
+        """
         return pytree.tree_map(lambda t: _relay(t, layout) if isinstance(t, torch.Tensor) else t, tree)
 
     def _tree(self, tensors: list[torch.Tensor]) -> tuple[Any, Any]:
@@ -147,6 +148,10 @@ def _relay(tensor: torch.Tensor, layout: str) -> torch.Tensor:
         return tensor
     if layout == "transposed" and tensor.dim() >= 2:
         return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+    if layout == "padded" and tensor.dim() >= 1:
+        rows = torch.zeros(*tensor.shape[:-1], tensor.shape[-1] + 3, dtype=tensor.dtype, device=tensor.device)
+        rows[..., : tensor.shape[-1]] = tensor
+        return rows[..., : tensor.shape[-1]]
     if layout == "sliced" and tensor.dim() >= 1:
         wide = torch.zeros(*tensor.shape[:-1], tensor.shape[-1] * 2, dtype=tensor.dtype, device=tensor.device)
         wide[..., ::2] = tensor

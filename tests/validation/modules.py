@@ -1,0 +1,96 @@
+"""Modules and right kernels for them, written by hand; the wrong ones are made from these by one replacement each."""
+
+SOFTMAX = """
+class Softmax(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+def get_inputs():
+    return [torch.randn(6, 300)]
+"""
+
+SOFTMAX_KERNEL = """
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + row * stride + cols, mask=mask, other=-float("inf"))
+    x = tl.exp(x - tl.max(x, axis=0))
+    tl.store(y_ptr + row * n + cols, x / tl.sum(x, axis=0), mask=mask)
+
+class SoftmaxTriton(Softmax):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and x.requires_grad) or not x.numel():
+            return super().forward(x)
+        if x.stride(-1) != 1:
+            x = x.contiguous()
+        y = torch.empty(x.shape, device=x.device)
+        softmax_kernel[(x.shape[0],)](x, y, x.stride(0), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""
+
+AFFINE = """
+class Affine(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+        self.bias = nn.Parameter(torch.zeros(dim))
+    def forward(self, x):
+        return x * self.weight + self.bias
+def get_inputs():
+    return [torch.randn(9, 40)]
+def get_init_inputs():
+    return [40]
+"""
+
+AFFINE_KERNEL = """
+@triton.jit
+def affine_kernel(x_ptr, w_ptr, b_ptr, y_ptr, total, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < total
+    x = tl.load(x_ptr + at, mask=mask)
+    w = tl.load(w_ptr + at % n, mask=mask)
+    b = tl.load(b_ptr + at % n, mask=mask)
+    tl.store(y_ptr + at, x * w + b, mask=mask)
+
+class AffineTriton(Affine):
+    def forward(self, x):
+        needs_grad = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
+        if x.dtype != torch.float32 or needs_grad:
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        total = x.numel()
+        affine_kernel[(triton.cdiv(total, 256),)](x, self.weight, self.bias, y, total, x.shape[-1], BLOCK=256)
+        return y
+"""
+
+ROW_SUM = """
+class RowVariance(nn.Module):
+    def forward(self, x):
+        return x.var(-1)
+def get_inputs():
+    return [torch.randn(5, 200)]
+"""
+
+ROW_SUM_KERNEL = """
+@triton.jit
+def variance_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + row * n + cols, mask=mask, other=0.0)
+    centered = tl.where(mask, x - tl.sum(x, axis=0) / n, 0.0)
+    tl.store(y_ptr + row, tl.sum(centered * centered, axis=0) / (n - 1.0))
+
+class RowVarianceTriton(RowVariance):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        if x.shape[1] < 2 or not x.numel():
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty(x.shape[0], device=x.device)
+        variance_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""
