@@ -35,7 +35,9 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)
-        console.save_svg(str(picture), title="kernel-lsp")
+        svg = console.export_svg(title="kernel-lsp")
+        # A picture that loads nothing from anywhere: the reader's own monospaced font does.
+        picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
 
 
 def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> Table:
@@ -152,7 +154,9 @@ def footer(tasks: Sequence[Task]) -> list[str]:
     targets = {kernel.target: None for entry in judged for kernel in entry.verdict.kernels if kernel.target}
     if targets:
         what = "Registers a thread, bytes of spills a thread, bytes of shared memory a block"
-        lines.append(f"{what}: the most of any kernel of the module, compiled for {', '.join(targets)}.")
+        lines.append(
+            f"{what}: the most of any kernel of the module, compiled for {', '.join(targets)}.".replace("cuda:", "sm_")
+        )
     measured = [entry.measurement for entry in judged if entry.measurement is not None]
     for missing in {text: None for one in measured for text in (one.missing, one.compiled_missing) if text}:
         lines.append(f"Not measured: {missing.rstrip('.')}.")
