@@ -21,9 +21,12 @@ async def generate(run: Run) -> None:
     kernel = job.kernel or kernel_file.kernel_path(job.path, job.target.class_name, settings.kernel_folder)
     source = kernel_file.source_name(job.path, job.target.class_name, kernel, settings.root)
     run.take_fingerprint()
+    # What is bound to fail fails now, and not after a minute of work.
     ruff_command()
+    for name in settings.generators:
+        generators.find(name)
     if job.write:
-        kernel_file.may_write(kernel, source, overwrite)  # now, and not after a minute of work
+        kernel_file.may_write(kernel, source, overwrite)
 
     await run.start_worker()
     unjudged, failures = await _judge_candidates(run)
