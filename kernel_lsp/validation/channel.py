@@ -45,7 +45,7 @@ def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:
         return {"dict": [[describe(k, tensors), describe(v, tensors)] for k, v in tree.items()]}
     if isinstance(tree, (torch.dtype, torch.device)):
         return {"torch": str(tree)}
-    leaves, structure = pytree.tree_flatten(tree)
+    leaves = pytree.tree_leaves(tree)
     if len(leaves) == 1 and leaves[0] is tree:
         raise Opaque(type(tree).__name__)
     # Structured results (named tuples, ModelOutput): compared by the name of their type, not rebuilt.
@@ -131,7 +131,7 @@ class Channel:
             _write(fd, len(head).to_bytes(8, "little"))
             _write(fd, head)
             for block in blocks:
-                _write(fd, memoryview(block))
+                _write(fd, block.data)
             socket.send_fds(self.socket, [b"m"], [fd])
         except OSError as error:
             raise Closed(str(error)) from None
@@ -190,7 +190,7 @@ def _write(fd: int, data: Any) -> None:
 
 def _read(fd: int, count: int) -> numpy.ndarray:
     block = numpy.empty(count, numpy.uint8)
-    view = memoryview(block)
+    view = block.data
     while view:
         got = os.readv(fd, [view[: 1 << 30]])
         if got == 0:

@@ -27,9 +27,7 @@ from kernel_lsp.validation import failures, interpreter, sandbox
 SECONDS = 40.0
 
 
-def report(
-    path: str, class_name: str, source: str, init: Any, args: Any, kwargs: Any, folder: str
-) -> dict[str, Any]:
+def report(path: str, class_name: str, source: str, init: Any, args: Any, kwargs: Any, folder: str) -> dict[str, Any]:
     """``{"kernels": [CompiledKernel], "error": {"reason", "line"} | None, "limits": [str]}`` for a candidate's file.
 
     ``args`` and ``kwargs`` lend their shapes, dtypes and strides; ``folder`` is for the compiler's files.
@@ -52,7 +50,9 @@ def report(
         if failure.status == "compile-error":
             answer["error"] = {"reason": failure.reason, "line": failure.line}
         else:  # the launcher does something that fake tensors cannot: no verdict on the kernel
-            answer["limits"].append(f"not every launch could be compiled for sm_{interpreter.CAPABILITY}: {failure.reason}")
+            answer["limits"].append(
+                f"not every launch could be compiled for sm_{interpreter.CAPABILITY}: {failure.reason}"
+            )
     answer["kernels"] = [schema.to_json(_described(name, kernel, folder)) for name, kernel in compiled.items()]
     if interpreter.autotuned:
         names = ", ".join(sorted(interpreter.autotuned))

@@ -54,7 +54,7 @@ def _compiler_line(source: str, error: BaseException) -> int | None:
     for one in reversed(chain(error)):
         src, node = getattr(one, "src", None), getattr(one, "node", None)
         name = re.match(r"\s*def\s+(\w+)", src) if isinstance(src, str) else None
-        if name and name.group(1) in starts and getattr(node, "lineno", None):
+        if name and name.group(1) in starts and node is not None and getattr(node, "lineno", None):
             return starts[name.group(1)] + node.lineno - 1
     return None
 

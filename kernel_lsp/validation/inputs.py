@@ -57,7 +57,9 @@ class Inputs:
     def sample(self, sizes: dict[str, int], distribution: str, seed: int) -> tuple[Any, Any]:
         """Random values at ``sizes``."""
         generator = torch.Generator(self.device).manual_seed(seed)
-        return self._tree([self._laid_out(self._draw(leaf, sizes, distribution, generator), leaf) for leaf in self.leaves])
+        return self._tree(
+            [self._laid_out(self._draw(leaf, sizes, distribution, generator), leaf) for leaf in self.leaves]
+        )
 
     def relaid(self, tree: tuple[Any, Any], layout: str) -> tuple[Any, Any]:
         """The same values in another memory layout.

@@ -49,7 +49,9 @@ def measure(
         flops=specimen.get("flops"),
     )
     measurement.shapes = [shape]
-    shape.roofline = roofline.microseconds(shape.bytes, shape.flops, *(rates[k] for k in ("copy_bandwidth", "matmul_rate")))
+    shape.roofline = roofline.microseconds(
+        shape.bytes, shape.flops, *(rates[k] for k in ("copy_bandwidth", "matmul_rate"))
+    )
     reference = referee.oracle.answer(tree)
     try:
         answer, out, _ = referee.ask({"do": "time"}, (*tree, None))
@@ -58,7 +60,10 @@ def measure(
         return measurement, rates
     comparison = referee._compare(out, reference.eager, reference.exact)
     if not comparison.passed:
-        verdict.status, verdict.reason = "cheating", f"while it is timed it computes something else: {comparison.reason}"
+        verdict.status, verdict.reason = (
+            "cheating",
+            f"while it is timed it computes something else: {comparison.reason}",
+        )
         measurement.missing = "what was timed computes something else"
         return measurement, rates
     _fill(shape, answer)

@@ -17,7 +17,6 @@ from kernel_lsp.validation.guards import unwritten
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, Reference
 
-
 #: seconds that one launch may take under the interpreter before program instances are left out
 LAUNCH_SECONDS = 0.4
 
@@ -112,7 +111,9 @@ class Referee:
             reason = f"its process was {how}, which is what the system does when memory runs out"
             return failures.Failure("out-of-memory", reason)
         meaning = ": memory that is not its own was touched" if "SIGSEGV" in how or "SIGBUS" in how else ""
-        return failures.Failure("crashed", f"its process was {how}{meaning}" if "killed" in how else f"its process ended: {how}")
+        return failures.Failure(
+            "crashed", f"its process was {how}{meaning}" if "killed" in how else f"its process ended: {how}"
+        )
 
     def _passed(self, name: str, detail: str = "") -> None:
         self.checks.append(schema.Check(name, True, detail))
@@ -242,7 +243,9 @@ class Referee:
                 self.limits.append(f"its output's strides are {meta['stride']}, eager's are {list(theirs.stride())}")
                 return
 
-    def _check_decoy(self, step: plan.Step, request: dict[str, Any], tree: Any, out: Any, answer: dict[str, Any]) -> None:
+    def _check_decoy(
+        self, step: plan.Step, request: dict[str, Any], tree: Any, out: Any, answer: dict[str, Any]
+    ) -> None:
         """Without a launch, or with launches that do not matter to the result, there is no kernel."""
         if answer["launches"] == 0:
             raise self._failed("cheating", "launches", "it launches no Triton kernel for the example inputs")
@@ -255,10 +258,14 @@ class Referee:
         if muted is not None and _identical(out, muted):
             reason = "its result is the same when its Triton kernels do not run: they are a decoy"
             raise self._failed("cheating", "launches", reason)
+        count = "1 Triton launch" if answer["launches"] == 1 else f"{answer['launches']} Triton launches"
         torch_calls = sum(answer["operators"].values())
         names = ", ".join(f"{n} × {c}" if c > 1 else n for n, c in answer["operators"].items())
         beside = f"; torch computes {names}" if torch_calls else ""
-        self._passed("launches", f"{answer['launches']} Triton launches a call, and the result depends on them{beside}")
+        self._passed(
+            "launches",
+            f"{count} a call, and the result depends on {'it' if answer['launches'] == 1 else 'them'}{beside}",
+        )
 
     def _alive(self) -> bool:
         try:

@@ -33,7 +33,6 @@ def rates(dtype: torch.dtype) -> dict[str, float]:
     source = torch.empty(count, dtype=torch.uint8, device="cuda").zero_()
     target = torch.empty_like(source)
     copied = timing.interleaved({"copy": lambda *_: target.copy_(source)}, [((), {})], seconds=0.5)["copy"].median
-    del source, target
     n = 4096
     kind = dtype if dtype in (torch.float16, torch.bfloat16, torch.float32) else torch.float32
     a = torch.randn(n, n, device="cuda").to(kind)

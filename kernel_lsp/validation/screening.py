@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 
 #: modules that a kernel file has no use for, and that a candidate could cheat or harm with
-_REFUSED_MODULES = frozenset(
-    "subprocess socket ctypes cffi multiprocessing threading concurrent asyncio gc signal atexit mmap fcntl resource "
-    "pickle marshal shelve importlib runpy code codeop urllib http ftplib smtplib ssl requests shutil tempfile pty "
-    "faulthandler tracemalloc _thread _ctypes".split()
-)
-_REFUSED_NAMES = frozenset("exec eval compile __import__ open input breakpoint globals vars".split())
+_REFUSED_MODULES = {
+    *("subprocess", "multiprocessing", "threading", "concurrent", "asyncio", "signal", "atexit", "pty", "_thread"),
+    *("socket", "ssl", "urllib", "http", "ftplib", "smtplib", "requests"),
+    *("ctypes", "_ctypes", "cffi", "mmap", "fcntl", "resource", "gc", "faulthandler", "tracemalloc"),
+    *("pickle", "marshal", "shelve", "importlib", "runpy", "code", "codeop", "shutil", "tempfile"),
+}
+_REFUSED_NAMES = {"exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "vars"}
 
 
 def screen(source: str, class_name: str) -> tuple[str, int | None] | None:

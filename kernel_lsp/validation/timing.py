@@ -22,7 +22,9 @@ SECONDS = 4.0
 Call = Callable[[Any, Any], Any]
 
 
-def interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float = SECONDS) -> dict[str, schema.Timing]:
+def interleaved(
+    calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float = SECONDS
+) -> dict[str, schema.Timing]:
     """Time every call of ``calls`` in turn, round after round, on (args, kwargs) that change every round.
 
     Between CUDA events on the current stream, so launches are included as far as the GPU waits for them; the L2 cache

@@ -126,12 +126,14 @@ class Trial:
         finally:
             self.launches.muted = False
         outputs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
-        answer = {
+        answer: dict[str, Any] = {
             "requires": [t.requires_grad for t in outputs],
             "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
             "launches": self.launches.count,
             "operators": dict(poisoned.operators),
-            "mutated": [i for i, (old, new) in enumerate(zip(before, tensors, strict=True)) if not _identical(old, new)],
+            "mutated": [
+                i for i, (old, new) in enumerate(zip(before, tensors, strict=True)) if not _identical(old, new)
+            ],
             "damaged": watch.damaged(),
             "autotuned": sorted(interpreter.autotuned),
         }

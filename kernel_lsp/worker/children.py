@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import itertools
 import json
 import os
@@ -104,8 +105,8 @@ class Zygote:
             data = data[os.write(parameters, data) :]
         answers, answers_end = os.pipe()
         stderr, stderr_end = os.pipe()
-        _read_lines(answers, lambda line: _hear_line(child, line), lambda: child.drained.set_result(None))
-        _read_lines(stderr, lambda line: _note(child, line), lambda: None)
+        read_lines(answers, lambda line: _hear_line(child, line), lambda: child.drained.set_result(None))
+        read_lines(stderr, lambda line: _note(child, line), lambda: None)
         message = json.dumps({"start": key, "task": task}).encode()
         try:
             socket.send_fds(self.control, [message], [parameters, answers_end, stderr_end])
@@ -115,10 +116,8 @@ class Zygote:
         return key, child
 
     def kill(self, key: int) -> None:
-        try:
+        with contextlib.suppress(OSError):
             self.control.send(json.dumps({"kill": key}).encode())
-        except OSError:
-            pass
 
     async def run(
         self,
@@ -171,7 +170,7 @@ def _note(child: Child, line: bytes) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _read_lines(fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+def read_lines(fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
     """Call ``on_line`` for every line that arrives on ``fd``, ``on_end`` at its end; closes ``fd`` then."""
     loop = asyncio.get_running_loop()
     os.set_blocking(fd, False)

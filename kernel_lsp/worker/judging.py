@@ -25,6 +25,7 @@ SOFT_SECONDS = {"interpreter": 3.0, "gpu": 3.0}
 def warm_up() -> None:
     """Have imported what the first poisoned call would import (most of torch._dynamo: seconds)."""
     import torch._dynamo
+
     from kernel_lsp.validation.guards import Guards, Poisoned
 
     with torch.no_grad(), Poisoned(Guards()):
@@ -33,7 +34,7 @@ def warm_up() -> None:
 
 def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"verdict", "measurement", "rates"}`` for a candidate. Raises the user errors of importing and building."""
-    path, class_name, device = given["path"], given["class_name"], given["device"]
+    class_name, device = given["class_name"], given["device"]
     kernel_class = class_name.rpartition(".")[2] + "Triton"
     if rejected := screening.screen(given["source"], kernel_class):
         reason, line = rejected

@@ -40,9 +40,9 @@ class _Manager:
     async def serve(self, requests_fd: int) -> None:
         zygotes = {role: children.Zygote(role, control) for role, control in self.sockets.items()}
         self.desk = requests.Desk(zygotes, self.scratch)
-        ended = asyncio.get_running_loop().create_future()
-        children._read_lines(requests_fd, self._line, lambda: ended.done() or ended.set_result(None))
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ended = ended
+        children.read_lines(requests_fd, self._line, self._end)
         await ended
         for task in self.running.values():
             task.cancel()
@@ -58,8 +58,7 @@ class _Manager:
             return
         params = message.get("params") or {}
         if method == "shutdown":
-            if not self.ended.done():
-                self.ended.set_result(None)
+            self._end()
         elif method == "cancel":
             task = self.running.get(params.get("id"))
             if task:
@@ -93,5 +92,8 @@ class _Manager:
             while data:
                 data = data[os.write(self.answers_fd, data) :]
         except OSError:
-            if not self.ended.done():
-                self.ended.set_result(None)
+            self._end()
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -30,31 +31,16 @@ def fork() -> int:
         signal.set_wakeup_fd(-1)
         die_with(parent)
         return 0
-    try:
+    with contextlib.suppress(OSError):
         os.setpgid(pid, pid)  # both sides do it, so that killpg works at once
-    except OSError:
-        pass
     return pid
 
 
 def kill_group(pid: int) -> None:
     """SIGKILL to a child that leads a group, and to everything it started in it."""
     for kill in (os.killpg, os.kill):
-        try:
+        with contextlib.suppress(OSError):
             kill(pid, signal.SIGKILL)
-        except OSError:
-            pass
-
-
-def close_all_but(keep: set[int]) -> None:
-    """Close every descriptor above 2 that is not in ``keep``."""
-    for name in os.listdir("/proc/self/fd"):
-        fd = int(name)
-        if fd > 2 and fd not in keep:
-            try:
-                os.close(fd)
-            except OSError:
-                pass
 
 
 def describe(status: int) -> str:

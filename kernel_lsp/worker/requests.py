@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -124,21 +125,19 @@ def _key(params: dict[str, Any]) -> str:
 
 async def _find_devices() -> list[schema.Device]:
     """The CUDA devices, asked of the driver in a program of its own, since drivers hang and crash; [] after 10 s."""
-    import sys
-
     here = os.path.join(os.path.dirname(__file__), "__main__.py")
     program = (
-        "import runpy, json; m = runpy.run_path(%r); m['register_package']();"
+        f"import runpy, json; m = runpy.run_path({here!r}); m['register_package']();"
         "from kernel_lsp import schema; from kernel_lsp.worker import environment;"
         "print(json.dumps([schema.to_json(d) for d in environment.cuda_devices()]))"
-    ) % here
+    )
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
+        sys.executable, "-P", "-c", program, stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
     )
     try:
         out, _ = await asyncio.wait_for(process.communicate(), 10)
         return [schema.from_json(schema.Device, d) for d in json.loads(out or b"[]")]
-    except (TimeoutError, asyncio.TimeoutError, ValueError):
+    except (TimeoutError, ValueError):
         if process.returncode is None:
             process.kill()
         return []

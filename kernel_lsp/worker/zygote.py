@@ -16,6 +16,7 @@ answers, standard error), or ``{"kill": key}``. It says ``{"ready": seconds}``, 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -75,9 +76,7 @@ def _broken(package: str, error: BaseException) -> dict[str, Any]:
     traceback.print_exception(error)
     detail = f"{type(error).__name__}: {error}".splitlines()[0]
     command = f"{sys.executable} -m pip install --force-reinstall {package}"
-    return errors.PackageBroken(
-        interpreter=sys.executable, package=package, detail=detail, command=command
-    ).to_json()
+    return errors.PackageBroken(interpreter=sys.executable, package=package, detail=detail, command=command).to_json()
 
 
 def _import_torch() -> int:
@@ -96,9 +95,7 @@ def _import_torch() -> int:
 
 def _warm_up(role: str) -> None:
     if role == "interpreter":
-        os.environ["TRITON_INTERPRET"] = "1"
-        import triton  # noqa: F401
-
+        os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported, which the next line does
         from kernel_lsp.validation import interpreter
         from kernel_lsp.worker import judging
 
@@ -106,9 +103,6 @@ def _warm_up(role: str) -> None:
         judging.warm_up()
         return
     os.environ.pop("TRITON_INTERPRET", None)
-    import torch
-    import triton  # noqa: F401
-
     from kernel_lsp.worker import judging, specimen
 
     specimen.warm_up()
@@ -136,10 +130,8 @@ def _serve(control: socket.socket, threads: int) -> NoReturn:
     while True:
         for key, _ in selector.select():
             if key.fd == wake:
-                try:
+                with contextlib.suppress(BlockingIOError):
                     os.read(wake, 4096)
-                except BlockingIOError:
-                    pass
             else:
                 _obey(control, children, own, threads)
         _reap(control, children)

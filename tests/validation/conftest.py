@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "worker"))
-from worker_client import Client  # noqa: E402
+from worker_client import Client
 
 
 @pytest.fixture(scope="session")

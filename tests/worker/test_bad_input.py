@@ -27,7 +27,12 @@ CASES = {
         7,
         "get_inputs() failed at line 7",
     ),
-    "import that fails": ("import a_package_that_is_not_there\n" + GOOD, "ImportFailed", 3, "a_package_that_is_not_there"),
+    "import that fails": (
+        "import a_package_that_is_not_there\n" + GOOD,
+        "ImportFailed",
+        3,
+        "a_package_that_is_not_there",
+    ),
     "import that exits": ("raise SystemExit(2)\n" + GOOD, "ImportFailed", 3, "SystemExit"),
     "init that raises": (
         "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.x = 1 / 0\n"

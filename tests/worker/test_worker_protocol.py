@@ -170,7 +170,9 @@ def test_a_version_that_is_too_old_says_what_to_upgrade(tmp_path):
     for name, version in (("torch", "2.4.1"), ("triton", "3.0.0"), ("numpy", "1.21.0")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"__version__ = '{version}'\nraise ImportError('not a real one')")
-    starter = f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path(sys.argv[1], run_name='__main__')"
+    starter = (
+        f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path(sys.argv[1], run_name='__main__')"
+    )
     client = Client([sys.executable, "-I", "-S", "-c", starter])
     try:
         problems = client.call("hello")["problems"]
@@ -233,9 +235,16 @@ def test_torch_triton_and_numpy_are_all_it_needs(tmp_path, write):
 def test_the_worker_runs_without_anything_of_the_servers(worker):
     """Its source imports only the standard library, torch, triton, numpy and what torch brings (checked by import-linter too)."""
     done = subprocess.run(
-        [sys.executable, "-I", "-c", f"import runpy, sys, json; m = runpy.run_path({str(MAIN)!r});"
-         "m['register_package'](); import kernel_lsp.worker.manager;"
-         "print(json.dumps([n for n in ('torch', 'triton', 'numpy', 'pygls', 'lsprotocol') if n in sys.modules]))"],
-        capture_output=True, text=True, check=True,
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import runpy, sys, json; m = runpy.run_path({str(MAIN)!r});"
+            "m['register_package'](); import kernel_lsp.worker.manager;"
+            "print(json.dumps([n for n in ('torch', 'triton', 'numpy', 'pygls', 'lsprotocol') if n in sys.modules]))",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert json.loads(done.stdout) == []

@@ -1,0 +1,91 @@
+"""Triton's interpreter after its repairs, in a process of its own (TRITON_INTERPRET is read at import)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import torch, triton, triton.language as tl
+from kernel_lsp.validation import interpreter
+interpreter.repair()
+from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as cuda_libdevice
+
+@triton.jit
+def halves(x_ptr, y_ptr, sum_ptr, product_ptr, larger_ptr, size_ptr, exp_ptr, total_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    y = tl.load(y_ptr + at, mask=at < n, other=0.0)
+    tl.store(sum_ptr + at, x + y, mask=at < n)
+    tl.store(product_ptr + at, x * y * 0.5, mask=at < n)
+    tl.store(larger_ptr + at, tl.where(x > y, x, y), mask=at < n)
+    tl.store(size_ptr + at, tl.abs(x), mask=at < n)
+    tl.store(exp_ptr + at, tl.exp(x.to(tl.float32)).to(tl.bfloat16), mask=at < n)
+    tl.store(total_ptr, tl.sum((x * y).to(tl.float32)).to(tl.bfloat16))
+
+x, y = torch.randn(50).bfloat16(), torch.randn(50).bfloat16()
+outs = [torch.empty(50, dtype=torch.bfloat16) for _ in range(5)] + [torch.empty(1, dtype=torch.bfloat16)]
+halves[(1,)](x, y, *outs, 50, BLOCK=64)
+right = [x + y, x * y * 0.5, torch.maximum(x, y), x.abs(), x.float().exp().bfloat16(), (x * y).float().sum().bfloat16()]
+for name, mine, theirs in zip("sum product larger abs exp total".split(), outs, right):
+    torch.testing.assert_close(mine.squeeze(), theirs.squeeze(), msg=name, rtol=8e-3, atol=1e-2)
+assert torch.equal(outs[0], right[0]) and torch.equal(outs[1], right[1])
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(c_ptr + at, tl.dot(tl.load(a_ptr + at), tl.load(b_ptr + at)))
+
+a, b, c = torch.randn(32, 32).bfloat16(), torch.randn(32, 32).bfloat16(), torch.empty(32, 32)
+product[(1,)](a, b, c, N=32)
+torch.testing.assert_close(c, a.float() @ b.float())
+
+@triton.jit
+def eights(x_ptr, y_ptr, back_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    eight = tl.load(x_ptr + at).to(tl.float8e4nv)
+    tl.store(y_ptr + at, eight)
+    tl.store(back_ptr + at, eight.to(tl.float32))
+
+v = torch.randn(64) * 100
+eight, back = torch.empty(64, dtype=torch.float8_e4m3fn), torch.empty(64)
+eights[(1,)](v, eight, back, N=64)
+assert torch.equal(back, v.clamp(-448, 448).to(torch.float8_e4m3fn).float()) and torch.equal(eight.float(), back)
+
+@triton.jit
+def functions(x_ptr, y_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    y = libdevice.tanh(x) + cuda_libdevice.erf(x) + libdevice.pow(tl.abs(x), 2.0) + libdevice.log1p(x * x)
+    tl.store(y_ptr + at, y)
+
+x, y = torch.randn(64), torch.empty(64)
+functions[(1,)](x, y, N=64)
+torch.testing.assert_close(y, x.tanh() + x.erf() + x * x + (x * x).log1p())
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_warps=8)], key=["n"])
+@triton.jit
+def doubled(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+x, y = torch.randn(1000), torch.empty(1000)
+doubled[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](x, y, 1000)
+assert torch.equal(y, x * 2) and interpreter.autotuned == {"doubled"}
+
+with interpreter.pretending_cuda():
+    assert x.is_cuda and torch.empty(3, device="cuda").device.type == "cpu" and x.to("cuda:0") is x and x.cuda() is x
+    assert torch.cuda.get_device_properties(0).multi_processor_count == 132
+assert not x.is_cuda
+print("all right")
+"""
+
+
+def test_the_repaired_interpreter_computes_what_a_gpu_would(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    env = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=env)
+    assert done.stdout.strip() == "all right", done.stderr
