@@ -5,6 +5,7 @@ Functions' bodies are not entered: what they define cannot be imported, so no ke
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -86,6 +87,8 @@ def _scan(node: Node, data: bytes, scope: tuple[str, ...], branch: tuple[int, ..
     for child in node.named_children:
         kind = child.type
         if kind in ("class_definition", "decorated_definition"):
+            if not scope and not branch and _remembered(child, data, found):
+                continue
             definition = child.child_by_field_name("definition") if kind == "decorated_definition" else child
             if definition is not None and definition.type == "class_definition":
                 _class(child, definition, data, scope, branch, found)
@@ -102,6 +105,52 @@ def _scan(node: Node, data: bytes, scope: tuple[str, ...], branch: tuple[int, ..
                 _alias(child, data, found)
         elif kind in _COMPOUND:
             _scan(child, data, scope, (*branch, child.id) if kind in _BRANCHES else branch, found)
+
+
+_known: dict[bytes, list[ClassOutline]] = {}  # the text of a statement at the margin → its classes, counted from 0
+_KNOWN_LIMIT = 4000
+
+
+def _remembered(statement: Node, data: bytes, found: Outline) -> bool:
+    """Take the classes of a statement from when its text was last seen; False where it must be looked at as usual.
+
+    An edit then costs its own statement and not the whole file.
+    """
+    if statement.has_error or statement.start_point[1] != 0:
+        return False
+    start = statement.start_byte
+    text = hash_of(data[start : statement.end_byte])
+    classes = _known.get(text)
+    if classes is None:
+        definition = statement.child_by_field_name("definition") or statement
+        if definition.type != "class_definition":
+            return False
+        part = Outline()
+        _class(statement, definition, data, (), (), part)
+        if len(_known) >= _KNOWN_LIMIT:
+            _known.clear()
+        classes = _known[text] = [_moved(c, -start) for c in part.classes]
+    found.classes += [_moved(c, start) for c in classes]
+    return True
+
+
+def hash_of(text: bytes) -> bytes:
+    """A key that does not keep the text itself in memory."""
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def _moved(c: ClassOutline, by: int) -> ClassOutline:
+    """A copy with every offset moved."""
+    forward = c.forward_bytes
+    return ClassOutline(
+        name=c.name,
+        bases=c.bases,
+        name_bytes=(c.name_bytes[0] + by, c.name_bytes[1] + by),
+        header_bytes=(c.header_bytes[0] + by, c.header_bytes[1] + by),
+        body_end=c.body_end + by,
+        forward_bytes=(forward[0] + by, forward[1] + by) if forward else None,
+        branch=c.branch,
+    )
 
 
 def _class(
@@ -218,14 +267,12 @@ def _recover(data: bytes, found: Outline) -> None:
         at = match.start()
         if at in known:
             continue
-        part = _parse_piece(data[at : _next_statement(data, match.end())])
-        for c in part.classes:
-            c.name_bytes = (c.name_bytes[0] + at, c.name_bytes[1] + at)
-            c.header_bytes = (c.header_bytes[0] + at, c.header_bytes[1] + at)
-            c.body_end += at
-            if c.forward_bytes is not None:
-                c.forward_bytes = (c.forward_bytes[0] + at, c.forward_bytes[1] + at)
-        found.classes += part.classes
+        piece = data[at : _next_statement(data, match.end())]
+        key = hash_of(b"piece " + piece)
+        classes = _known.get(key)
+        if classes is None:
+            classes = _known[key] = _parse_piece(piece).classes
+        found.classes += [_moved(c, at) for c in classes]
     found.classes.sort(key=lambda c: c.name_bytes)
 
 

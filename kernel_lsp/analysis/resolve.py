@@ -105,6 +105,7 @@ class Resolver:
         self._outlines: dict[Path, Outline | None] = {}
         self._files: dict[tuple[str, Path], Path | None] = {}
         self._texts: dict[Path, str | None] = {}
+        self._modules: set[tuple[Path, str]] = set()  # names known to mean a module class
 
     def add(self, path: Path, found: Outline) -> None:
         """Use this outline for ``path`` (the document as the editor has it)."""
@@ -129,6 +130,8 @@ class Resolver:
 
     def is_module(self, path: Path, c: ClassOutline, seen: frozenset[tuple[Path, str]] = frozenset()) -> bool:
         """Whether a class derives from torch.nn.Module, through however many files."""
+        if "." not in c.name and any((path, base) in self._modules for base in c.bases):
+            return True
         key = (path, c.name)
         if key in seen:
             return False
@@ -141,6 +144,14 @@ class Resolver:
         ) or (self._name_is_module(path, base, seen))
 
     def _name_is_module(self, path: Path, name: str, seen: frozenset[tuple[Path, str]]) -> bool:
+        if (path, name) in self._modules:
+            return True
+        if not self._looks_up_module(path, name, seen):
+            return False
+        self._modules.add((path, name))
+        return True
+
+    def _looks_up_module(self, path: Path, name: str, seen: frozenset[tuple[Path, str]]) -> bool:
         found = self.outline(path)
         if found is None or (path, "=" + name) in seen:
             return False

@@ -34,6 +34,7 @@ class Source:
         self._tree: Tree | None = None
         self.outline: Any = None  # kept here by outline.outlined and fingerprint.units_of, until the next edit
         self.units: Any = None
+        self._ascii: bool | None = None
         self._char_starts: list[int] | None = None
         self._byte_starts: list[int] = []
 
@@ -52,13 +53,17 @@ class Source:
             self._old = None
         return self._tree
 
+    def forget_tree(self) -> None:
+        """Drop the tree (30 times the text's size); the outline stays, and the next edit parses the whole once."""
+        self._tree = self._old = self.units = None
+
     def replace(self, start: int, end: int, new: str) -> None:
         """Replace the code points from ``start`` up to ``end``; the tree is brought up to date when next needed."""
         before = self.data
         old_text = self.text.text
         self.text.replace(start, end, new)
         tree = self._tree if self._tree is not None else self._old
-        self._tree = self._old = self._char_starts = self._data = self.outline = self.units = None
+        self._tree = self._old = self._char_starts = self._data = self._ascii = self.outline = self.units = None
         if tree is None or _has_lone_cr(old_text) or _has_lone_cr(self.text.text):
             return  # an edit beside a lone \r can change bytes outside itself: parse anew
         start_byte = start if old_text.isascii() else len(old_text[:start].encode("utf-8", "surrogatepass"))
@@ -73,7 +78,9 @@ class Source:
     def offset(self, byte: int) -> int:
         """The code point offset of a byte offset in ``data``."""
         data = self.data
-        if len(data) == len(self.text.text):
+        if self._ascii is None:
+            self._ascii = len(data) == len(self.text.text)
+        if self._ascii:
             return byte
         if self._char_starts is None:
             self._char_starts = self.text.starts

@@ -11,23 +11,21 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(NamedTuple):  # by the thousand in a long file, and quicker to make than a dataclass
     """A place between two characters: 0-based line, and column in code points."""
 
     line: int
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """From ``start`` up to, not including, ``end``."""
 
     start: Position

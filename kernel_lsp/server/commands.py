@@ -13,7 +13,6 @@ from kernel_lsp import __version__, errors, schema
 from kernel_lsp.errors import UserError
 
 from .documents import Document
-from .report import show_report
 from .state import Record, State
 
 
@@ -44,6 +43,8 @@ def register(state: State) -> None:
             document, name = _resolve(state, _argument(arguments))
         except UserError as error:
             raise _refused(error) from None
+        from .report import show_report  # what it imports is rarely needed
+
         return show_report(state, document, name)
 
     @command("kernelLsp.debugInformation")

@@ -11,7 +11,7 @@ from kernel_lsp.analysis import ModuleClass, Range
 
 from .documents import Document
 from .protocol import Raw
-from .standing import standing
+from .standing import Standing, standings
 from .state import State
 from .words import no_inputs_words, stale_words, verdict_words
 
@@ -32,13 +32,12 @@ def diagnostics(state: State, document: Document) -> list[dict[str, Any]]:
     if document.is_kernel_file:
         return _of_kernel_file(state, document)
     found: list[dict[str, Any]] = []
-    for c in state.documents.classes(document):
-        found += _of_class(state, document, c)
+    for c, s in standings(state, document):
+        found += _of_class(state, document, c, s)
     return found
 
 
-def _of_class(state: State, document: Document, c: ModuleClass) -> list[dict[str, Any]]:
-    s = standing(state, document, c)
+def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> list[dict[str, Any]]:
     found = []
 
     def add(code: str, severity: int, message: str, area: Range = c.name_range) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
@@ -32,6 +33,7 @@ class Document:
     source: Source
     encoding: Encoding
     _classes: tuple[int, list[ModuleClass]] | None = None  # with the generation of the workspace they hold for
+    lenses: tuple[Any, list[dict[str, Any]]] | None = None  # kept by lens.lenses, with what they hold for
     _fingerprints: dict[str, tuple[int, str | None]] = field(default_factory=dict)
 
     @property

@@ -26,10 +26,13 @@ class Kernels:
         self._folders: dict[str, tuple[int, frozenset[str]]] = {}
         self._files: dict[Path, tuple[tuple[int, int, int], KernelFile | None]] = {}
 
+    def has_any(self, source: Path, folder: str) -> bool:
+        """Whether there is anything in the folder of a source's kernels."""
+        return bool(self._names(os.path.join(source.parent, os.path.expanduser(folder))))
+
     def find(self, source: Path, class_name: str, folder: str) -> tuple[Path, KernelFile] | None:
         """The kernel file of a class; None where there is none, or one that is damaged or another class's."""
-        base = os.path.join(source.parent, os.path.expanduser(folder))
-        if not self._names(base):
+        if not self.has_any(source, folder):
             return None
         path = kernel_path(source, class_name, folder)
         if path.name not in self._names(str(path.parent)):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from lsprotocol import types
 
 from .documents import Document
 from .protocol import Raw
-from .standing import standing
+from .standing import standings
 from .state import State
 from .words import lens_title
 
@@ -21,10 +22,19 @@ def register(state: State) -> None:
 
 
 def lenses(state: State, document: Document) -> list[dict[str, Any]]:
-    """One lens a class, two while a job runs (the second one cancels it), as JSON data."""
+    """One lens a class, two while a job runs (the second one cancels it), as JSON data.
+
+    Kept while nothing changed, since they are asked for once by the client and once to see whether they changed.
+    """
+    key = (state.documents.generation, state.server.refresher.turn, int(time.monotonic()))
+    if document.lenses is None or document.lenses[0] != key:
+        document.lenses = (key, _lenses(state, document))
+    return document.lenses[1]
+
+
+def _lenses(state: State, document: Document) -> list[dict[str, Any]]:
     found = []
-    for c in state.documents.classes(document):
-        s = standing(state, document, c)
+    for c, s in standings(state, document):
         arguments = [{"uri": document.uri, "className": c.name, "version": document.version}]
         area = document.wire_range(c.name_range)
         plain = s.running is None and (s.kernel is None or s.verdict is None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kernel_lsp.server")
 
-DEBOUNCE_SECONDS = 0.05
+DEBOUNCE_SECONDS = 0.03
 OTHERS_SECONDS = 0.3  # the documents that are not being edited may wait longer
+REST_SECONDS = 5.0  # without a change, after which the syntax trees are let go
 
 
 class Refresher:
@@ -26,10 +28,13 @@ class Refresher:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self.turn = 0  # counts what happened beside changes of text
         self._timer: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None
         self._due: dict[str, float] = {}  # URI → loop time
         self._pushed: dict[str, list[dict[str, Any]]] = {}
-        self._shown: dict[str, tuple[Any, Any]] = {}  # URI → (lenses, diagnostics) without their places
+        self._titles: dict[str, Any] = {}  # URI → the lenses without their places
+        self._words: dict[str, Any] = {}  # URI → the diagnostics without their places, for clients that pull
 
     def changed(self, uri: str) -> None:
         """A document was edited: it soon, the others later."""
@@ -38,12 +43,14 @@ class Refresher:
 
     def soon(self, seconds: float = DEBOUNCE_SECONDS) -> None:
         """Something that concerns any document happened."""
+        self.turn += 1
         for document in self._state.documents:
             self._want(document.uri, seconds)
 
     def closed(self, uri: str) -> None:
         self._due.pop(uri, None)
-        self._shown.pop(uri, None)
+        self._titles.pop(uri, None)
+        self._words.pop(uri, None)
         if self._pushed.pop(uri, None):
             self._publish(uri, None, [])
 
@@ -74,31 +81,55 @@ class Refresher:
                     log.exception("refreshing %s", uri)
         if self._due and self._timer is None:
             self._timer = loop.call_at(min(self._due.values()), self._run)
+        if self._rest is not None:
+            self._rest.cancel()
+        self._rest = loop.call_later(REST_SECONDS, forget_trees, self._state)
 
     def _update(self, document: Document) -> None:
-        state, server = self._state, self._state.server
-        found = diagnostics(state, document)
-        titles = [
-            (lens["command"]["title"], lens["command"]["arguments"][0].get("className"))
-            for lens in lenses(state, document)
-        ]
-        words = [(d["code"], d["message"]) for d in found]
-        before = self._shown.get(document.uri)
-        self._shown[document.uri] = (titles, words)
-        if state.client.pull_diagnostics:
-            if before is not None and before[1] != words:
-                server.ask_once(types.WORKSPACE_DIAGNOSTIC_REFRESH)
-        elif self._pushed.get(document.uri, []) != found:
-            self._pushed[document.uri] = found
-            self._publish(document.uri, document.version, found)
-        if before is not None and before[0] != titles:
+        """Lenses now, diagnostics in a turn of their own."""
+        state = self._state
+        found = lenses(state, document)
+        titles = [(lens["command"]["title"], lens["command"]["arguments"][0].get("className")) for lens in found]
+        before = self._titles.get(document.uri)
+        self._titles[document.uri] = titles
+        if before is not None and before != titles:
             if state.client.refresh_lenses:
-                server.ask_once(types.WORKSPACE_CODE_LENS_REFRESH)
+                state.server.ask_once(types.WORKSPACE_CODE_LENS_REFRESH)
             if state.client.refresh_hints and state.settings_for(document.path).inlay_hints:
-                server.ask_once(types.WORKSPACE_INLAY_HINT_REFRESH)
+                state.server.ask_once(types.WORKSPACE_INLAY_HINT_REFRESH)
+        asyncio.get_running_loop().call_soon(self._update_diagnostics, document.uri)
+
+    def _update_diagnostics(self, uri: str) -> None:
+        state = self._state
+        document = state.documents.get(uri)
+        if document is None or state.closing:
+            return
+        found = diagnostics(state, document)
+        if not state.client.pull_diagnostics:
+            if self._pushed.get(uri, []) != found:
+                self._pushed[uri] = found
+                self._publish(uri, document.version, found)
+            return
+        words = [(d["code"], d["message"]) for d in found]
+        before = self._words.get(uri)
+        self._words[uri] = words
+        if before is not None and before != words:
+            state.server.ask_once(types.WORKSPACE_DIAGNOSTIC_REFRESH)
 
     def _publish(self, uri: str, version: int | None, found: list[dict[str, Any]]) -> None:
         params: dict[str, Any] = {"uri": uri, "diagnostics": found}
         if version is not None:
             params["version"] = version
         self._state.server.protocol.notify_raw(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, params)
+
+
+def forget_trees(state: State) -> None:
+    """Nobody types: hold no more memory than the answers need."""
+    for document in state.documents:
+        document.source.forget_tree()
+    if sys.platform == "linux":
+        import ctypes
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc keeps what is freed, in small pieces, to itself
+        if trim is not None:
+            trim(0)

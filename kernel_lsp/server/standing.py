@@ -40,8 +40,22 @@ class Standing:
 
 def standing(state: State, document: Document, c: ModuleClass) -> Standing:
     """How a class of an open document stands at this moment."""
-    settings = state.settings_for(document.path)
-    found = state.kernels.find(document.path, c.name, settings.kernel_folder)
+    found = state.kernels.find(document.path, c.name, state.settings_for(document.path).kernel_folder)
+    return _standing(state, document, c, found)
+
+
+def standings(state: State, document: Document) -> list[tuple[ModuleClass, Standing]]:
+    """Every class of a document with how it stands; the folder of kernels is looked at once for all of them."""
+    classes = state.documents.classes(document)
+    if not classes:
+        return []
+    folder = state.settings_for(document.path).kernel_folder
+    if state.kernels.has_any(document.path, folder):
+        return [(c, standing(state, document, c)) for c in classes]
+    return [(c, _standing(state, document, c, None)) for c in classes]
+
+
+def _standing(state: State, document: Document, c: ModuleClass, found: tuple[Path, KernelFile] | None) -> Standing:
     record = state.record(document.path, c.name)
     if found is None and record is None:
         return Standing()
