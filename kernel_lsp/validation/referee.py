@@ -18,7 +18,7 @@ from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, Reference
 
 #: seconds that one launch may take under the interpreter before program instances are left out
-LAUNCH_SECONDS = 0.4
+LAUNCH_SECONDS = 0.25
 
 
 @dataclass
@@ -172,10 +172,14 @@ class Referee:
                 ) from None
             return  # the module itself does not take such inputs
         for repetition in range(2 if step.repeat else 1):
+            began = time.monotonic()
             answer, out, metas = self.ask(request, (*tree, None))
+            slow = self.mode == "interpreter" and time.monotonic() - began > 2 * LAUNCH_SECONDS
             self._judge_call(step, answer, out, metas, reference, tree)
             if repetition == 0 and step.decoy:
                 self._check_decoy(step, request, tree, out, answer)
+            if slow:
+                break  # the interpreter repeats itself exactly; caching shows in the other steps
         said = f"relative error {self._last.error:.2g} (eager {self._last.eager_error:.2g})"
         self._passed(step.name, f"{plan.shapes(self.inputs, tree)}: {said}")
 

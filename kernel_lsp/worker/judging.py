@@ -65,8 +65,8 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     mode = "interpreter" if device == "interpreter" else "gpu"
     where = torch.device("cpu" if mode == "interpreter" else device)
     user_module, cls = importing.load(path, class_name)
-    torch.set_num_threads(given["threads"])
     if mode == "gpu":
+        torch.set_num_threads(given["threads"])
         _start_cuda(device)
 
     def make(seed: int) -> examples.Example:
@@ -171,7 +171,8 @@ def _trial(given: dict[str, Any], kernel_class: str, source: str, folder: str, e
     if device != "interpreter":
         torch.cuda.init()
     sandbox.enter(folder, device == "interpreter")
-    torch.set_num_threads(given["threads"])
+    if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
+        torch.set_num_threads(given["threads"])
     user_module, cls = importing.load(path, class_name)
     init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
     print(f"trial {os.getpid()} of {kernel_class}", file=sys.stderr)
