@@ -42,7 +42,7 @@ def get_inputs():
 
 
 class Clock:
-    """Takes the time of each job's first verdict, and of its first that is correct."""
+    """Takes the time of each job's first verdict."""
 
     def __init__(self) -> None:
         self.verdicts: dict[str, float] = {}
@@ -114,7 +114,7 @@ def markdown(data: dict[str, Any]) -> str:
         "# Seconds from the command to the verdict",
         "",
         f"{device.get('name', 'no device')}, Python {device.get('python')}, torch {device.get('torch')}, Triton "
-        f"{device.get('triton')}, {data['cpus']} CPUs ({data['cpu']}), {data['date']}. Written by benchmarks/generate.py, "
+        f"{device.get('triton')}, {data['cpus']} CPUs ({data['cpu']}), load average before it began {data['load']}, {data['date']}. Written by benchmarks/generate.py, "
         "whose first lines say what cold and warm mean.",
         "",
         "| module | result | warm: first verdict | warm: report | cold: first verdict | cold: report |",
@@ -137,6 +137,7 @@ def main() -> None:
     wanted = set(filter(None, options.only.split(",")))
     files = [path for path in sorted((ROOT / "samples").glob("*.py")) if not wanted or path.stem in wanted]
     samples = [(path, found.name) for path in files for found in module_classes(path.read_text("utf-8"), path)]
+    load_average = round(os.getloadavg()[0], 1)  # of other programs: these figures suffer from it
     rows = asyncio.run(run(samples, options.device, not options.warm_only))
     devices = [row["warm"].pop("device") for row in rows.values()]
     for row in rows.values():
@@ -145,6 +146,7 @@ def main() -> None:
     data: dict[str, Any] = {
         "device": device,
         "cpus": os.cpu_count(),
+        "load": load_average,
         "cpu": platform.processor() or platform.machine(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "samples": rows,
