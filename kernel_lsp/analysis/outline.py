@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from .syntax import Source, dotted, node_text
+from .pieces import Pieces, window
+from .syntax import Source, dotted, node_text, parse
 
 #: Statements whose blocks belong to the scope around them.
 _COMPOUND = frozenset(
@@ -65,14 +66,76 @@ class Outline:
 
 def outline(source: Source) -> Outline:
     """The outline of a source; what an unfinished statement hides from the parser is looked for again."""
-    found = Outline()
+    if source.pieces is not None and _update(source, source.pieces):
+        return _joined(source.pieces)
+    source.pieces = None
     data = source.data
     root = source.tree.root_node
-    _scan(root, data, (), (), found)
     if root.has_error:
+        found = Outline()
+        _scan(root, data, (), (), found)
         _recover(data, found)
-    _mark_repeated(found.classes)
-    return found
+        _mark_repeated(found.classes)
+        return found
+    statements = root.named_children
+    source.pieces = Pieces([(n.start_byte, n.end_byte) for n in statements], [_piece(n, data) for n in statements])
+    return _joined(source.pieces)
+
+
+def _update(source: Source, pieces: Pieces) -> bool:
+    """Bring the pieces up to date by looking at those around the edit; False where that is not enough."""
+    if pieces.edited is None:
+        return True
+    data = source.data
+    first, last, (begin, end) = window(pieces, data)
+    part = data[begin:end]
+    root = parse(part).root_node
+    statements = root.named_children
+    if root.has_error or (last < len(pieces.spans) and (not statements or statements[-1].end_byte != len(part))):
+        return False
+    moved = pieces.edited[2] - pieces.edited[1]
+    fresh = [(n.start_byte + begin, n.end_byte + begin) for n in statements]
+    after = [(start + moved, stop + moved) for start, stop in pieces.spans[last:]]
+    pieces.spans = [*pieces.spans[:first], *fresh, *after]
+    pieces.found[first:last] = [_piece(n, part) for n in statements]
+    pieces.edited = None
+    return True
+
+
+def _joined(pieces: Pieces) -> Outline:
+    whole = Outline()
+    for (start, _), part in zip(pieces.spans, pieces.found, strict=True):
+        whole.classes += [_moved(c, start) for c in part.classes]
+        whole.functions |= part.functions
+        whole.stars += part.stars
+        whole.aliases |= part.aliases
+        for name, targets in part.imports.items():
+            whole.imports[name] = [*whole.imports.get(name, []), *targets]
+    _mark_repeated(whole.classes)
+    return whole
+
+
+_known: dict[bytes, Outline] = {}  # the text of a piece → its outline, counted from 0
+_KNOWN_LIMIT = 4000
+
+
+def _piece(statement: Node, data: bytes) -> Outline:
+    """The outline of one statement at the margin, offsets counted from its start; remembered by its text."""
+    start = statement.start_byte
+    key = hash_of(data[start : statement.end_byte])
+    part = _known.get(key)
+    if part is None:
+        part = Outline()
+        _statement(statement, data, (), (), part)
+        part.classes = [_moved(c, -start) for c in part.classes]
+        _remember(key, part)
+    return part
+
+
+def _remember(key: bytes, part: Outline) -> None:
+    if len(_known) >= _KNOWN_LIMIT:
+        _known.clear()
+    _known[key] = part
 
 
 def outlined(source: Source) -> Outline:
@@ -85,53 +148,28 @@ def outlined(source: Source) -> Outline:
 
 def _scan(node: Node, data: bytes, scope: tuple[str, ...], branch: tuple[int, ...], found: Outline) -> None:
     for child in node.named_children:
-        kind = child.type
-        if kind in ("class_definition", "decorated_definition"):
-            if not scope and not branch and _remembered(child, data, found):
-                continue
-            definition = child.child_by_field_name("definition") if kind == "decorated_definition" else child
-            if definition is not None and definition.type == "class_definition":
-                _class(child, definition, data, scope, branch, found)
-            elif definition is not None and not scope:
-                _function(definition, data, found)
-        elif kind == "function_definition":
-            if not scope:
-                _function(child, data, found)
-        elif kind in ("import_statement", "import_from_statement"):
-            if not scope:
-                _import(child, data, found)
-        elif kind == "expression_statement":
-            if not scope:
-                _alias(child, data, found)
-        elif kind in _COMPOUND:
-            _scan(child, data, scope, (*branch, child.id) if kind in _BRANCHES else branch, found)
+        _statement(child, data, scope, branch, found)
 
 
-_known: dict[bytes, list[ClassOutline]] = {}  # the text of a statement at the margin → its classes, counted from 0
-_KNOWN_LIMIT = 4000
-
-
-def _remembered(statement: Node, data: bytes, found: Outline) -> bool:
-    """Take the classes of a statement from when its text was last seen; False where it must be looked at as usual.
-
-    An edit then costs its own statement and not the whole file.
-    """
-    if statement.has_error or statement.start_point[1] != 0:
-        return False
-    start = statement.start_byte
-    text = hash_of(data[start : statement.end_byte])
-    classes = _known.get(text)
-    if classes is None:
-        definition = statement.child_by_field_name("definition") or statement
-        if definition.type != "class_definition":
-            return False
-        part = Outline()
-        _class(statement, definition, data, (), (), part)
-        if len(_known) >= _KNOWN_LIMIT:
-            _known.clear()
-        classes = _known[text] = [_moved(c, -start) for c in part.classes]
-    found.classes += [_moved(c, start) for c in classes]
-    return True
+def _statement(node: Node, data: bytes, scope: tuple[str, ...], branch: tuple[int, ...], found: Outline) -> None:
+    kind = node.type
+    if kind in ("class_definition", "decorated_definition"):
+        definition = node.child_by_field_name("definition") if kind == "decorated_definition" else node
+        if definition is not None and definition.type == "class_definition":
+            _class(node, definition, data, scope, branch, found)
+        elif definition is not None and not scope:
+            _function(definition, data, found)
+    elif kind == "function_definition":
+        if not scope:
+            _function(node, data, found)
+    elif kind in ("import_statement", "import_from_statement"):
+        if not scope:
+            _import(node, data, found)
+    elif kind == "expression_statement":
+        if not scope:
+            _alias(node, data, found)
+    elif kind in _COMPOUND:
+        _scan(node, data, scope, (*branch, node.id) if kind in _BRANCHES else branch, found)
 
 
 def hash_of(text: bytes) -> bytes:
@@ -269,10 +307,11 @@ def _recover(data: bytes, found: Outline) -> None:
             continue
         piece = data[at : _next_statement(data, match.end())]
         key = hash_of(b"piece " + piece)
-        classes = _known.get(key)
-        if classes is None:
-            classes = _known[key] = _parse_piece(piece).classes
-        found.classes += [_moved(c, at) for c in classes]
+        part = _known.get(key)
+        if part is None:
+            part = _parse_piece(piece)
+            _remember(key, part)
+        found.classes += [_moved(c, at) for c in part.classes]
     found.classes.sort(key=lambda c: c.name_bytes)
 
 

@@ -11,6 +11,7 @@ import tree_sitter
 import tree_sitter_python
 from tree_sitter import Node, Tree
 
+from .pieces import Pieces
 from .text import Position, Range, Text
 
 _LANGUAGE = tree_sitter.Language(tree_sitter_python.language())
@@ -34,6 +35,7 @@ class Source:
         self._tree: Tree | None = None
         self.outline: Any = None  # kept here by outline.outlined and fingerprint.units_of, until the next edit
         self.units: Any = None
+        self.pieces: Pieces | None = None  # kept by outline.outline, through edits
         self._ascii: bool | None = None
         self._char_starts: list[int] | None = None
         self._byte_starts: list[int] = []
@@ -64,11 +66,16 @@ class Source:
         self.text.replace(start, end, new)
         tree = self._tree if self._tree is not None else self._old
         self._tree = self._old = self._char_starts = self._data = self._ascii = self.outline = self.units = None
-        if tree is None or _has_lone_cr(old_text) or _has_lone_cr(self.text.text):
+        if _has_lone_cr(old_text) or _has_lone_cr(self.text.text):
+            self.pieces = None
             return  # an edit beside a lone \r can change bytes outside itself: parse anew
         start_byte = start if old_text.isascii() else len(old_text[:start].encode("utf-8", "surrogatepass"))
         old_end = start_byte + len(old_text[start:end].encode("utf-8", "surrogatepass"))
         new_end = start_byte + len(new.encode("utf-8", "surrogatepass"))
+        if self.pieces is not None:
+            self.pieces.edit(start_byte, old_end, new_end)
+        if tree is None:
+            return
         after = self.data
         tree.edit(
             start_byte, old_end, new_end, _point(before, start_byte), _point(before, old_end), _point(after, new_end)
@@ -113,6 +120,11 @@ def _byte_lines(text: Text) -> Iterator[int]:
 def _point(data: bytes, byte: int) -> tuple[int, int]:
     """Row and byte column as tree-sitter counts them: rows end at ``\\n`` alone."""
     return data.count(b"\n", 0, byte), byte - (data.rfind(b"\n", 0, byte) + 1)
+
+
+def parse(data: bytes) -> Tree:
+    """The tree of some bytes by themselves."""
+    return tree_sitter.Parser(_LANGUAGE).parse(data)
 
 
 def node_text(node: Node, data: bytes) -> str:
