@@ -279,7 +279,7 @@ def latencies(document: Document, when: str, count: int, keep_busy: Callable[[],
         ),
     ]
     keep_busy()
-    shown, told = change_to_lens(document, max(count // 4, 5))
+    shown, told = change_to_lens(document, max(count // 2, 5))
     figures.append(Figure(f"change → lens answered p95, {when}", shown, "ms", 100))
     figures.append(Figure(f"change → lens refresh sent p95, {when}", told, "ms", 100))
     return figures
