@@ -103,6 +103,15 @@ def from_raw(data: numpy.ndarray, dtype: torch.dtype, shape: list[int], stride: 
     return strided.expand(shape)
 
 
+def moved(value: Any, device: torch.device) -> Any:
+    """A tensor on ``device`` with the strides it has here (``.to`` makes rows with gaps contiguous); others as they are."""
+    if not isinstance(value, torch.Tensor) or value.device == device:
+        return value
+    if value.is_contiguous() or 0 in value.stride():
+        return value.to(device)
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device).copy_(value)
+
+
 class Channel:
     """One end of a socket pair."""
 

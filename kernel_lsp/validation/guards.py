@@ -46,25 +46,28 @@ class Guards:
     def __init__(self) -> None:
         self.buffers: list[tuple[str, torch.Tensor, int, int]] = []  # name, bytes, size of the payload, guard's fill
 
-    def allocate(self, like: torch.Tensor, name: str, is_input: bool = False) -> torch.Tensor:
-        """A tensor of ``like``'s shape, strides, dtype and device between guards, filled with poison."""
+    def allocate(
+        self, like: torch.Tensor, name: str, is_input: bool = False, device: torch.device | None = None
+    ) -> torch.Tensor:
+        """A tensor of ``like``'s shape, strides and dtype between guards, filled with poison; on its device or another."""
+        device = device or like.device
         reach = 1 + sum((n - 1) * s for n, s in zip(like.shape, like.stride(), strict=True))
         size = reach * like.element_size()
         padded = -(-size // 256) * 256
         fill = _INPUT_GUARD if is_input else _FRESH
-        buffer = torch.full((GUARD + padded + GUARD,), fill, dtype=torch.uint8, device=like.device)
+        buffer = torch.full((GUARD + padded + GUARD,), fill, dtype=torch.uint8, device=device)
         if not is_input:
             floats = like.dtype.is_floating_point or like.dtype.is_complex
             buffer[GUARD : GUARD + size].fill_(_FRESH if floats else _FRESH_INTEGERS)
         self.buffers.append((name, buffer, size, fill))
-        tensor = torch.empty(0, dtype=like.dtype, device=like.device)
+        tensor = torch.empty(0, dtype=like.dtype, device=device)
         return tensor.set_(buffer.untyped_storage(), GUARD // like.element_size(), like.shape, like.stride())
 
-    def place(self, tensor: torch.Tensor, name: str) -> torch.Tensor:
-        """A guarded copy of an input."""
+    def place(self, tensor: torch.Tensor, name: str, device: torch.device) -> torch.Tensor:
+        """A guarded copy of an input on ``device``, with its strides."""
         if tensor.numel() == 0:
-            return tensor.clone()
-        placed = self.allocate(tensor, name, is_input=True)
+            return tensor.clone().to(device)
+        placed = self.allocate(tensor, name, is_input=True, device=device)
         source, target = tensor, placed
         for dim, stride in enumerate(tensor.stride()):
             if stride == 0 and tensor.shape[dim] > 1:

@@ -47,6 +47,12 @@ class Inputs:
         return replace(self, leaves=leaves)
 
     @property
+    def has_integers(self) -> bool:
+        """Whether an input may be an index: integers, not booleans."""
+        kinds = [leaf.example.dtype for leaf in self.leaves]
+        return any(not (k.is_floating_point or k.is_complex or k is torch.bool) for k in kinds)
+
+    @property
     def names(self) -> list[str]:
         return [f"input {leaf.name}" for leaf in self.leaves]
 

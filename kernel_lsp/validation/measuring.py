@@ -53,6 +53,7 @@ def measure(
         shape.bytes, shape.flops, *(rates[k] for k in ("copy_bandwidth", "matmul_rate"))
     )
     reference = referee.oracle.answer(tree)
+    torch.cuda.empty_cache()  # the trial needs the memory now
     try:
         answer, out, _ = referee.ask({"do": "time"}, (*tree, None))
     except failures.Failure as failure:

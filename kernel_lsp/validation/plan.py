@@ -82,8 +82,9 @@ def plan(inputs: Inputs, mode: str) -> list[Step]:
     if empty := sizes.empty(small):
         steps.append(Step("no elements", sample(empty, "normal", 9), patience=ALWAYS))
     if inputs.again is not None:
-        steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(base), patience=NICE))
-    steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
+        steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
+    if mode == "interpreter" or not inputs.has_integers:  # an index out of range would stop the CUDA context
+        steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
     steps.append(Step("train mode", sample(small, "normal", 12), train=True))
     steps.append(Step("float64", sample(small, "normal", 13), kind="double", patience=ALWAYS))
     return steps

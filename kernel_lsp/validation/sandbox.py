@@ -22,6 +22,7 @@ def enter(folder: str, interpreted: bool) -> None:
     for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TMPDIR"):
         os.environ[name] = os.path.join(folder, name.lower())
         os.makedirs(os.environ[name], exist_ok=True)
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no pool of processes that would outlive the trial
     tempfile.tempdir = None
     os.chdir(folder)
     _limit(resource.RLIMIT_CORE, 0)

@@ -41,7 +41,7 @@ _PRIMES = (
 def small(inputs: Inputs) -> dict[str, int]:
     """Sizes at which the interpreter answers in a fraction of a second; no larger than the example's."""
     sizes = dict(inputs.example_sizes)
-    last = {leaf.symbols[-1] for leaf in inputs.leaves if leaf.symbols and leaf.symbols[-1]}
+    last = _trailing(inputs)
     for symbol in sizes:
         if symbol in last:
             sizes[symbol] = min(sizes[symbol], INTERPRETED_WIDTH)
@@ -54,6 +54,13 @@ def small(inputs: Inputs) -> dict[str, int]:
         group = leading or trailing
         largest = max(group, key=lambda s: group[s])
         sizes[largest] = max(_least(inputs, largest), sizes[largest] // 2)
+
+
+def _trailing(inputs: Inputs) -> set[str]:
+    """The symbols of last dimensions that are nowhere a leading one: what a program instance takes as a whole."""
+    last = {leaf.symbols[-1] for leaf in inputs.leaves if leaf.symbols and leaf.symbols[-1]}
+    leading = {symbol for leaf in inputs.leaves for symbol in leaf.symbols[:-1] if symbol}
+    return {symbol for symbol in last - leading if symbol}
 
 
 def _rows(inputs: Inputs, sizes: dict[str, int]) -> int:
@@ -107,7 +114,7 @@ def empty(base: dict[str, int]) -> dict[str, int] | None:
 
 def wide(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
     """The last dimensions just past a power of two, the others at most 2: another block size, a masked tail."""
-    last = {leaf.symbols[-1] for leaf in inputs.leaves if leaf.symbols and leaf.symbols[-1]}
+    last = _trailing(inputs)
     if not last:
         return None
     return {

@@ -103,7 +103,7 @@ class Trial:
         names = iter(message["names"])
 
         def place(value: Any) -> Any:
-            return watch.place(value.to(self.device), next(names)) if isinstance(value, torch.Tensor) else value
+            return watch.place(value, next(names), self.device) if isinstance(value, torch.Tensor) else value
 
         args, kwargs = pytree.tree_map(place, (tuple(args), kwargs))
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import failures, timing
+from kernel_lsp.validation import channel, failures, timing
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.trial import Trial
@@ -20,7 +20,8 @@ SETS = 3
 
 def time_eager(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
     """Timings of eager and the kernel, launched and replayed, and the kernel's output on the first set of inputs."""
-    args, kwargs, _ = pytree.tree_map(lambda t: t.to(trial.device) if isinstance(t, torch.Tensor) else t, tree)
+    args, kwargs, _ = pytree.tree_map(lambda t: channel.moved(t, trial.device), tree)
+    torch.cuda.empty_cache()
     trial.launches.stop()
     trial.module.eval()
     trial.timed = {

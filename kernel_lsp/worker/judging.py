@@ -51,7 +51,8 @@ def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             verdict.kernels = [schema.from_json(schema.CompiledKernel, k) for k in kernels["kernels"]]
         emit("verdict", schema.to_json(verdict))
         measurement, rates = _measurement(given, referee, verdict, emit)
-        return {"verdict": schema.to_json(verdict), "measurement": schema.to_json(measurement), "rates": rates}
+        measured = None if measurement is None else schema.to_json(measurement)
+        return {"verdict": schema.to_json(verdict), "measurement": measured, "rates": rates}
     except torch.OutOfMemoryError as error:
         detail = str(error).splitlines()[0]
         raise errors.GpuOutOfMemory(device=device, class_name=class_name, detail=detail) from None
@@ -86,7 +87,7 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     leaves = pytree.tree_leaves((example.args, example.kwargs))
     names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
     args, kwargs = pytree.tree_map(
-        lambda t: t.detach().to(where) if isinstance(t, torch.Tensor) else t, (example.args, example.kwargs)
+        lambda t: channel.moved(t.detach(), where) if isinstance(t, torch.Tensor) else t, (example.args, example.kwargs)
     )
     inputs = from_example(args, kwargs, given["specimen"], where, names)
 
@@ -117,7 +118,10 @@ def _measurement(
         return None, None
     from kernel_lsp.validation import measuring
 
-    return measuring.measure(referee, verdict, given["specimen"], how, given.get("rates"), emit)
+    try:
+        return measuring.measure(referee, verdict, given["specimen"], how, given.get("rates"), emit)
+    except torch.OutOfMemoryError as error:  # the verdict stands
+        return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None
 
 
 def _check_inputs(example: examples.Example, class_name: str, path: str) -> None:
@@ -169,7 +173,12 @@ def _trial(given: dict[str, Any], kernel_class: str, source: str, folder: str, e
     path, class_name = given["path"], given["class_name"]
     device = given["device"]
     if device != "interpreter":
+        import triton
+
         torch.cuda.init()
+        torch.cuda.set_device(torch.device(device))
+        # Triton's own helper library comes from the user's cache: with one of our own a C compiler would build it anew.
+        _ = triton.runtime.driver.active.utils
     sandbox.enter(folder, device == "interpreter")
     if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
         torch.set_num_threads(given["threads"])
