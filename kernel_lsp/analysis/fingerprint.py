@@ -11,16 +11,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from tree_sitter import Node
 
 from ..errors import ClassNotFound
-from .digest import digest
-from .outline import Import, imports
+from .digest import References, digest
+from .outline import Import, imports, outlined
 from .resolve import Read, Resolver
-from .syntax import Source, node_text
+from .syntax import Source, node_text, parse
 
 _MAIN = re.compile(rb"""^\(?\s*(__name__\s*==\s*(['"])__main__\2|(['"])__main__\3\s*==\s*__name__)\s*\)?$""")
 _DEFINITIONS = frozenset({"function_definition", "class_definition", "decorated_definition"})
@@ -30,32 +31,88 @@ _COMPOUND = frozenset(
 _HARMLESS = frozenset({"comment", "pass_statement", "future_import_statement", "global_statement", "ERROR"})
 
 
+Place = tuple[Node, bytes]  # a node and the bytes that its offsets count in
+
+
+@dataclass(frozen=True)
+class Index:
+    """What one statement at the margin binds, and whether it does more than that when the file is imported."""
+
+    names: tuple[str, ...]
+    imports: tuple[tuple[str, Import], ...]
+    stars: tuple[str, ...]
+    acts: bool
+
+
+@lru_cache(maxsize=20_000)
+def index_of(text: bytes) -> Index:
+    """The index of a statement's text; remembered, so that an edit costs its own statement."""
+    return _Indexer(text).index
+
+
+@lru_cache(maxsize=20_000)
+def digest_of(text: bytes) -> tuple[bytes, References]:
+    """The digest of a statement's text and what it refers to."""
+    return digest(parse(text).root_node, text)
+
+
 class Units:
-    """The module-level statements of a file by the names they bind, and those that act at import time."""
+    """The statements at a file's margin by the names they bind, and those that act at import time."""
 
     def __init__(self, source: Source) -> None:
-        self.data = source.data
-        self.root = source.tree.root_node
-        self.statements: dict[str, list[Node]] = {}
+        data = source.data
+        outlined(source)
+        spans = source.pieces.spans if source.pieces is not None else None
+        if spans is None:  # a syntax error somewhere: as the parser divides the file then
+            spans = [(node.start_byte, node.end_byte) for node in source.tree.root_node.named_children]
+        self.statements: dict[str, list[bytes]] = {}
         self.imports: dict[str, list[Import]] = {}
         self.stars: list[str] = []
-        self.effects: list[Node] = []
-        for statement in self.root.named_children:
-            self._index(statement)
+        self.effects: list[bytes] = []
+        for start, end in spans:
+            text = data[start:end]
+            index = index_of(text)
+            for name in index.names:
+                self.statements.setdefault(name, []).append(text)
+            for name, target in index.imports:
+                self.imports.setdefault(name, []).append(target)
+            self.stars += index.stars
+            if index.acts:
+                self.effects.append(text)
 
-    def _index(self, statement: Node) -> None:
-        kind = statement.type
-        if kind in _COMPOUND:
-            if kind == "if_statement" and self._is_main_guard(statement):
-                return
-            if self._has_effect(statement):
-                self.effects.append(statement)
-        elif kind not in _DEFINITIONS and kind not in _HARMLESS and self._acts(statement):
-            self.effects.append(statement)
-        for name in self._bound(statement):
-            of_name = self.statements.setdefault(name, [])
-            if not of_name or of_name[-1].id != statement.id:
-                of_name.append(statement)
+    def find_class(self, class_name: str) -> tuple[list[Place], list[Place]]:
+        """The statements of a dotted class name, and the bodies of the classes around them."""
+        first, *rest = class_name.split(".")
+        found: list[Place] = []
+        for text in self.statements.get(first, []):
+            found += [(node, text) for node in _classes(parse(text).root_node, first, text)]
+        around: list[Place] = []
+        for name in rest:
+            bodies = [(b, text) for c, text in found if (b := _definition(c).child_by_field_name("body")) is not None]
+            around += bodies
+            found = [(inner, text) for body, text in bodies for inner in _classes(body, name, text)]
+        return found, around
+
+
+class _Indexer:
+    """Makes the index of one statement."""
+
+    def __init__(self, text: bytes) -> None:
+        self.data = text
+        self.imports: list[tuple[str, Import]] = []
+        self.stars: list[str] = []
+        names: dict[str, None] = {}
+        acts = False
+        for statement in parse(text).root_node.named_children:
+            kind = statement.type
+            if kind in _COMPOUND:
+                if kind == "if_statement" and self._is_main_guard(statement):
+                    continue
+                acts = acts or self._has_effect(statement)
+            elif kind not in _DEFINITIONS and kind not in _HARMLESS:
+                acts = acts or self._acts(statement)
+            names |= dict.fromkeys(self.bound(statement))
+        self.index = Index(tuple(names), tuple(self.imports), tuple(self.stars), acts)
 
     def _is_main_guard(self, statement: Node) -> bool:
         condition = statement.child_by_field_name("condition")
@@ -90,7 +147,7 @@ class Units:
             return True
         return right is not None and right.type == "assignment" and self._expression_acts(right)
 
-    def _bound(self, node: Node) -> Iterator[str]:
+    def bound(self, node: Node) -> Iterator[str]:
         """The names that a module-level statement binds, directly or in its blocks."""
         kind = node.type
         if kind in _DEFINITIONS:
@@ -103,7 +160,7 @@ class Units:
                 if bound == "*":
                     self.stars.append(target.module)
                 else:
-                    self.imports.setdefault(bound, []).append(target)
+                    self.imports.append((bound, target))
                     if node.parent is not None and node.parent.type != "module":
                         yield bound  # the condition that it stands under belongs to it
         elif kind in ("assignment", "augmented_assignment", "for_statement", "type_alias_statement"):
@@ -112,27 +169,16 @@ class Units:
                 if target_node.type == "identifier":
                     yield node_text(target_node, self.data)
             for child in node.named_children:
-                yield from self._bound(child)
+                yield from self.bound(child)
         elif kind in _COMPOUND or kind in ("expression_statement", "block") or kind.endswith("_clause"):
             for child in node.named_children:
-                yield from self._bound(child)
+                yield from self.bound(child)
         elif kind in ("as_pattern_target", "named_expression"):
             for child in node.named_children[:1]:
                 yield node_text(child, self.data)
         elif kind in ("with_item", "as_pattern"):
             for child in node.named_children:
-                yield from self._bound(child)
-
-    def find_class(self, class_name: str) -> tuple[list[Node], list[Node]]:
-        """The statements of a dotted class name, and the bodies of the classes around them."""
-        first, *rest = class_name.split(".")
-        found = list(_classes(self.root, first, self.data))
-        around: list[Node] = []
-        for name in rest:
-            bodies = [b for c in found if (b := _definition(c).child_by_field_name("body")) is not None]
-            around += bodies
-            found = [inner for body in bodies for inner in _classes(body, name, self.data)]
-        return found, around
+                yield from self.bound(child)
 
 
 def _definition(statement: Node) -> Node:
@@ -189,10 +235,9 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
         text = resolver.read(file)
         return None if text is None else _units_of_text(text)
 
-    def include(file: Path, of_file: Units, label: str, nodes: list[Node]) -> None:
+    def include(file: Path, label: str, parts: list[tuple[bytes, References]]) -> None:
         total = hashlib.sha256()
-        for node in nodes:
-            part, references = digest(node, of_file.data)
+        for part, references in parts:
             total.update(part)
             for reference in sorted(references, key=repr):
                 if isinstance(reference, str):
@@ -205,7 +250,7 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
         if file not in reached_files:
             reached_files.add(file)
             if of_file.effects:
-                include(file, of_file, "effects", of_file.effects)
+                include(file, "effects", [digest_of(text) for text in of_file.effects])
 
     def follow(file: Path, target: Import, head: str, rest: str) -> None:
         for other, name in resolver.places(file, target, head, rest):
@@ -219,8 +264,9 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
                 todo.extend((other, each) for each in [*of_other.statements, *of_other.imports])
 
     if around:
-        _include_siblings(own, found, around, lambda label, nodes: include(path, own, label, nodes))
-    include(path, own, f"class {class_name}", found)
+        for label, part in _beside(found, around):
+            include(path, label, [part])
+    include(path, f"class {class_name}", [digest(*place) for place in found])
     enter(path, own)
     while todo:
         file, chain = todo.pop()
@@ -237,7 +283,7 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
             enter(file, of_file)
             if (file, "=" + head) not in seen:
                 seen.add((file, "=" + head))
-                include(file, of_file, head, of_file.statements[head])
+                include(file, head, [digest_of(text) for text in of_file.statements[head]])
         for target in of_file.imports.get(head, []):
             known = True
             records.add(f"import {head} {target.module} {target.name}")
@@ -251,13 +297,13 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
     return "sha256:" + hashlib.sha256("\n".join(sorted(records)).encode("utf-8", "replace")).hexdigest()
 
 
-def _include_siblings(own: Units, found: list[Node], around: list[Node], include) -> None:  # type: ignore[no-untyped-def]
+def _beside(found: list[Place], around: list[Place]) -> Iterator[tuple[str, tuple[bytes, References]]]:
     """What a nested class mentions of the class bodies around it (a base class beside it, a constant)."""
-    names = {name for node in found for name in digest(node, own.data)[1] if isinstance(name, str)}
-    names = {name.partition(".")[0] for name in names}
-    inside = {node.id for node in found}
-    for body in around:
+    names = {name.partition(".")[0] for place in found for name in digest(*place)[1] if isinstance(name, str)}
+    inside = {node.id for node, _ in found}
+    for body, text in around:
+        indexer = _Indexer(text)
         for statement in body.named_children:
-            bound = set(own._bound(statement))
+            bound = set(indexer.bound(statement))
             if statement.id not in inside and bound & names:
-                include("beside " + " ".join(sorted(bound)), [statement])
+                yield "beside " + " ".join(sorted(bound)), digest(statement, text)

@@ -45,15 +45,15 @@ def _calls(source: Source, name: str, own: set[int]) -> Iterator[Node]:
 def parameters(source: Source, class_name: str, method: str) -> list[Parameter]:
     """The parameters of a method that the class itself defines; none where it does not."""
     found, _ = units_of(source).find_class(class_name)
-    for statement in found:
+    for statement, data in found:
         definition = statement.child_by_field_name("definition") or statement
         body = definition.child_by_field_name("body")
         for member in body.named_children if body is not None else []:
             function = member.child_by_field_name("definition") or member
             name = function.child_by_field_name("name")
-            if function.type == "function_definition" and name is not None and node_text(name, source.data) == method:
+            if function.type == "function_definition" and name is not None and node_text(name, data) == method:
                 listed = function.child_by_field_name("parameters")
-                return [p for child in _named(listed) if (p := _parameter(child, source.data))][1:]
+                return [p for child in _named(listed) if (p := _parameter(child, data))][1:]
     return []
 
 

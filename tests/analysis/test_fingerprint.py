@@ -314,3 +314,25 @@ def test_conditional_definitions_all_count() -> None:
     before = fingerprint(source, "A")
     assert fingerprint(source.replace("n = 2", "n = 3"), "A") != before
     assert fingerprint(source.replace("n = 1", "n = 3"), "A") != before
+
+
+EDITS = st.sampled_from(["\n", "x", "# c\n", "", "    ", "SCALE = 2\n", "def helper(x): return x\n", "1", "@d\n", '"'])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(SOURCE)), st.integers(0, 6), EDITS), max_size=5))
+def test_a_source_that_is_kept_has_the_same_fingerprint_as_a_new_one(edits: list[tuple[int, int, str]]) -> None:
+    kept = analysis.Source(SOURCE)
+    for at, length, new in edits:
+        at = min(at, len(kept.text.text))
+        kept.replace(at, min(at + length, len(kept.text.text)), new)
+        fresh = analysis.Source(kept.text.text)
+        if fresh.tree.root_node.has_error:
+            continue
+        found = []
+        for source in (kept, fresh):
+            try:
+                found.append(analysis.fingerprint_of(source, PATH, "Block", lambda path: None))
+            except ClassNotFound:
+                found.append("none")
+        assert found[0] == found[1]
