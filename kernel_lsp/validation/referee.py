@@ -352,7 +352,10 @@ class Referee:
         if not dtypes:
             return ""
         short = {torch.float32: "fp32", torch.float64: "fp64", torch.float16: "fp16", torch.bfloat16: "bf16"}
-        if dtypes[0] is torch.float32 and 1e-4 < self.error < 0.1:
+        products = any(
+            word in op for op in self.inputs.ops for word in ("mm", "matmul", "linear", "conv", "dot", "einsum")
+        )
+        if products and dtypes[0] is torch.float32 and 1e-4 < self.error < 0.1:
             return "tf32"
         return short.get(dtypes[0], str(dtypes[0]).removeprefix("torch."))
 
