@@ -101,7 +101,9 @@ class NoSuchDevice(UserError):
 
 
 class GpuOutOfMemory(UserError):
-    template = "{device} has too little free memory to judge {class_name}: {detail}. Free some, or use smaller example inputs."
+    template = (
+        "{device} has too little free memory to judge {class_name}: {detail}. Free some, or use smaller example inputs."
+    )
 
 
 class NotInterpretable(UserError):
@@ -141,7 +143,9 @@ class NotAKernelFile(UserError):
 
 
 class UntrustedWorkspace(UserError):
-    template = "This workspace is not trusted, so nothing of it is imported or run. Trust it in the editor to use kernel-lsp."
+    template = (
+        "This workspace is not trusted, so nothing of it is imported or run. Trust it in the editor to use kernel-lsp."
+    )
 
 
 class SettingInvalid(UserError):

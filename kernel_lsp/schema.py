@@ -215,5 +215,7 @@ def from_json(kind: type, data: Any) -> Any:
         return [from_json(inner_kind, item) for item in data]
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
-        return kind(**{f.name: from_json(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data})
+        return kind(
+            **{f.name: from_json(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data}
+        )
     return data
