@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 import torch
@@ -35,8 +36,6 @@ def _all_dynamic(value: Any) -> Any:
 
 
 def _by_name(module: torch.nn.Module, shapes: tuple[Any, Any]) -> dict[str, Any]:
-    import inspect
-
     bound = inspect.signature(module.forward).bind(*shapes[0], **shapes[1])
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():

@@ -14,11 +14,11 @@ import sympy
 import torch
 
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
-from .functions import ATOM, FUNCTIONS, LOWEST, PRODUCT, SUM, UNARY, literal, wrap
+from .functions import ATOM, FUNCTIONS, PRODUCT, SUM, UNARY, literal, wrap
 from .graph import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
-from .index import ONE, ZERO, Domain, Index, offset, same
-from .lowering.builder import opmath
+from .index import ONE, ZERO, Domain, Index, broadcast, offset, same
 from .names import Names, variable_name
+from .printing import python
 
 _WIDTH = 72  # an expression longer than this gets a variable of its own
 
@@ -58,8 +58,6 @@ class Arguments:
 
     def host(self, expr: sympy.Expr) -> str:
         """``expr`` as Python on the host."""
-        from .printing import python
-
         return python(expr, {s: text for s, (_, text) in self.symbols.items()})
 
     def name_size(self, expr: sympy.Expr, name: str) -> None:
@@ -163,10 +161,7 @@ class Emitter:
         # Scalars first: the pointer is moved once, then the tile's offsets are added.
         text, precedence = parts[0]
         for more, p in parts[1:]:
-            if more.startswith("-"):
-                text = f"{text} - {more[1:]}"
-            else:
-                text = f"{text} + {wrap(more, p, SUM)}"
+            text += f" - {more[1:]}" if more.startswith("-") else f" + {wrap(more, p, SUM)}"
             precedence = SUM
         return Term(text, precedence, shape)
 
@@ -254,8 +249,7 @@ class Emitter:
         if isinstance(op, Concat):
             return self._concat(value, op, index)
         if isinstance(op, Iota):
-            term = self.index_term(index[op.dim] * op.step + op.start)
-            return term
+            return self.index_term(index[op.dim] * op.step + op.start)
         if isinstance(op, Gather):
             chosen = self.value(op.index, gather_index(value, index))
             if not chosen.text.isidentifier():
@@ -270,8 +264,6 @@ class Emitter:
         raise AssertionError(f"{type(op).__name__} inside a kernel")
 
     def _operand(self, operand: Value | Scalar | float, value: Value, index: Index) -> Term:
-        from .index import broadcast
-
         if isinstance(operand, Value):
             return self.value(operand, broadcast(index, value.shape, operand.shape))
         if isinstance(operand, Scalar):
@@ -412,6 +404,3 @@ def _pad(function: str, terms: list[Term], reduced: Axis | None) -> float | None
         if function == "mul" and known == 0:
             return 0.0
     return None
-
-
-__all__ = ["LOWEST", "Arguments", "Axis", "Emitter", "Term", "opmath"]

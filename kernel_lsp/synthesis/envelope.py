@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from .errors import Unwritable
-from .graph import Graph, Input, Value
+from .graph import Graph, Input, Value, input_of
 from .printing import python
 
 _TORCH_DERIVED = frozenset(
@@ -62,7 +62,7 @@ class Signature:
         if len(arguments) != len(flat) or len(tensors) != len(flat):
             raise Unwritable("forward", "its arguments could not be matched with the exported graph")
         for value, leaf in zip(arguments, flat, strict=True):
-            value.op.source = place[id(leaf)]  # type: ignore[attr-defined]
+            input_of(value).source = place[id(leaf)]
 
     def _walk(self, text: str, value: Any, leaves: list[tuple[str, Any]]) -> None:
         if isinstance(value, torch.Tensor):
@@ -125,11 +125,11 @@ def conditions(
     """Conditions in order of what most often differs; all must hold for the kernel to run."""
     result: list[str] = []
     symbols: dict[sympy.Symbol, str] = {}
-    arguments = [v for v in graph.inputs if v.op.kind == "argument"]  # type: ignore[attr-defined]
-    held = [v for v in used if v.op.kind != "argument"]  # type: ignore[attr-defined]
+    arguments = [v for v in graph.inputs if input_of(v).kind == "argument"]
+    held = [v for v in used if input_of(v).kind != "argument"]
     result += signature.conditions
     for value in [*arguments, *held]:
-        source = value.op.source  # type: ignore[attr-defined]
+        source = input_of(value).source
         result.append(f"type({source}) in _PLAIN")
         result.append(f"{source}.device.type == _DEVICE")
         result.append(f"{source}.dtype == {value.dtype}")
@@ -149,9 +149,10 @@ def conditions(
     result += configuration(module)
     if depends_on_mode(module):
         result.append("not self.training")
-    tracked = " or ".join(f"{v.op.source}.requires_grad" for v in [*arguments, *held] if v.dtype.is_floating_point)  # type: ignore[attr-defined]
+    tracked = [f"{input_of(v).source}.requires_grad" for v in [*arguments, *held] if v.dtype.is_floating_point]
     if tracked:
-        result.append(f"not (torch.is_grad_enabled() and ({tracked}))")
+        either = " or ".join(tracked)
+        result.append(f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})")
     result.append("not torch.is_autocast_enabled(_DEVICE)")
     return result
 
@@ -189,7 +190,8 @@ def depends_on_mode(module: torch.nn.Module) -> bool:
             code = getattr(type(child).forward, "__code__", None)
             if code is None or "training" in code.co_names or any("dropout" in n for n in code.co_names):
                 return True
-        elif "dropout" in type(child).__name__.lower() or hasattr(child, "running_mean") or hasattr(child, "dropout"):
-            if getattr(child, "p", 1.0) != 0.0:
-                return True
+        elif (
+            "dropout" in type(child).__name__.lower() or hasattr(child, "running_mean") or hasattr(child, "dropout")
+        ) and getattr(child, "p", 1.0) != 0.0:
+            return True
     return False

@@ -113,8 +113,8 @@ class Iota(Op):
     """The index along dimension ``dim``, times ``step`` plus ``start``."""
 
     dim: int
-    start: sympy.Expr = sympy.Integer(0)
-    step: sympy.Expr = sympy.Integer(1)
+    start: sympy.Expr = sympy.S.Zero
+    step: sympy.Expr = sympy.S.One
 
 
 @dataclass(eq=False)
@@ -148,6 +148,12 @@ class Graph:
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls
     hints: dict[sympy.Symbol, int] = field(default_factory=dict)  # the size symbols' values for the example inputs
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
+
+
+def input_of(value: Value) -> Input:
+    """The operation of a value that is known to be an input."""
+    assert isinstance(value.op, Input)
+    return value.op
 
 
 def operands(value: Value) -> list[Value]:

@@ -8,18 +8,19 @@ from typing import Any
 
 import sympy
 import torch
-from torch.utils import _pytree as pytree
 
 from .emit import Arguments
 from .errors import Unwritable
 from .formula import formula
-from .graph import Graph, Input, Scalar, Shape, TorchCall, Value, View, operands, topological
+from .graph import Graph, Input, Partial, Scalar, Shape, TorchCall, Value, View, input_of, operands, topological
 from .index import same
 from .names import Names, variable_name
 from .printing import python
 from .regions import Call, Hints, HostView, Kernel, Plan
+from .rewrite import CHUNK
 from .schedule import Options, kernel_source
 from .templates import KernelSource
+from .templates.matmul import strided_operands
 
 #: Names for the sizes of the first tensor, by rank.
 _SIZE_NAMES = {
@@ -52,14 +53,12 @@ def write(
     names = Names([name])
     variables: dict[Value, str] = {}
     used = _used_inputs(plan, graph)
-    used.sort(key=lambda v: v.op.kind != "argument")  # type: ignore[attr-defined]  # what forward is given comes first
+    used.sort(key=lambda v: input_of(v).kind != "argument")  # what forward is given comes first
     for value in used:
         variables[value] = names.fresh(variable_name(value))
         host.parameters.append((variables[value], value))
     symbols = _symbols(used, variables)
     for symbol, length in chunks.items():
-        from .rewrite import CHUNK
-
         text = python(length, {s: t for s, (_, t) in symbols.items()})
         symbols[symbol] = (symbol.name, f"triton.cdiv({text}, {CHUNK})")
     strided = _strided(plan)
@@ -73,7 +72,8 @@ def write(
         if isinstance(step, Kernel):
             _launch(step, kernel_names[step], host, names, variables, symbols, hints, plan, options, strided)
         elif isinstance(step, HostView):
-            variables[step.value] = f"{variables[step.value.op.operand]}{_view(step.value, symbols)}"  # type: ignore[attr-defined]
+            (operand,) = operands(step.value)
+            variables[step.value] = f"{variables[operand]}{_view(step.value, symbols)}"
         else:
             _call(step, host, names, variables, symbols)
     host.body.append(f"return {_result(graph, variables)}")
@@ -99,8 +99,6 @@ def _used_inputs(plan: Plan, graph: Graph) -> list[Value]:
 
 def _strided(plan: Plan) -> set[Value]:
     """Inputs that only matrix products read, through strides: they need not be contiguous."""
-    from .templates.matmul import strided_operands
-
     strided: set[Value] = set()
     other: set[Value] = set()
     for step in plan.steps:
@@ -137,7 +135,8 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         value = kernel.stores[0][0]
         what = value.meaning[0] if value.meaning else variable_name(value)
         if kernel.partial is not None:
-            what = f"partial_{kernel.partial.op.kind}"  # type: ignore[attr-defined]
+            assert isinstance(kernel.partial.op, Partial)
+            what = f"partial_{kernel.partial.op.kind}"
         elif kernel.matmul is not None and "linear" not in what and "matmul" not in what:
             what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
         result[kernel] = names.fresh(f"{what}_kernel")
@@ -183,7 +182,7 @@ def source_requires(source: KernelSource, host: Host) -> list[str]:
     result = []
     for text in source.requires:
         for variable, value in host.parameters:
-            text = text.replace(f"{variable}.shape", f"{value.op.source}.shape")  # type: ignore[attr-defined]
+            text = text.replace(f"{variable}.shape", f"{input_of(value).source}.shape")
         result.append(text)
     return result
 
@@ -205,9 +204,9 @@ def _empty(value: Value, host: Host, variables: dict[Value, str], symbols: Any) 
             other.dtype == value.dtype
             and len(other.shape) == len(value.shape)
             and value.shape
-            and other.op.kind == "argument"
+            and input_of(other).kind == "argument"
             and all(same(a, b) for a, b in zip(other.shape, value.shape, strict=True))
-        ):  # type: ignore[attr-defined]
+        ):
             return f"torch.empty_like({name}, memory_format=torch.contiguous_format)"
     first = host.parameters[0][0]
     return f"torch.empty({_shape(value.shape, symbols)}, device={first}.device, dtype={value.dtype})"
@@ -261,15 +260,11 @@ def _call(step: Call, host: Host, names: Names, variables: dict[Value, str], sym
     host.body.append(f"{result} = {call.target}({', '.join(arguments)})")
     host.torch_calls += 1
     for v in step.values:
-        place = v.op.output  # type: ignore[attr-defined]
+        assert isinstance(v.op, TorchCall)
+        place = v.op.output
+        variables[v] = result if place is None else names.fresh(f"{result}_{place}")
         chosen = result if place is None else f"{result}[{place}]"
-        host.body.append(f"{result} = {chosen}.contiguous()") if place is None else None
-        if place is not None:
-            variable = names.fresh(f"{result}_{place}")
-            host.body.append(f"{variable} = {chosen}.contiguous()")
-            variables[v] = variable
-        else:
-            variables[v] = result
+        host.body.append(f"{variables[v]} = {chosen}.contiguous()")
 
 
 def _result(graph: Graph, variables: dict[Value, str]) -> str:
@@ -281,16 +276,11 @@ def _result(graph: Graph, variables: dict[Value, str]) -> str:
         children = spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
         items = [build(c, rest) for c in children]
         if spec.type is tuple:
-            return f"{', '.join(items)}{',' if len(items) == 1 else ''}" if rest is not None else ""
+            return f"{', '.join(items)}{',' if len(items) == 1 else ''}"
         if spec.type is list:
             return f"[{', '.join(items)}]"
         if spec.type is dict:
             return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(spec.context, items, strict=True)) + "}"
         raise Unwritable("forward", f"it returns a {spec.type.__name__}")
 
-    spec = graph.output_spec
-    text = build(spec, list(leaves))
-    return text if spec.is_leaf() or spec.type is not tuple else text
-
-
-__all__ = ["Host", "pytree", "write"]
+    return build(graph.output_spec, leaves)

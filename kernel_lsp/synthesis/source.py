@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 
 from .envelope import Signature, conditions
 from .formula import definitions
-from .graph import Graph, numel
+from .graph import Graph, Value, input_of, numel
 from .host import Host, write
 from .names import snake
 from .regions import Hints, Plan
@@ -38,11 +38,9 @@ def compose(
     host = write(graph, plan, hints, chunks, name, options)
     used = [v for _, v in host.parameters]
     checks = conditions(module, graph, signature, used, host.requires)
-    outer = class_name.split(".")[0]
-    base = class_name
     parts = [
         _module_docstring(class_name, graph, host, hints),
-        _imports(host, import_from, outer),
+        _imports(host, import_from, class_name.split(".")[0]),
     ]
     constants = [
         '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
@@ -58,7 +56,7 @@ def compose(
         "\n".join(constants),
         *host.kernels,
         _host_function(name, host),
-        _class(plain, base, host, signature, checks, name),
+        _class(plain, class_name, host, signature, checks, name),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -84,9 +82,8 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -
 
 
 def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
-    def size(value: object) -> int:
-        count = numel(value.shape)  # type: ignore[attr-defined]
-        return int(count.subs(hints)) * value.dtype.itemsize  # type: ignore[attr-defined]
+    def size(value: Value) -> int:
+        return int(numel(value.shape).subs(hints)) * value.dtype.itemsize
 
     reads = sum(size(v) for _, v in host.parameters)
     writes = sum(size(v) for v in graph.outputs)
@@ -94,11 +91,11 @@ def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
     return f"Least traffic for the example inputs: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
 
 
-def _bytes(n: int) -> str:
+def _bytes(n: float) -> str:
     for unit in ("bytes", "kB", "MB", "GB"):
         if n < 1000 or unit == "GB":
             return f"{n:.4g} {unit}"
-        n /= 1000  # type: ignore[assignment]
+        n /= 1000
     raise AssertionError
 
 
@@ -119,7 +116,7 @@ def _host_function(name: str, host: Host) -> str:
 def _class(plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str) -> str:
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
-    arguments = ", ".join(value.op.source for _, value in host.parameters)  # type: ignore[attr-defined]
+    arguments = ", ".join(input_of(value).source for _, value in host.parameters)
     test = "\n            and ".join(checks)
     return f'''class {plain}Triton({base}):
     """{plain} whose forward runs the kernel where it was validated, and {plain}.forward everywhere else."""

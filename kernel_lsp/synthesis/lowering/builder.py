@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import sympy
 import torch
@@ -79,6 +79,12 @@ class Build:
             dtype = opmath(tensors[0].dtype)
         return Value(Pointwise(function, operands), shape, dtype, name, meaning)
 
+    @overload
+    @staticmethod
+    def cast(operand: Value, dtype: torch.dtype) -> Value: ...
+    @overload
+    @staticmethod
+    def cast(operand: Operand, dtype: torch.dtype) -> Operand: ...
     @staticmethod
     def cast(operand: Operand, dtype: torch.dtype) -> Operand:
         """``operand`` in ``dtype``'s opmath; rounding to half precision inside a kernel is left to the store."""

@@ -86,7 +86,7 @@ def div(x: Operand, y: Operand, *, rounding_mode: str | None = None, out: torch.
 def power(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
     """Small integer and half-integer exponents become products and roots, as one would write them."""
     if isinstance(y, int | float) and isinstance(x, Value):
-        x = Build.cast(x, out)  # type: ignore[assignment]
+        x = Build.cast(x, out)
         if y in (1, 2, 3, 4) and float(y).is_integer():
             result = x
             if y == 4:
@@ -115,7 +115,7 @@ def square(x: Value, *, out: torch.dtype) -> Value:
 
 
 def sign(x: Value, *, out: torch.dtype) -> Value:
-    x = Build.cast(x, out)  # type: ignore[assignment]
+    x = Build.cast(x, out)
     below = Build.pointwise("where", Build.comparison("lt", x, 0.0), -1.0, x, dtype=out)
     return Build.pointwise("where", Build.comparison("gt", x, 0.0), 1.0, below, dtype=out)
 
@@ -311,7 +311,6 @@ def isnan(x: Value, *, out: torch.dtype) -> Value:
 OPERATORS: dict[str, Any] = {
     **{f"aten.{name}": unary(name) for name in _UNARY},
     **{f"aten.{name}": compare(name) for name in _COMPARE},
-    **{f"aten.{name}_": compare(name) for name in ()},
     "aten.add": add,
     "aten.sub": sub,
     "aten.rsub": rsub,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import sympy
 import torch
@@ -41,7 +41,7 @@ def layer_norm(
 ) -> Value:
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
-    normal, _, _ = _normalise(Build.cast(x, opmath(out)), axes, eps)  # type: ignore[arg-type]
+    normal = _normalise(Build.cast(x, opmath(out)), axes, eps)[0]
     value = _affine(normal, weight, bias, out)
     value.meaning = ("layer_norm", tuple(v for v in (x, weight, bias) if v is not None))
     return value
@@ -94,14 +94,19 @@ def group_norm(
         raise NotLowered("a channel count that is not known to be divisible by the groups")
     grouped = Build.reshape(x, (batch, sympy.Integer(groups), per_group, *positions))
     axes = tuple(range(2, len(grouped.shape)))
-    normal, _, _ = _normalise(grouped, axes, eps)
+    normal = _normalise(grouped, axes, eps)[0]
     normal = Build.reshape(normal, x.shape)
     value = _affine(normal, _per_channel(weight, len(positions)), _per_channel(bias, len(positions)), out)
     value.meaning = ("group_norm", tuple(v for v in (x, weight, bias) if v is not None))
     return value
 
 
+@overload
+def _per_channel(v: Value, positions: int) -> Value: ...
+@overload
+def _per_channel(v: Value | None, positions: int) -> Value | None: ...
 def _per_channel(v: Value | None, positions: int) -> Value | None:
+    """One number per channel, with a size-one dimension for each position."""
     if v is None:
         return None
     return Build.reshape(v, (*v.shape, *([ONE] * positions)))
@@ -123,7 +128,7 @@ def instance_norm(
     if not use_input_stats or mean is not None:
         raise NotLowered("instance_norm with running statistics")
     axes = tuple(range(2, len(x.shape)))
-    normal, _, _ = _normalise(x, axes, eps)
+    normal = _normalise(x, axes, eps)[0]
     positions = len(x.shape) - 2
     value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
     value.meaning = ("instance_norm", (x,))
@@ -149,22 +154,15 @@ def batch_norm(
         if mean is not None:
             raise NotLowered("batch_norm in training mode updates its running statistics")
         axes = (0, *range(2, len(x.shape)))
-        normal, _, _ = _normalise(x, axes, eps)
+        normal = _normalise(x, axes, eps)[0]
     else:
         assert mean is not None and var is not None
         centered = Build.pointwise("sub", x, _per_channel(mean, positions))
-        inv_std = Build.pointwise("rsqrt", Build.pointwise("add", _per_channel(var, positions), eps), name="inv_std")  # type: ignore[arg-type]
+        inv_std = Build.pointwise("rsqrt", Build.pointwise("add", _per_channel(var, positions), eps), name="inv_std")
         normal = Build.pointwise("mul", centered, inv_std)
     value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
     value.meaning = ("batch_norm", (x,))
     return value
-
-
-def normalize(x: Value, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *, out: torch.dtype, **_: Any) -> Value:
-    from .reductions import norm
-
-    length = norm(x, p, [dim], True, out=opmath(out))
-    return Build.pointwise("div", x, Build.pointwise("maximum", length, eps), dtype=out)
 
 
 OPERATORS: dict[str, Any] = {

@@ -94,7 +94,7 @@ def attention(
             scores = Build.pointwise("where", mask, scores, -math.inf, dtype=opmath(out))
         else:
             scores = Build.pointwise("add", scores, mask, dtype=opmath(out))
-    _, exps, denominator = softmax_parts(scores, len(scores.shape) - 1)
+    exps, denominator = softmax_parts(scores, len(scores.shape) - 1)[1:]
     weights = Build.pointwise(
         "div", exps, denominator, dtype=out, name="weights", meaning=("softmax", (scores, (rank - 1,)))
     )

@@ -24,7 +24,7 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, bool]:
 def total(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
     dims, keep = _split(args)
     axes = dims_of(dims, len(x.shape))
-    value = Build.reduce("sum", Build.cast(x, out), axes, name="total")  # type: ignore[arg-type]
+    value = Build.reduce("sum", Build.cast(x, out), axes, name="total")
     value.meaning = ("sum", (x, axes))
     return finish(value, axes, keep or keepdim)
 
@@ -32,7 +32,7 @@ def total(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: An
 def mean(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
     dims, keep = _split(args)
     axes = dims_of(dims, len(x.shape))
-    return finish(Build.mean(Build.cast(x, out), axes), axes, keep or keepdim)  # type: ignore[arg-type]
+    return finish(Build.mean(Build.cast(x, out), axes), axes, keep or keepdim)
 
 
 def extreme(kind: str) -> Any:
@@ -132,7 +132,7 @@ def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: 
     """The vector p-norm: (sum |x|^p)^(1/p), max |x| for infinity."""
     axes = dims_of(dims, len(x.shape))
     p = 2.0 if p is None else float(p)
-    x = Build.cast(x, out)  # type: ignore[assignment]
+    x = Build.cast(x, out)
     magnitude = Build.pointwise("abs", x)
     if p == 2:
         result = Build.pointwise("sqrt", Build.reduce("sum", Build.pointwise("mul", x, x), axes), name="norm")
@@ -166,14 +166,14 @@ def softmax_parts(x: Value, dim: int) -> tuple[Value, Value, Value]:
 
 
 def softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
-    _, exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))  # type: ignore[arg-type]
+    exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))[1:]
     return Build.pointwise(
         "div", exps, denominator, dtype=out, meaning=("softmax", (x, (normalise(dim, len(x.shape)),)))
     )
 
 
 def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
-    shifted, _, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))  # type: ignore[arg-type]
+    shifted, _exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))
     result = Build.pointwise("sub", shifted, Build.pointwise("log", denominator, name="log_denominator"), dtype=out)
     result.meaning = ("log_softmax", (x, (normalise(dim, len(x.shape)),)))
     return result
@@ -181,7 +181,7 @@ def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Val
 
 def logsumexp(x: Value, dims: Any, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
     axes = dims_of(dims, len(x.shape))
-    x = Build.cast(x, out)  # type: ignore[assignment]
+    x = Build.cast(x, out)
     highest = Build.reduce("max", x, axes, name="row_max")
     total_exp = Build.reduce(
         "sum", Build.pointwise("exp", Build.pointwise("sub", x, highest)), axes, name="denominator"

@@ -91,7 +91,7 @@ def unbind(x: Value, dim: int = 0, *, shapes: list[Shape], **_: Any) -> list[Val
 def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     dim = normalise(dim, len(shape))
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
-    return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)  # type: ignore[misc]
+    return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)
 
 
 def stack(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
