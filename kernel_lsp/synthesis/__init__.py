@@ -16,10 +16,11 @@ from .errors import Unwritable
 from .index import Unalignable
 from .lowering import lower
 from .lowering.walk import Untraceable
-from .regions import Kernel, plan
+from .regions import plan
 from .rewrite import share, split_long_reductions
 from .schedule import Options, alternatives
 from .source import compose
+from .steps import Kernel
 
 GENERATOR = "synthesizer"
 
@@ -54,7 +55,7 @@ def _candidates(
         hints = graph.hints
         share(graph)
         chunks = split_long_reductions(graph, hints)
-        steps = plan(graph, hints)
+        steps = plan(graph)
         kernels = [s for s in steps.steps if isinstance(s, Kernel)]
         if not kernels:
             first = graph.kept[0] if graph.kept else "forward"

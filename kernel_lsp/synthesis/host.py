@@ -9,16 +9,16 @@ from typing import Any
 import sympy
 import torch
 
-from .emit import Arguments
+from .arguments import Arguments
 from .errors import Unwritable
 from .formula import formula
 from .graph import Graph, Input, Partial, Scalar, Shape, TorchCall, Value, View, input_of, operands, topological
 from .index import same
 from .names import Names, variable_name
 from .printing import python
-from .regions import Call, Hints, HostView, Kernel, Plan
 from .rewrite import CHUNK
 from .schedule import Options, kernel_source
+from .steps import Call, Hints, HostView, Kernel, Plan
 from .templates import KernelSource
 from .templates.matmul import strided_operands
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .emit import Arguments
+from .arguments import Arguments
 from .graph import Value
-from .regions import Hints, Kernel
+from .steps import Hints, Kernel
 from .templates import KernelSource
 from .templates.elementwise import elementwise
 from .templates.matmul import TILES, matmul

@@ -13,8 +13,8 @@ from .formula import definitions
 from .graph import Graph, Value, input_of, numel
 from .host import Host, write
 from .names import snake
-from .regions import Hints, Plan
 from .schedule import Options
+from .steps import Hints, Plan
 
 _WIDTH = 100
 

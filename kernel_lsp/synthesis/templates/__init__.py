@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from ..emit import Arguments
+from ..arguments import Arguments
 from ..graph import Value
 from ..index import Domain
 from ..names import Names

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sympy
 
-from ..emit import Arguments, Axis, Emitter
+from ..arguments import Arguments
+from ..emit import Axis, Emitter
 from ..graph import Value
 from ..index import ONE, ZERO, offset
 from ..names import variable_name
-from ..regions import Hints, Kernel, hint
+from ..steps import Hints, Kernel, hint
 from . import KernelSource, total
 
 

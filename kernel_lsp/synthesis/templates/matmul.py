@@ -15,11 +15,12 @@ import sympy
 import torch
 
 from ..access import reshaped_leaf
-from ..emit import Arguments, Axis, Emitter, Term
+from ..arguments import Arguments
+from ..emit import Axis, Emitter, Term
 from ..graph import Input, Matmul, Value, View
 from ..index import ONE, ZERO, Index, broadcast
 from ..names import variable_name
-from ..regions import Hints, Kernel, hint
+from ..steps import Hints, Kernel, hint
 from . import KernelSource, power_of_two, total
 
 

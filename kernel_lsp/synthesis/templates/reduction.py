@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from ..emit import Arguments, Emitter, Term
+from ..arguments import Arguments
+from ..emit import Emitter, Term
 from ..functions import NEUTRAL, literal, wrap
 from ..graph import Reduce, Value, operands
 from ..index import ONE, Index, offset
 from ..names import variable_name
-from ..regions import Hints, Kernel, reduce_operand_index
+from ..steps import Hints, Kernel, reduce_operand_index
 from . import KernelSource, total
 from .tilings import Tiling, column_tiling, contiguous_is_kept, row_tiling
 

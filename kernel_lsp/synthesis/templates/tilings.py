@@ -14,8 +14,8 @@ import sympy
 
 from ..emit import Axis
 from ..index import ONE, ZERO, Unalignable, offset, same
-from ..regions import Hints, Kernel, hint
 from ..rewrite import CHUNK
+from ..steps import Hints, Kernel, hint
 from . import KernelSource, power_of_two, total
 
 #: Longest row, in elements, that one program keeps in registers.
