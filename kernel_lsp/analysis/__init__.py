@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .classes import ModuleClass, module_classes_of
+from .classes import ModuleClass, imported_with_inputs, module_classes_of
 from .fingerprint import fingerprint_of
 from .resolve import Read, read_file
 from .syntax import Source
@@ -23,6 +23,7 @@ __all__ = [
     "Text",
     "fingerprint",
     "fingerprint_of",
+    "imported_with_inputs",
     "module_classes",
     "module_classes_of",
     "read_file",

@@ -49,6 +49,12 @@ def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClas
     ]
 
 
+def imported_with_inputs(source: str) -> list[str]:
+    """The names that a file imports and has a ``get_inputs_<Name>`` for: modules of a package, with example inputs."""
+    found = outlined(Source(source))
+    return [name for name in found.imports if f"get_inputs_{name}" in found.functions]
+
+
 def _inputs(found: Outline, class_name: str) -> str | None:
     bound = found.functions | found.imports.keys() | found.aliases.keys()
     own = f"get_inputs_{identifier(class_name)}"

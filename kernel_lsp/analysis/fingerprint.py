@@ -221,7 +221,8 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
     """See ``analysis.fingerprint``; a ``Source`` that is kept spares parsing it again."""
     own = units_of(source) if isinstance(source, Source) else _units_of_text(source)
     found, around = own.find_class(class_name)
-    if not found:
+    imported = not found and class_name.split(".")[0] in own.imports
+    if not found and not imported:
         raise ClassNotFound(class_name=class_name, path=str(path))
     resolver = Resolver(read)
     records: set[str] = set()
@@ -266,6 +267,8 @@ def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read
     if around:
         for label, part in _beside(found, around):
             include(path, label, [part])
+    if imported:  # the class stands elsewhere: in the workspace its source counts, in a package its name
+        todo.append((path, class_name))
     include(path, f"class {class_name}", [digest(*place) for place in found])
     enter(path, own)
     while todo:

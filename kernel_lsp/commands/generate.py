@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.analysis import module_classes
+from kernel_lsp.analysis import imported_with_inputs, module_classes
 from kernel_lsp.commands.running import Task, finish, run_tasks, settings_from
 from kernel_lsp.errors import ClassNotFound, UserError
 from kernel_lsp.jobs import Job, Jobs
@@ -54,7 +54,8 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
         detail = getattr(error, "strerror", None) or str(error)
         return [Task(str(file), None, error=UserError(message=f"{file} could not be read: {detail}.", path=str(file)))]
     found = module_classes(source, Path(os.path.abspath(file)))
-    return [_task(file, name, write) for name in dict.fromkeys(module.name for module in found)]
+    names = dict.fromkeys([*(module.name for module in found), *imported_with_inputs(source)])
+    return [_task(file, name, write) for name in names]
 
 
 def _task(path: Path, class_name: str, write: bool) -> Task:

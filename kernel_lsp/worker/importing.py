@@ -102,3 +102,15 @@ def load(path: str, class_name: str) -> tuple[ModuleType, type]:
     check_source(path, class_name)
     module = import_file(path)
     return module, find_class(module, path, class_name)
+
+
+def import_from(cls: type, path: str, class_name: str) -> str:
+    """The dotted module that a kernel file imports the class from: where it is defined, if ``path`` only imports it.
+
+    A kernel for a class of a package then works wherever that package does. A class that has another name there, or
+    is a function's own, is imported from ``path``'s module.
+    """
+    found: object = sys.modules.get(cls.__module__)
+    for name in class_name.split("."):
+        found = getattr(found, name, None)
+    return cls.__module__ if found is cls else dotted_name(path)[1]

@@ -20,6 +20,7 @@ UNBOUNDED = 2**31 - 1
 
 def warm_up() -> None:
     """One tiny export: the first costs seconds of imports, the next tenths of a second."""
+    from kernel_lsp.synthesis import synthesize as synthesize_module
     from kernel_lsp.synthesis.capture import capture
 
     class Tiny(torch.nn.Module):
@@ -28,6 +29,7 @@ def warm_up() -> None:
 
     exported = capture(Tiny(), (torch.randn(4, 6),), {})
     exported.module()
+    synthesize_module(Tiny(), exported, class_name="Tiny", import_from="tiny")
     _fake_run(Tiny(), (torch.randn(4, 6),), {})
 
 
@@ -77,7 +79,7 @@ def _look(given: dict[str, Any], emit: Any) -> tuple[schema.Specimen, torch.nn.M
     exported = _export(module, example, path, class_name, ran=faked is None)
     specimen = schema.Specimen(
         class_name=class_name,
-        module=importing.dotted_name(path)[1],
+        module=importing.import_from(cls, path, class_name),
         init_args=_shown(example),
         inputs_from=example.inputs_from,
         inputs=_input_specs(cls, example, exported),
