@@ -70,9 +70,6 @@ class Emitter:
     def key(self, value: Value, index: Index) -> tuple[Value, Index]:
         return value, tuple(self.domain.resolve(e) for e in index)
 
-    def axis_of(self, atom: sympy.Symbol) -> Axis:
-        return next(a for a in self.axes if atom in a.atoms)
-
     def index_term(self, expr: sympy.Expr) -> Term:
         """A linear index expression as text over the axes' variables."""
         expr = self.domain.resolve(expr)

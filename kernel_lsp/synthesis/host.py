@@ -12,6 +12,7 @@ import torch
 from .arguments import Arguments
 from .errors import Unwritable
 from .formula import formula
+from .functions import literal
 from .graph import Graph, Input, Partial, Scalar, Shape, TorchCall, Value, View, input_of, operands, topological
 from .index import same
 from .names import Names, variable_name
@@ -251,9 +252,7 @@ def _call(step: Call, host: Host, names: Names, variables: dict[Value, str], sym
             return f"[{', '.join(text(i) for i in item)}]"
         if isinstance(item, tuple):
             return f"({', '.join(text(i) for i in item)}{',' if len(item) == 1 else ''})"
-        if isinstance(item, float) and item in (float("inf"), float("-inf")):
-            return f'float("{item}")'
-        return repr(item)
+        return literal(item) if isinstance(item, float) else repr(item)
 
     arguments = [text(a) for a in call.args] + [f"{k}={text(v)}" for k, v in call.kwargs.items()]
     result = names.fresh(call.target.split(".")[-2] + "_result")
@@ -276,7 +275,8 @@ def _result(graph: Graph, variables: dict[Value, str]) -> str:
         children = spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
         items = [build(c, rest) for c in children]
         if spec.type is tuple:
-            return f"{', '.join(items)}{',' if len(items) == 1 else ''}"
+            text = f"{', '.join(items)}{',' if len(items) == 1 else ''}"
+            return text if spec is graph.output_spec and items else f"({text})"
         if spec.type is list:
             return f"[{', '.join(items)}]"
         if spec.type is dict:

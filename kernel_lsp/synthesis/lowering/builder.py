@@ -7,7 +7,7 @@ from typing import Any, overload
 import sympy
 import torch
 
-from ..graph import Concat, Gather, Input, Iota, Matmul, Pointwise, Reduce, Scalar, Shape, Value, View, numel
+from ..graph import Concat, Gather, Iota, Matmul, Pointwise, Reduce, Scalar, Shape, Value, View, numel
 from ..index import ONE, same
 
 Operand = Value | Scalar | float | int | bool
@@ -205,7 +205,3 @@ def dims_of(dims: Any, rank: int) -> tuple[int, ...]:
     if isinstance(dims, int):
         dims = [dims]
     return tuple(sorted(normalise(d, rank) for d in dims))
-
-
-def is_input(value: Value) -> bool:
-    return isinstance(value.op, Input)

@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph import Shape, Value
+from ..graph import Pointwise, Shape, Value
 from ..index import ONE, ZERO
 from .builder import Build, NotLowered, dims_of, expr_of, normalise
 
@@ -133,8 +133,6 @@ def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value
 
 def full(*_: Any, shape: Shape, out: torch.dtype, fill: float, **__: Any) -> Value:
     """A constant tensor: a constant, expanded."""
-    from ..graph import Pointwise
-
     constant = Value(Pointwise("constant", (fill,)), (), out)
     return expand(constant, shape=shape) if shape else constant
 

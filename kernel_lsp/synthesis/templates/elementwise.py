@@ -7,7 +7,7 @@ import sympy
 from ..arguments import Arguments
 from ..emit import Axis, Emitter
 from ..graph import Value
-from ..index import ONE, ZERO, offset
+from ..index import ONE, ZERO, Unalignable, offset
 from ..names import variable_name
 from ..steps import Hints, Kernel, hint
 from . import KernelSource, total
@@ -62,7 +62,7 @@ def _transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:
     for _, index, shape in kernel.accesses:
         try:
             coefficients, _ = domain.terms(offset(index, shape))
-        except Exception:
+        except Unalignable:
             continue
         if coefficients.get(last, ZERO) in (ZERO, ONE):
             continue
