@@ -144,6 +144,12 @@ def conditions(
             else:
                 result.append(f"{text} == {python(n, symbols)}")
         result.append(f"0 < {source}.numel() < _MOST_ELEMENTS")
+    for symbol, text in symbols.items():
+        least, most = graph.ranges.get(symbol, (0, None))
+        if least > 2:  # torch.export counts from 2; one is among the sizes that are checked
+            result.append(f"{text} >= {least}")
+        if most is not None:
+            result.append(f"{text} <= {most}")
     result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
     result += requires
     result += configuration(module)
@@ -160,6 +166,7 @@ def conditions(
 def configuration(module: torch.nn.Module) -> list[str]:
     """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree."""
     result: list[str] = []
+    eval_only = depends_on_mode(module)
     for path, child in module.named_modules():
         source = f"self.{path}" if path else "self"
         if path and not path.replace(".", "").replace("_", "a").isalnum():
@@ -172,22 +179,56 @@ def configuration(module: torch.nn.Module) -> list[str]:
         for name, value in vars(child).items():
             if name.startswith("_") or name == "training" or (own and name in _TORCH_DERIVED):
                 continue
-            if value is None or isinstance(value, bool):
-                result.append(f"{source}.{name} is {value}")
-            elif isinstance(value, int | str) or (
-                isinstance(value, float) and value == value and abs(value) != float("inf")
-            ):
-                result.append(f"{source}.{name} == {value!r}")
+            if own and name == "p" and eval_only and "dropout" in type(child).__name__.lower():
+                continue  # how much is dropped in training matters only there
+            if (text := _setting(f"{source}.{name}", value)) is not None:
+                result.append(text)
+            elif not own and hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
+                result += _settings(type(child), f"{source}.{name}", name, value)
             elif inspect.isroutine(value) and hasattr(value, "__name__") and value.__name__.isidentifier():
                 result.append(f'{source}.{name}.__name__ == "{value.__name__}"')
     return result
+
+
+def _setting(source: str, value: Any) -> str | None:
+    """The condition that a setting is what it was, None for what is no setting."""
+    if value is None or isinstance(value, bool):
+        return f"{source} is {value}"
+    if isinstance(value, int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf")):
+        return f"{source} == {value!r}"
+    return None
+
+
+def _settings(owner: type, source: str, name: str, held: Any) -> list[str]:
+    """Conditions for what the methods of ``owner`` read of an object that it holds (``self.config.hidden_act``)."""
+    read = {word for method in _methods(owner) for word in _words(method.__code__, name)}
+    found = [_setting(f"{source}.{word}", getattr(held, word, ...)) for word in sorted(read)]
+    return [text for text in found if text is not None]
+
+
+def _methods(owner: type) -> list[Any]:
+    """The functions that a class and its bases up to torch's define, without decorators and the constructor."""
+    methods = []
+    for base in owner.__mro__:
+        if base.__module__.startswith("torch.") or base is object:
+            continue
+        functions = [inspect.unwrap(f) for name, f in vars(base).items() if callable(f) and name != "__init__"]
+        methods += [f for f in functions if inspect.isfunction(f)]
+    return methods
+
+
+def _words(code: Any, name: str) -> set[str]:
+    """The attribute names in ``code`` and in the functions inside it, if it mentions ``name``."""
+    inner = [c for c in code.co_consts if inspect.iscode(c)]
+    words = {w for c in inner for w in _words(c, name)}
+    return words | (set(code.co_names) if name in code.co_names else set())
 
 
 def depends_on_mode(module: torch.nn.Module) -> bool:
     """Whether training mode may compute something else than the eval mode that was exported."""
     for child in module.modules():
         if not type(child).__module__.startswith("torch.nn."):
-            code = getattr(type(child).forward, "__code__", None)
+            code = getattr(inspect.unwrap(type(child).forward), "__code__", None)
             if code is None or "training" in code.co_names or any("dropout" in n for n in code.co_names):
                 return True
         elif (

@@ -28,6 +28,9 @@ DEFINITIONS = {
     "linear": "linear(v, weight, bias) = v @ weight.T + bias",
 }
 
+#: Views that a formula leaves out.
+_SAME_ELEMENTS = ("reshape", "squeeze", "unsqueeze", "expand")
+
 
 def formula(value: Value, names: dict[Value, str], *, top: bool = True) -> str:
     """``value`` as a formula over ``names`` (inputs and stored intermediates)."""
@@ -46,6 +49,9 @@ class _Printer:
     def text(self, value: Value, top: bool = False) -> tuple[str, int]:
         if value in self.names and not top:
             return self.names[value], ATOM
+        op = value.op
+        if isinstance(op, View) and op.kind in _SAME_ELEMENTS and value.meaning in (None, op.operand.meaning):
+            return self.text(op.operand)
         if value.meaning is not None:
             name, operands = value.meaning
             if name == "matmul":
@@ -88,6 +94,8 @@ class _Printer:
     def _pointwise(self, op: Pointwise) -> tuple[str, int]:
         if op.function == "constant":
             return literal(op.operands[0]), ATOM
+        if op.function == "identity":
+            return self._operand(op.operands[0])
         function = FUNCTIONS[op.function]
         parts = [wrap(*self._operand(o), least) for o, least in zip(op.operands, function.inner, strict=True)]
         return (function.formula or function.text).format(*parts), function.precedence

@@ -26,6 +26,7 @@ class Value:
     name: str = ""  # a name for a variable that holds it; empty: derive one from op
     meaning: tuple[str, tuple[Any, ...]] | None = None  # ("softmax", (x,)): printed in formulas instead of its parts
     node: str = ""  # the exported node it comes from
+    module: str = ""  # the submodule whose result it is: "q_proj"
 
 
 @dataclass(eq=False)
@@ -147,6 +148,7 @@ class Graph:
     lowered: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls
     hints: dict[sympy.Symbol, int] = field(default_factory=dict)  # the size symbols' values for the example inputs
+    ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)  # the sizes it was exported for
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
 
 

@@ -134,11 +134,11 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     result: dict[Kernel, str] = {}
     for kernel in kernels:
         value = kernel.stores[0][0]
-        what = value.meaning[0] if value.meaning else variable_name(value)
+        what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
             what = f"partial_{kernel.partial.op.kind}"
-        elif kernel.matmul is not None and "linear" not in what and "matmul" not in what:
+        elif kernel.matmul is not None and not value.module and "linear" not in what and "matmul" not in what:
             what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
         result[kernel] = names.fresh(f"{what}_kernel")
     return result
@@ -164,7 +164,7 @@ def _launch(
     for value, _ in stored:
         assert value is not None
         variable = names.fresh(
-            "out" if len(stored) == 1 and value.meaning is None and not value.name else variable_name(value)
+            "out" if len(stored) == 1 and value.meaning is None and not (value.name or value.module) else variable_name(value)
         )
         host.body.append(f"{variable} = {_empty(value, host, variables, symbols)}")
         variables[value] = variable

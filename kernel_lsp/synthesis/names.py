@@ -119,8 +119,8 @@ class Names:
 def variable_name(value: Value) -> str:
     """What a variable that holds ``value`` is called."""
     op = value.op
-    if value.name:
-        return value.name
+    if value.module or value.name:
+        return value.module or value.name
     if value.meaning is not None:
         return value.meaning[0]
     if isinstance(op, Input):

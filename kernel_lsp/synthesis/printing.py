@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import sympy
+from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
+
+#: Functions that are written as an operator that binds like a product or closer.
+_OPERATORS = frozenset(
+    ["FloorDiv", "CleanDiv", "PythonMod", "Mod", "FloatTrueDiv", "IntTrueDiv", "FloatPow", "OpaqueUnaryFn_sqrt"]
+)
 
 
 class _Python(StrPrinter):
+    printmethod = "_no_printing_of_its_own"  # torch's size functions print themselves with other parentheses
+
     def __init__(self, symbols: dict[sympy.Symbol, str]) -> None:
         super().__init__()
         self._symbols = symbols
 
+    def parenthesize(self, item: sympy.Expr, level: int, strict: bool = False) -> str:
+        if item.func.__name__ in _OPERATORS:
+            return f"({self._print(item)})"
+        return super().parenthesize(item, level, strict=strict)
+
+    def _binary(self, operator: str, expr: sympy.Expr) -> str:
+        left, right = expr.args
+        divided = self.parenthesize(left, PRECEDENCE["Mul"], strict=True)
+        return f"{divided} {operator} {self.parenthesize(right, PRECEDENCE['Func'], strict=True)}"
+
     def _print_Mul(self, expr: sympy.Expr) -> str:
         coefficient, factors = expr.as_coeff_mul()
         if coefficient.is_Integer and coefficient > 0:
-            parts = sorted(self.parenthesize(f, 60) for f in factors)
+            parts = sorted(self.parenthesize(f, PRECEDENCE["Pow"], strict=True) for f in factors)
             return " * ".join(([str(coefficient)] if coefficient != 1 else []) + parts)
         return super()._print_Mul(expr)
 
@@ -22,41 +40,41 @@ class _Python(StrPrinter):
         return self._symbols.get(expr, expr.name)
 
     def _print_FloorDiv(self, expr: sympy.Expr) -> str:
-        return f"({self._print(expr.args[0])} // {self.parenthesize(expr.args[1], 1000)})"
+        return self._binary("//", expr)
 
-    def _print_CleanDiv(self, expr: sympy.Expr) -> str:
-        return self._print_FloorDiv(expr)
+    _print_CleanDiv = _print_FloorDiv
 
     def _print_PythonMod(self, expr: sympy.Expr) -> str:
-        return f"({self._print(expr.args[0])} % {self.parenthesize(expr.args[1], 1000)})"
+        return self._binary("%", expr)
 
     _print_Mod = _print_PythonMod
+
+    def _print_FloatTrueDiv(self, expr: sympy.Expr) -> str:
+        return self._binary("/", expr)
+
+    _print_IntTrueDiv = _print_FloatTrueDiv
 
     def _print_ToFloat(self, expr: sympy.Expr) -> str:
         return f"float({self._print(expr.args[0])})"
 
     def _print_FloatPow(self, expr: sympy.Expr) -> str:
-        base = (
-            self._print(expr.args[0]).removeprefix("float(").removesuffix(")")
-            if expr.args[0].func.__name__ == "ToFloat"
-            else self._print(expr.args[0])
-        )
-        return (
-            f"{base}**{self._print(expr.args[1])}"
-            if base.isidentifier() or base.endswith("]")
-            else f"({base})**{self._print(expr.args[1])}"
-        )
-
-    def _print_FloatTrueDiv(self, expr: sympy.Expr) -> str:
-        return f"({self._print(expr.args[0])}) / ({self._print(expr.args[1])})"
-
-    _print_IntTrueDiv = _print_FloatTrueDiv
+        base, exponent = expr.args
+        if base.func.__name__ == "ToFloat":
+            base = base.args[0]  # an integer to a float power is a float
+        return f"{self._power_base(base)} ** {self.parenthesize(exponent, PRECEDENCE['Func'], strict=True)}"
 
     def _print_OpaqueUnaryFn_sqrt(self, expr: sympy.Expr) -> str:
-        return f"({self._print(expr.args[0])}) ** 0.5"
+        return f"{self._power_base(expr.args[0])} ** 0.5"
+
+    def _power_base(self, base: sympy.Expr) -> str:
+        text = self._print(base)
+        return text if text.isidentifier() or (text.endswith("]") and " " not in text) else f"({text})"
 
     def _print_Max(self, expr: sympy.Expr) -> str:
         return f"max({', '.join(self._print(a) for a in expr.args)})"
+
+    def _print_Min(self, expr: sympy.Expr) -> str:
+        return f"min({', '.join(self._print(a) for a in expr.args)})"
 
     def _print_Float(self, expr: sympy.Float) -> str:
         return repr(float(expr))

@@ -30,6 +30,7 @@ def share(graph: Graph) -> None:
             first.meaning = first.meaning or value.meaning
             first.name = first.name or value.name
             first.node = first.node or value.node
+            first.module = first.module or value.module
     graph.outputs = list(dict.fromkeys(replaced.get(v, v) for v in graph.outputs))
     graph.output_leaves = [replaced.get(v, v) if isinstance(v, Value) else v for v in graph.output_leaves]
 
@@ -66,6 +67,8 @@ def _replace_operands(value: Value, replaced: dict[Value, Value]) -> None:
             setattr(op, f.name, swap(item))
         else:
             item.args, item.kwargs = swap(item.args), swap(item.kwargs)
+    if value.meaning is not None:  # formulas name the values that are kept
+        value.meaning = (value.meaning[0], swap(value.meaning[1]))
 
 
 def split_long_reductions(graph: Graph, hints: dict[sympy.Symbol, int]) -> dict[sympy.Symbol, sympy.Expr]:

@@ -11,6 +11,7 @@ from .templates import KernelSource
 from .templates.elementwise import elementwise
 from .templates.matmul import TILES, matmul
 from .templates.reduction import reduction
+from .templates.tilings import LONGEST_TILE
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,10 @@ class Options:
 
     label: str = ""
     warps: float = 1.0  # factor on a reduction's num_warps
+    rows: int = 0  # rows per program where rows are short; 0: as the template sees fit
+    longest: int = LONGEST_TILE  # longest row, in elements, that is kept in registers
     block: int = 1024  # elements per program of an elementwise kernel
+    block_warps: int = 4
     tile: int = 0  # index into matmul.TILES
 
 
@@ -35,10 +39,10 @@ def kernel_source(
     if kernel.matmul is not None:
         return matmul(kernel, name, arguments, hints, stored, strided, TILES[options.tile])
     if kernel.reduces:
-        source = reduction(kernel, name, arguments, hints, stored)
+        source = reduction(kernel, name, arguments, hints, stored, rows=options.rows, longest=options.longest)
         source.num_warps = int(min(32, max(1, source.num_warps * options.warps)))
         return source
-    return elementwise(kernel, name, arguments, hints, stored, block=options.block, warps=max(4, options.block // 512))
+    return elementwise(kernel, name, arguments, hints, stored, block=options.block, warps=options.block_warps)
 
 
 def alternatives(kernels: list[Kernel]) -> list[Options]:
@@ -49,5 +53,8 @@ def alternatives(kernels: list[Kernel]) -> list[Options]:
     if any(k.reduces and k.matmul is None for k in kernels):
         result += [Options("twice the warps", warps=2.0), Options("half the warps", warps=0.5)]
     if any(k.matmul is None and not k.reduces for k in kernels):
-        result += [Options("blocks of 2048", block=2048), Options("blocks of 512", block=512)]
+        result += [
+            Options("two elements a thread", block=512, block_warps=8),
+            Options("blocks of 512", block=512, block_warps=2),
+        ]
     return result

@@ -31,6 +31,10 @@ class Reach:
     deadline: float  # of time.monotonic()
 
 
+#: seconds for the checks that were put off
+FINISH_SECONDS = 10.0
+
+
 @dataclass
 class Referee:
     module: torch.nn.Module
@@ -45,25 +49,37 @@ class Referee:
     sampled: list[float] = field(default_factory=list)
     error: float = 0.0
     eager_error: float = 0.0
+    deferred: list[plan.Step] = field(default_factory=list)  # for after the timing, on a GPU
 
     def verdict(self) -> schema.Verdict:
-        """Run all checks; stops at the first that fails."""
-        began = time.monotonic()
+        """Run the checks, those that may wait only while time allows; stops at the first that fails."""
         self.oracle = Oracle(self.module)
+        self.limits += self.oracle.limits
+        if self.mode == "interpreter":
+            self.limits += plan.INTERPRETER_LIMITS
+        return self._verdict(self._load, plan.plan(self.inputs, self.mode), self.soft_seconds)
+
+    def finish(self) -> schema.Verdict:
+        """Run what ``verdict`` put off until the times were known, and judge again."""
+        steps, self.deferred = self.deferred, []
+        return self._verdict(self.reload, steps, FINISH_SECONDS)
+
+    def _verdict(self, begin: Callable[[], None], steps: list[plan.Step], seconds: float) -> schema.Verdict:
+        began = time.monotonic()
         status, reason, line = "ok", "", None
         try:
-            self._load()
-            self._run(plan.plan(self.inputs, self.mode), began)
+            begin()
+            self._run(steps, began, seconds)
         except failures.Failure as failure:
             if failure.status == "not-interpretable":
                 raise errors.NotInterpretable(what=failure.reason) from None
             status, reason, line = failure.status, failure.reason, failure.line
-        self.limits += self.oracle.limits
+        limits = list(self.limits)
+        if self.deferred:
+            limits.append("still to be checked: " + ", ".join(step.name for step in self.deferred))
         if self.sampled:
             percent = f"{min(self.sampled) * 100:.0f}"
-            self.limits.append(f"in large launches only a part of the program instances was run, at least {percent} %")
-        if self.mode == "interpreter":
-            self.limits += plan.INTERPRETER_LIMITS
+            limits.append(f"in large launches only a part of the program instances was run, at least {percent} %")
         return schema.Verdict(
             status=status,  # type: ignore[arg-type]
             reason=reason,
@@ -74,7 +90,7 @@ class Referee:
             eager_error=self.eager_error if math.isfinite(self.eager_error) and self.checks else None,
             precision=self._precision(),
             launches=self.launched,
-            limits=list(dict.fromkeys(self.limits)),
+            limits=list(dict.fromkeys(limits)),
         )
 
     # what the trial is asked
@@ -138,11 +154,16 @@ class Referee:
         self.ask({"do": "state"}, dict(self.module.state_dict()))
         self._passed("drop-in", f"same constructor, same state_dict ({len(theirs)} entries)")
 
-    def _run(self, steps: list[plan.Step], began: float) -> None:
-        skipped: list[str] = []
+    def reload(self) -> None:
+        """Have the candidate imported and constructed anew: the checks may have converted and trained what was there."""
+        self.ask({"do": "load"})
+        self.ask({"do": "state"}, dict(self.module.state_dict()))
+
+    def _run(self, steps: list[plan.Step], began: float, seconds: float) -> None:
+        skipped: list[plan.Step] = []
         for i, step in enumerate(steps):
-            if time.monotonic() - began > self.soft_seconds * step.patience:
-                skipped.append(step.name)
+            if time.monotonic() - began > seconds * step.patience:
+                skipped.append(step)
                 continue
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
             if step.perturb:
@@ -154,8 +175,10 @@ class Referee:
                 self._check_gradients(step)
             else:
                 self._check_values(step)
-        if skipped:
-            self.limits.append("left out to be quick: " + ", ".join(skipped))
+        if self.mode == "gpu" and seconds == self.soft_seconds:
+            self.deferred = skipped
+        elif skipped:
+            self.limits.append("left out to be quick: " + ", ".join(step.name for step in skipped))
 
     def _check_values(self, step: plan.Step) -> None:
         tree = step.make(self.inputs)

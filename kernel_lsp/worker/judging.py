@@ -19,7 +19,7 @@ from kernel_lsp.validation.trial import Trial, serve
 from kernel_lsp.worker import building, examples, importing, processes, specimen
 
 #: seconds after which checks that are not essential are left out
-SOFT_SECONDS = {"interpreter": 3.0, "gpu": 3.0}
+SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
 
 
 def warm_up() -> None:
@@ -51,6 +51,12 @@ def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             verdict.kernels = [schema.from_json(schema.CompiledKernel, k) for k in kernels["kernels"]]
         emit("verdict", schema.to_json(verdict))
         measurement, rates = _measurement(given, referee, verdict, emit)
+        if referee.deferred and verdict.status in schema.CORRECT:
+            last = referee.finish()
+            last.kernels = verdict.kernels
+            if last.status == "ok":  # the speed has been judged already
+                last.status, last.reason = verdict.status, verdict.reason
+            verdict = last
         measured = None if measurement is None else schema.to_json(measurement)
         return {"verdict": schema.to_json(verdict), "measurement": measured, "rates": rates}
     except torch.OutOfMemoryError as error:

@@ -227,6 +227,9 @@ def _least_bytes(module: torch.nn.Module, example: examples.Example, outputs: An
 
 
 def _shown(example: examples.Example) -> str:
-    parts = [repr(a) for a in example.init_args] + [f"{k}={v!r}" for k, v in example.init_kwargs.items()]
-    shown = ", ".join(" ".join(p.split()) if len(p) < 80 else f"{type(p).__name__}…" for p in parts)
+    def brief(value: Any) -> str:
+        text = " ".join(repr(value).split())
+        return text if len(text) < 80 else f"{type(value).__name__}…"
+
+    shown = ", ".join([*map(brief, example.init_args), *(f"{k}={brief(v)}" for k, v in example.init_kwargs.items())])
     return shown if len(shown) <= 200 else shown[:199] + "…"

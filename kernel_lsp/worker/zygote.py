@@ -24,6 +24,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 import time
 from typing import Any, NoReturn
 
@@ -103,10 +104,12 @@ def _warm_up(role: str) -> None:
         judging.warm_up()
         return
     os.environ.pop("TRITON_INTERPRET", None)
-    from kernel_lsp.worker import judging, specimen
+    from kernel_lsp.worker import judging, specimen, warming
 
     specimen.warm_up()
     judging.warm_up()
+    with tempfile.TemporaryDirectory() as folder:
+        warming.compile_once(folder)
 
 
 def _say(control: socket.socket, message: dict[str, Any]) -> None:

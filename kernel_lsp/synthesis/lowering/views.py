@@ -58,6 +58,8 @@ def slice_(
             begin = ZERO
     if not begin.is_number and begin.could_extract_minus_sign():
         begin = sympy.expand(size + begin)
+    if begin == ZERO and step == 1 and sympy.expand(shape[dim] - size) == 0:
+        return x  # x[:]
     return Build.slice(x, dim, begin, expr_of(step), shape[dim])
 
 

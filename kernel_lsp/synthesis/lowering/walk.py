@@ -72,8 +72,14 @@ def lower(exported: ExportedProgram) -> Graph:
             raise Untraceable(f"{node.op} {node.target}", "control flow that keeps subgraphs")
     graph.outputs = list(dict.fromkeys(v for v in graph.output_leaves if isinstance(v, Value)))
     graph.output_spec = exported.call_spec.out_spec
+    graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
     _count(graph)
     return graph
+
+
+def _range(bounds: Any) -> tuple[int, int | None]:
+    """(least, most) of a size, None where nothing bounds it."""
+    return int(bounds.lower), int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**31 else None
 
 
 def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) -> Any:
@@ -214,7 +220,22 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
     elif result.dtype != fake.dtype and not isinstance(result.op, Input):
         result = Value(result.op, result.shape, fake.dtype, result.name, result.meaning)
     result.node = result.node or node.name
+    if not isinstance(result.op, Input):
+        result.module = _completes(node) or result.module
     return result
+
+
+def _completes(node: Any) -> str:
+    """The name of the submodule whose result this node is, empty if it is none's."""
+
+    def paths(n: Any) -> list[str]:
+        return [path for path, _ in n.meta.get("nn_module_stack", {}).values()]
+
+    inner = paths(node)[-1:]
+    if not inner or any(inner[0] in paths(user) for user in node.users):
+        return ""
+    name = inner[0].rpartition(".")[2]
+    return name if name.isidentifier() else ""
 
 
 def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:

@@ -35,13 +35,16 @@ class Tile:
     precision: str = "tf32x3"
 
 
+#: Bytes of shared memory that a program may use on current data-centre GPUs.
+SHARED_MEMORY = 224 << 10
+
 #: The first is adapted to the problem's size; the others are tried against it where there is a GPU.
 TILES = (
-    Tile("", 128, 128, 32, 8, 3),
-    Tile("64 x 64 x 32 tiles", 64, 64, 32, 4, 4),
-    Tile("128 x 64 x 32 tiles, bf16x6", 128, 64, 32, 4, 4, "bf16x6"),
-    Tile("128 x 128 x 32 tiles, bf16x6", 128, 128, 32, 8, 3, "bf16x6"),
-    Tile("128 x 256 x 64 tiles", 128, 256, 64, 8, 3),
+    Tile("", 128, 64, 32, 8, 3),
+    Tile("64 x 64 tiles, 16 deep", 64, 64, 16, 4, 4),
+    Tile("128 x 128 tiles", 128, 128, 32, 8, 3),
+    Tile("128 x 64 tiles, bf16x6", 128, 64, 32, 8, 3, "bf16x6"),
+    Tile("128 x 256 tiles", 128, 256, 32, 8, 3),
 )
 
 
@@ -218,16 +221,21 @@ def _strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
 def _adapted(tile: Tile, m: int, n: int, k: int, batch: int, dtype: torch.dtype) -> Tile:
     """Smaller tiles for small problems, so that every multiprocessor has one; never more than the problem needs."""
     if not tile.label:
-        tiles = -(-m // 128) * -(-n // 128) * batch
-        if tiles < 200:
-            tile = Tile("", 64, 64 if tiles < 100 else 128, 32, 4, 4)
-    block_k = tile.k * (2 if dtype.itemsize == 2 and tile.k == 32 else 1)
+        tiles = -(-m // tile.m) * -(-n // tile.n) * batch
+        if dtype.itemsize == 2 and tiles >= 264:
+            tile = TILES[2]
+        elif tiles < 132:
+            tile = Tile("", 64, 64, 32, 4, 4)
+    block_k = tile.k * 4 // dtype.itemsize  # halves: as many bytes of each row at a time
+    stages = tile.stages
+    while (tile.m + tile.n) * block_k * dtype.itemsize * stages > SHARED_MEMORY:
+        stages -= 1
     return Tile(
         tile.label,
         max(16, min(tile.m, power_of_two(m))),
         max(16, min(tile.n, power_of_two(n))),
         max(16, min(block_k, power_of_two(k))),
         tile.warps,
-        tile.stages,
+        stages,
         tile.precision,
     )

@@ -12,23 +12,30 @@ from ..index import ONE, Index, offset
 from ..names import variable_name
 from ..steps import Hints, Kernel, reduce_operand_index
 from . import KernelSource, total
-from .tilings import Tiling, column_tiling, contiguous_is_kept, row_tiling
+from .tilings import LONGEST_TILE, Tiling, column_tiling, contiguous_is_kept, row_tiling
 
 
 def reduction(
-    kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], *, warps: int | None = None
+    kernel: Kernel,
+    name: str,
+    arguments: Arguments,
+    hints: Hints,
+    stored: set[Value],
+    *,
+    rows: int = 0,
+    longest: int = LONGEST_TILE,
 ) -> KernelSource:
-    """The source of a reduction kernel; ``warps`` overrides the choice of num_warps."""
+    """The source of a reduction kernel: ``rows`` short rows per program, rows up to ``longest`` kept in registers."""
     source = KernelSource(name, [], arguments, "1")
     outputs = [kernel.partial] if kernel.partial is not None else [v for v, _ in kernel.stores]
     for v in outputs:
         arguments.outputs[v] = arguments.names.fresh(
             f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partial else "out_ptr"
         )
-    make = column_tiling if contiguous_is_kept(kernel, hints) else row_tiling
-    tiling = make(kernel, source, hints)
-    if warps is not None:
-        source.num_warps = warps
+    if contiguous_is_kept(kernel, hints):
+        tiling = column_tiling(kernel, source, hints)
+    else:
+        tiling = row_tiling(kernel, source, hints, rows, longest)
     emitter = Emitter(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
     emitter.reduced_axis = tiling.reduced
     body = list(tiling.statements)

@@ -57,13 +57,13 @@ def contiguous_is_kept(kernel: Kernel, hints: Hints) -> bool:
     return bool(unit) and unit[0] in kernel.domain.kept
 
 
-def row_tiling(kernel: Kernel, source: KernelSource, hints: Hints) -> Tiling:
+def row_tiling(kernel: Kernel, source: KernelSource, hints: Hints, rows_wanted: int, longest: int) -> Tiling:
     domain, arguments = kernel.domain, source.arguments
     n_rows, n_cols = total(domain, domain.kept), total(domain, domain.reduced)
     arguments.name_size(n_cols, "n_cols")
     length, count = hint(n_cols, hints), hint(n_rows, hints)
     static = n_cols.is_number
-    looped = length > LONGEST_TILE or kernel.partial is not None
+    looped = length > longest or kernel.partial is not None
     cols = Axis("cols", list(domain.reduced), vector=True)
     col_text = arguments.size(n_cols)[0]
     statements: list[str] = []
@@ -71,6 +71,7 @@ def row_tiling(kernel: Kernel, source: KernelSource, hints: Hints) -> Tiling:
     per_program = 1
     if not looped and length <= 1024 and domain.kept and count >= 256:
         per_program = max(1, min(32, 4096 // power_of_two(length), power_of_two(count // 256)))
+        per_program = rows_wanted or per_program
     rank, axis = (2, 1) if per_program > 1 else (1, 0)
     if per_program > 1:
         arguments.name_size(n_rows, "n_rows")
@@ -103,6 +104,8 @@ def row_tiling(kernel: Kernel, source: KernelSource, hints: Hints) -> Tiling:
         if not (static and power_of_two(length) == length):
             cols.mask = "mask"
             statements.append(f"mask = cols < {col_text}")
+        if not static:  # the tile grows with the row; beyond this it would not stay in registers
+            source.requires.append(f"{arguments.host(n_cols)} <= {max(1024, LONGEST_TILE // per_program)}")
         elements = power_of_two(length) * per_program
         source.num_warps = 4 if elements <= 4096 else 8 if elements <= 8192 else 16
     axes.append(cols)
@@ -136,13 +139,13 @@ def column_tiling(kernel: Kernel, source: KernelSource, hints: Hints) -> Tiling:
     arguments.name_size(n_rows, "n_rows")
     arguments.name_size(n_cols, "n_cols")
     length, width = hint(n_rows, hints), hint(n_cols, hints)
-    block_cols = min(128, power_of_two(width))
+    block_cols = min(64, power_of_two(width))
     if hint(total(domain, outer), hints) * -(-width // block_cols) < 256:
         block_cols = min(block_cols, 32)
-    block_rows = min(power_of_two(length), max(1, 8192 // block_cols), 128)
+    block_rows = min(power_of_two(length), max(1, 4096 // block_cols), 128)
     looped = block_rows < length or not n_rows.is_number or kernel.partial is not None
     source.blocks |= {"BLOCK_ROWS": str(block_rows), "BLOCK_COLS": str(block_cols)}
-    source.num_warps = 8 if block_rows * block_cols >= 4096 else 4
+    source.num_warps = 4
     rows = Axis("rows", list(domain.reduced), vector=True, mask="row_mask", looped=looped)
     cols = Axis("cols", inner, vector=True, mask="col_mask")
     n_cols_text, n_rows_text = arguments.size(n_cols)[0], arguments.size(n_rows)[0]
