@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .functions import ATOM, FUNCTIONS, UNARY, literal, wrap
+from .functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
 from .graph import Concat, Gather, Iota, Matmul, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
 from .names import variable_name
 
@@ -30,6 +30,9 @@ DEFINITIONS = {
 
 #: Views that a formula leaves out.
 _SAME_ELEMENTS = ("reshape", "squeeze", "unsqueeze", "expand")
+
+#: Functions that a formula writes as words; those bind less than any operator.
+_WORDS = frozenset(["and", "or", "not"])
 
 
 def formula(value: Value, names: dict[Value, str], *, top: bool = True) -> str:
@@ -97,6 +100,9 @@ class _Printer:
         if op.function == "identity":
             return self._operand(op.operands[0])
         function = FUNCTIONS[op.function]
+        if op.function in _WORDS:
+            parts = [wrap(*self._operand(o), ATOM) for o in op.operands]
+            return function.formula.format(*parts), LOWEST
         parts = [wrap(*self._operand(o), least) for o, least in zip(op.operands, function.inner, strict=True)]
         return (function.formula or function.text).format(*parts), function.precedence
 

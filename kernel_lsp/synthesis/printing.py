@@ -6,7 +6,7 @@ import sympy
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
-#: Functions that are written as an operator that binds like a product or closer.
+#: Functions that are written as an operator, in parentheses wherever they stand: callers multiply what they get.
 _OPERATORS = frozenset(
     ["FloorDiv", "CleanDiv", "PythonMod", "Mod", "FloatTrueDiv", "IntTrueDiv", "FloatPow", "OpaqueUnaryFn_sqrt"]
 )
@@ -21,13 +21,13 @@ class _Python(StrPrinter):
 
     def parenthesize(self, item: sympy.Expr, level: int, strict: bool = False) -> str:
         if item.func.__name__ in _OPERATORS:
-            return f"({self._print(item)})"
+            return self._print(item)
         return super().parenthesize(item, level, strict=strict)
 
     def _binary(self, operator: str, expr: sympy.Expr) -> str:
         left, right = expr.args
         divided = self.parenthesize(left, PRECEDENCE["Mul"], strict=True)
-        return f"{divided} {operator} {self.parenthesize(right, PRECEDENCE['Func'], strict=True)}"
+        return f"({divided} {operator} {self.parenthesize(right, PRECEDENCE['Func'], strict=True)})"
 
     def _print_Mul(self, expr: sympy.Expr) -> str:
         coefficient, factors = expr.as_coeff_mul()
@@ -61,10 +61,10 @@ class _Python(StrPrinter):
         base, exponent = expr.args
         if base.func.__name__ == "ToFloat":
             base = base.args[0]  # an integer to a float power is a float
-        return f"{self._power_base(base)} ** {self.parenthesize(exponent, PRECEDENCE['Func'], strict=True)}"
+        return f"({self._power_base(base)} ** {self.parenthesize(exponent, PRECEDENCE['Func'], strict=True)})"
 
     def _print_OpaqueUnaryFn_sqrt(self, expr: sympy.Expr) -> str:
-        return f"{self._power_base(expr.args[0])} ** 0.5"
+        return f"({self._power_base(expr.args[0])} ** 0.5)"
 
     def _power_base(self, base: sympy.Expr) -> str:
         text = self._print(base)

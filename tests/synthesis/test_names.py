@@ -1,0 +1,35 @@
+import pytest
+
+from kernel_lsp.synthesis.names import Names, snake
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("RMSNorm", "rms_norm"),
+        ("LayerNormGELU", "layer_norm_gelu"),
+        ("SwiGLU", "swiglu"),
+        ("GroupNormSiLU", "group_norm_silu"),
+        ("LinearReLU", "linear_relu"),
+        ("LlamaMLP", "llama_mlp"),
+        ("Outer.Inner", "outer_inner"),
+        ("HTTPServer2D", "http_server2_d"),
+        ("Softmax", "softmax"),
+        ("already_snake", "already_snake"),
+        ("_Private", "private"),
+    ],
+)
+def test_snake(name: str, expected: str) -> None:
+    assert snake(name) == expected
+    assert snake(expected) == expected
+
+
+def test_a_name_is_handed_out_once() -> None:
+    names = Names(["x"])
+    assert [names.fresh("x"), names.fresh("x"), names.fresh("x1"), names.fresh("x1")] == ["x2", "x3", "x1", "x1_2"]
+
+
+@pytest.mark.parametrize("wanted", ["tl", "rows", "lambda", "2d", "a.b-c", "", "for"])
+def test_a_name_is_an_identifier_and_no_word_of_the_templates(wanted: str) -> None:
+    name = Names().fresh(wanted)
+    assert name.isidentifier() and name not in ("tl", "rows", "lambda", "for")
