@@ -77,7 +77,21 @@ class NotExportable(UserError):
 
 
 class NothingToLower(UserError):
-    template = "No operation of {class_name} can be written in Triton yet; the first that stopped it is {op}. {detail}"
+    template = (
+        "{class_name} cannot be written in Triton yet; the first that stopped it is {op}{detail}. "
+        "Leave it to torch, or generate for a part of it."
+    )
+
+    def __init__(self, *, detail: str = "", **values: Any) -> None:
+        """``detail``: why, as a clause or a sentence; empty where the operator says enough."""
+        reason = detail.strip().rstrip(".")
+        if reason[1:2].islower() or reason[1:2] == " ":
+            reason = reason[0].lower() + reason[1:]
+        super().__init__(detail=f": {reason}" if reason else "", **values)
+
+
+class NotWritable(UserError):
+    template = "A class that stands in for {class_name} cannot be written: {detail}. Generate kernels for the modules inside it instead."
 
 
 class DeviceMissing(UserError):

@@ -6,7 +6,7 @@ from transformers.activations import NewGELUActivation
 from transformers.models.gpt2.modeling_gpt2 import GPT2MLP, GPT2Attention, GPT2Block
 from transformers.pytorch_utils import Conv1D
 
-__all__ = ["Conv1D", "GPT2Attention", "GPT2Block", "GPT2MLP", "NewGELUActivation"]
+__all__ = ["GPT2MLP", "Conv1D", "GPT2Attention", "GPT2Block", "NewGELUActivation"]
 
 BATCH, LENGTH, HIDDEN = 4, 512, 512
 

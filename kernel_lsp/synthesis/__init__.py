@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch.export import ExportedProgram
 
-from kernel_lsp.errors import NothingToLower
+from kernel_lsp.errors import NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
 from .errors import Unwritable
@@ -31,14 +31,14 @@ def synthesize(
     """Candidates for ``module``, the default schedule first, then alternatives worth timing.
 
     ``exported`` comes from ``capture``; ``import_from`` is the dotted module that a kernel file imports the class
-    from. Raises ``errors.NothingToLower`` naming the operator that stopped it.
+    from. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
     """
     try:
         return _candidates(module, exported, class_name, import_from)
     except Untraceable as error:
         raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail) from error
     except Unwritable as error:
-        raise NothingToLower(class_name=class_name, op=error.what, detail=error.detail) from error
+        raise NotWritable(class_name=class_name, detail=error.detail) from error
     except Unalignable as error:
         raise NothingToLower(
             class_name=class_name,

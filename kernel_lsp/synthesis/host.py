@@ -164,7 +164,9 @@ def _launch(
     for value, _ in stored:
         assert value is not None
         variable = names.fresh(
-            "out" if len(stored) == 1 and value.meaning is None and not (value.name or value.module) else variable_name(value)
+            "out"
+            if len(stored) == 1 and value.meaning is None and not (value.name or value.module)
+            else variable_name(value)
         )
         host.body.append(f"{variable} = {_empty(value, host, variables, symbols)}")
         variables[value] = variable
@@ -281,6 +283,6 @@ def _result(graph: Graph, variables: dict[Value, str]) -> str:
             return f"[{', '.join(items)}]"
         if spec.type is dict:
             return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(spec.context, items, strict=True)) + "}"
-        raise Unwritable("forward", f"it returns a {spec.type.__name__}")
+        raise Unwritable("forward", f"the result is a {spec.type.__name__}, not a tensor, tuple, list or dict")
 
     return build(graph.output_spec, leaves)

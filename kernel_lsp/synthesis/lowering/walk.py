@@ -13,6 +13,7 @@ from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
 from ..graph import Graph, Input, Scalar, TorchCall, Value, topological
+from ..names import snake
 from . import elementwise, losses, norms, products, reductions, views
 from .builder import NotLowered, expr_of, opmath, shape_of
 
@@ -220,8 +221,8 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
     elif result.dtype != fake.dtype and not isinstance(result.op, Input):
         result = Value(result.op, result.shape, fake.dtype, result.name, result.meaning)
     result.node = result.node or node.name
-    if not isinstance(result.op, Input):
-        result.module = _completes(node) or result.module
+    if result.node == node.name:  # not what dropout and the like hand on
+        result.module = _completes(node)
     return result
 
 
@@ -235,7 +236,7 @@ def _completes(node: Any) -> str:
     if not inner or any(inner[0] in paths(user) for user in node.users):
         return ""
     name = inner[0].rpartition(".")[2]
-    return name if name.isidentifier() else ""
+    return snake(name) if name.isidentifier() else ""
 
 
 def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
