@@ -1,0 +1,19 @@
+import pytest
+
+from kernel_lsp.errors import NothingToLower
+
+
+@pytest.mark.parametrize(
+    ("detail", "expected"),
+    [
+        ("", "is aten.sort. Leave"),
+        (
+            "the size of its result depends on the data.",
+            "is aten.sort: the size of its result depends on the data. Leave",
+        ),
+        ("It computes nothing.", "is aten.sort: it computes nothing. Leave"),
+        ("NaN handling", "is aten.sort: NaN handling. Leave"),
+    ],
+)
+def test_what_stopped_the_synthesizer_reads_as_a_sentence(detail: str, expected: str) -> None:
+    assert expected in str(NothingToLower(class_name="A", op="aten.sort", detail=detail))
