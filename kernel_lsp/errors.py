@@ -85,8 +85,8 @@ class NothingToLower(UserError):
     def __init__(self, *, detail: str = "", **values: Any) -> None:
         """``detail``: why, as a clause or a sentence; empty where the operator says enough."""
         reason = detail.strip().rstrip(".")
-        if reason[1:2].islower() or reason[1:2] == " ":
-            reason = reason[0].lower() + reason[1:]
+        first, space, rest = reason.partition(" ")
+        reason = (first.lower() if first.istitle() else first) + space + rest
         super().__init__(detail=f": {reason}" if reason else "", **values)
 
 
