@@ -23,6 +23,7 @@ class Arguments:
     sizes: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
     scalars: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
     static: dict[sympy.Expr, str] = field(default_factory=dict)  # static sizes that are constexpr arguments
+    divisors: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)  # dynamic ones that are, too
 
     def host(self, expr: sympy.Expr) -> str:
         """``expr`` as Python on the host."""
@@ -35,11 +36,22 @@ class Arguments:
         elif not expr.is_number and expr not in self.sizes:
             self.sizes[expr] = (self.names.fresh(name), self.host(expr))
 
+    def divide_by(self, expr: sympy.Expr) -> None:
+        """Make ``expr`` a constexpr: dividing every element's index by a number known late costs more than its load."""
+        expr = sympy.expand(expr)
+        if expr.is_number or expr in self.divisors:
+            return
+        known = self.sizes.pop(expr, None)
+        name = self.symbols[expr][0] if expr in self.symbols else "inner_size"
+        self.divisors[expr] = known or (self.names.fresh(name), self.host(expr))
+
     def size(self, expr: sympy.Expr) -> tuple[str, int]:
         """A size inside the kernel, with its precedence; registers the arguments it needs."""
         expr = sympy.expand(expr)
         if expr in self.static:
             return self.static[expr], ATOM
+        if expr in self.divisors:
+            return self.divisors[expr][0], ATOM
         if expr.is_number:
             return (str(int(expr)), ATOM if expr >= 0 else UNARY)
         if expr in self.sizes:

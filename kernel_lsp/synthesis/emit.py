@@ -117,6 +117,9 @@ class Emitter:
                 run = sympy.expand(run * sizes[i])
             if coefficients[j] != ZERO:
                 text, precedence = axis.variable, ATOM
+                if axis is self.reduced_axis:
+                    for divisor in ([inner] if inner != ONE else []) + ([run] if i > 0 else []):
+                        self.arguments.divide_by(divisor)
                 if inner != ONE:
                     text, precedence = f"{text} // {wrap(*self.arguments.size(inner), UNARY)}", PRODUCT
                 if i > 0:

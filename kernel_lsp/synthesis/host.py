@@ -283,6 +283,7 @@ def _result(graph: Graph, variables: dict[Value, str]) -> str:
             return f"[{', '.join(items)}]"
         if spec.type is dict:
             return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(spec.context, items, strict=True)) + "}"
-        raise Unwritable("forward", f"the result is a {spec.type.__name__}, not a tensor, tuple, list or dict")
+        kind = spec.context if isinstance(spec.context, type) else spec.type  # a named tuple's own name
+        raise Unwritable("forward", f"the result is a {kind.__name__}, not a tensor, tuple, list or dict")
 
     return build(graph.output_spec, leaves)

@@ -119,7 +119,7 @@ def _class(plain: str, base: str, host: Host, signature: Signature, checks: list
     arguments = ", ".join(input_of(value).source for _, value in host.parameters)
     test = "\n            and ".join(checks)
     return f'''class {plain}Triton({base}):
-    """{plain} whose forward runs the kernel where it was validated, and {plain}.forward everywhere else."""
+    """{plain}: the kernel where it was validated, eager elsewhere."""
 
     def forward({declared}):
         if not self._in_envelope({passed}):

@@ -34,7 +34,9 @@ class KernelSource:
             *self.arguments.outputs.values(),
             *(name for name, _ in self.arguments.sizes.values()),
             *(name for name, _ in self.arguments.scalars.values()),
-            *(f"{name}: tl.constexpr" for name in (*self.arguments.static.values(), *self.blocks)),
+            *(f"{name}: tl.constexpr" for name in self.arguments.static.values()),
+            *(f"{name}: tl.constexpr" for name, _ in self.arguments.divisors.values()),
+            *(f"{name}: tl.constexpr" for name in self.blocks),
         ]
         lines = ["@triton.jit", f"def {self.name}({', '.join(parameters)}):", f'    """{docstring}"""']
         return "\n".join(lines + [f"    {line}" if line else "" for line in self.body])
@@ -57,6 +59,7 @@ class KernelSource:
             *sizes,
             *(text for _, text in self.arguments.scalars.values()),
             *(f"{name}={size}" for size, name in self.arguments.static.items()),
+            *(f"{name}={text}" for name, text in self.arguments.divisors.values()),
             *(f"{name}={text}" for name, text in blocks.items()),
             f"num_warps={self.num_warps}",
         ]

@@ -70,7 +70,7 @@ def row_tiling(kernel: Kernel, source: KernelSource, hints: Hints, rows_wanted: 
     axes: list[Axis] = []
     per_program = 1
     if not looped and length <= 1024 and domain.kept and count >= 256:
-        per_program = max(1, min(32, 4096 // power_of_two(length), power_of_two(count // 256)))
+        per_program = max(1, min(32, 2048 // power_of_two(length), power_of_two(count // 256)))
         per_program = rows_wanted or per_program
     rank, axis = (2, 1) if per_program > 1 else (1, 0)
     if per_program > 1:
@@ -107,7 +107,7 @@ def row_tiling(kernel: Kernel, source: KernelSource, hints: Hints, rows_wanted: 
         if not static:  # the tile grows with the row; beyond this it would not stay in registers
             source.requires.append(f"{arguments.host(n_cols)} <= {max(1024, LONGEST_TILE // per_program)}")
         elements = power_of_two(length) * per_program
-        source.num_warps = 4 if elements <= 4096 else 8 if elements <= 8192 else 16
+        source.num_warps = 4 if elements <= 4096 else 8
     axes.append(cols)
     what = f"{per_program} rows" if per_program > 1 else "one row"
     how = "walks along it in blocks" if looped else "keeps it in registers"
