@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_lsp.analysis import ModuleClass, module_classes
+from kernel_lsp.analysis import ModuleClass, imported_with_inputs, module_classes
 
 PATH = Path("/project/net.py")
 
@@ -202,6 +202,14 @@ def test_ranges() -> None:
 def test_example_inputs(tail: str, forward: str, inputs: str | None) -> None:
     source = f"from torch import nn\nclass A(nn.Module):\n    def forward(self, {forward}): return x\n{tail}\n"
     assert classes(source)[0].inputs == inputs
+
+
+def test_imported_classes_with_inputs_of_their_own() -> None:
+    source = (
+        "from a import Norm, Mlp as Gate, Bare\nfrom torch import nn\nclass Own(nn.Module): pass\n"
+        "def get_inputs_Norm(): return []\ndef get_inputs_Gate(): return []\ndef get_inputs_Own(): return []\n"
+    )
+    assert imported_with_inputs(source) == ["Norm", "Gate"]
 
 
 def test_inputs_of_a_nested_class() -> None:

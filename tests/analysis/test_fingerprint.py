@@ -296,6 +296,15 @@ def test_moving_definitions_does_not_count() -> None:
     assert fingerprint(head + "class Base" + tail + "\n\ndef unused(x):" + unused) == reference()
 
 
+def test_a_class_that_is_only_imported() -> None:
+    source = "from layers import Norm as RMS, Other\nfrom package import Far\n\ndef get_inputs_RMS():\n    return []\n"
+    files = {"layers": "class Norm:\n    eps = 1e-6\nclass Other:\n    pass\n"}
+    first = fingerprint(source, "RMS", files)
+    assert fingerprint(source, "RMS", {"layers": files["layers"].replace("1e-6", "1e-5")}) != first
+    assert fingerprint(source, "RMS", {"layers": files["layers"].replace("    pass", "    x = 1")}) == first
+    assert fingerprint(source, "Far", files) != fingerprint(source.replace("package", "packages"), "Far", files)
+
+
 def test_missing_class() -> None:
     with pytest.raises(ClassNotFound, match="Nothing"):
         fingerprint(SOURCE, "Nothing")

@@ -149,6 +149,12 @@ case(
 case("up_and_down", lambda self, x: (x.float() * 2.0).to(x.dtype), lambda n: [r(5, 33 + n).half()], tolerance=2e-3)
 case("two_outputs", lambda self, x, y: (x + y, x * y), lambda n: [r(5, 33 + n), r(5, 33 + n)], kernels=1)
 case("dictionary", lambda self, x: {"sum": x + 1, "product": x * 2}, lambda n: [r(5, 33 + n)], kernels=1)
+case(
+    "nested_outputs",
+    lambda self, x, y: {"both": (x + y, [x * y]), "alone": (x - y,)},
+    lambda n: [r(5, 33 + n), r(5, 33 + n)],
+    kernels=1,
+)
 case("list_argument", lambda self, xs: xs[0] + xs[1], lambda n: [[r(5, 33 + n), r(5, 33 + n)]])
 
 # Reductions.
@@ -317,6 +323,29 @@ class SelfAttention(nn.Module):
 
 
 CASES["self_attention"] = Case(SelfAttention, lambda n: [r(2, 9 + n, 32)], (32, 4), tolerance=1e-4)
+
+
+class GroupedQueries(nn.Module):
+    """Two query heads share a key-value head; [:] and a padding mask, as the attention of language models has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q_proj, self.kv_proj = nn.Linear(32, 32, bias=False), nn.Linear(32, 32, bias=False)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        shape = (*x.shape[:-1], -1, 8)
+        q = self.q_proj(x).view(shape).transpose(1, 2)
+        k, v = self.kv_proj(x).chunk(2, dim=-1)
+        k, v = (
+            t.view(shape).transpose(1, 2)[:, :, None, :, :].expand(-1, -1, 2, -1, -1).reshape(q.shape) for t in (k, v)
+        )
+        weights = F.softmax(q @ k.transpose(2, 3) * 8**-0.5 + mask, dim=-1, dtype=torch.float32).to(q.dtype)
+        return (weights @ v).transpose(1, 2).contiguous().reshape(x.shape), weights
+
+
+CASES["grouped_queries"] = Case(
+    GroupedQueries, lambda n: [r(2, 5 + n, 32), torch.zeros(2, 1, 1, 5 + n).masked_fill(r(2, 1, 1, 5 + n) > 1, -3e38)]
+)
 
 
 class Partly(nn.Module):

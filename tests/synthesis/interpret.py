@@ -1,4 +1,4 @@
-"""Runs cases in a process of its own, where TRITON_INTERPRET is set before triton is imported.
+"""Runs cases in a process of its own, where TRITON_INTERPRET is set before triton is imported (or on a GPU).
 
 One JSON object a line: ``{"case": name, "folder": path}`` in, the outcome out.
 """
@@ -13,7 +13,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-os.environ["TRITON_INTERPRET"] = "1"
+DEVICE = os.environ.get("KERNEL_LSP_TEST_DEVICE", "cpu")
+if DEVICE == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cases
@@ -22,9 +24,11 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.validation.interpreter import repair
 
-repair()
+if DEVICE == "cpu":
+    from kernel_lsp.validation.interpreter import repair
+
+    repair()
 
 
 def load(path: Path) -> Any:
@@ -45,6 +49,10 @@ def error(result: Any, expected: Any) -> float:
     return ((result.double() - expected.double()).abs().max() / scale).item()
 
 
+def on_device(leaf: Any) -> Any:
+    return leaf.to(DEVICE) if isinstance(leaf, torch.Tensor) else leaf
+
+
 def run(name: str, folder: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     case = cases.CASES[name]
@@ -63,13 +71,16 @@ def run(name: str, folder: Path) -> dict[str, Any]:
     kind = getattr(load(path), f"{case.kind.__name__}Triton")
     kernel = kind(*case.init).eval()
     kernel.load_state_dict(module.state_dict())
+    kernel, module = kernel.to(DEVICE), module.to(DEVICE)
     errors, inside = [], []
     with torch.no_grad():
         for step in (0, 1, 3):
-            arguments = case.inputs(step)
+            arguments = pytree.tree_map(on_device, case.inputs(step))
             kept = [t.clone() for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
             inside.append(kernel._in_envelope(*arguments))
-            pairs = zip(pytree.tree_leaves(kernel(*arguments)), pytree.tree_leaves(module(*arguments)), strict=True)
+            got, expected = kernel(*arguments), module(*arguments)
+            assert pytree.tree_structure(got) == pytree.tree_structure(expected)
+            pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(expected), strict=True)
             errors.append(max(error(a, b) for a, b in pairs))
             assert all(
                 torch.equal(a, b)

@@ -86,7 +86,48 @@ def get_inputs_Nested():
 
 def test_a_name_that_the_file_only_imports_serves(worker, write):
     text = "from torch.nn import GELU\ndef get_inputs_GELU():\n    return [torch.randn(4)]\n"
-    assert worker.call("introspect", path=write(HEAD + text), class_name="GELU")["ops"] == {"aten.gelu": 1}
+    specimen = worker.call("introspect", path=write(HEAD + text), class_name="GELU")
+    assert specimen["ops"] == {"aten.gelu": 1}
+    assert specimen["module"] == "torch.nn.modules.activation", "where it lives, not where it was imported"
+
+
+def test_a_class_that_has_another_name_at_home_is_imported_from_the_file(worker, write):
+    text = "from torch.nn import GELU as Gate\ndef get_inputs_Gate():\n    return [torch.randn(4)]\n"
+    path = write(HEAD + text, "renamed.py")
+    answer = worker.call("synthesize", path=path, class_name="Gate")
+    assert answer["specimen"]["module"] == "renamed"
+    assert "from renamed import Gate" in answer["candidates"][0]["source"]
+
+
+def test_a_nested_class_is_reached_through_the_one_around_it(worker, write):
+    text = """
+class Outer:
+    class Inner(nn.Module):
+        def forward(self, x):
+            return x * 2
+def get_inputs():
+    return [torch.randn(4)]
+"""
+    path = write(HEAD + text, "nested.py")
+    source = worker.call("synthesize", path=path, class_name="Outer.Inner")["candidates"][0]["source"]
+    assert "from nested import Outer" in source
+    assert "class InnerTriton(Outer.Inner):" in source
+
+
+def test_long_arguments_are_shown_by_their_type(worker, write):
+    text = """
+class Held(nn.Module):
+    def __init__(self, weights, scale):
+        super().__init__()
+        self.scale = scale
+    def forward(self, x):
+        return x * self.scale
+def get_inputs():
+    return [torch.randn(4)]
+def get_init_inputs():
+    return [list(range(99)), 2.0]
+"""
+    assert worker.call("introspect", path=write(HEAD + text), class_name="Held")["init_args"] == "list…, 2.0"
 
 
 def test_every_request_imports_afresh(worker, write):

@@ -1,0 +1,83 @@
+"""Judging on a CUDA GPU: times, wrong kernels, kernels that crash or hang, and the order in which things are told."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
+
+pytestmark = pytest.mark.gpu
+
+RIGHT = {
+    "softmax": (SOFTMAX, "Softmax", SOFTMAX_KERNEL),
+    "affine": (AFFINE, "Affine", AFFINE_KERNEL),
+    "variance": (ROW_SUM, "RowVariance", ROW_SUM_KERNEL),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_kernel_is_timed(judge, worker, name):
+    result = judge(*RIGHT[name], device="cuda", measure="full", seconds=120)
+    verdict, measurement = result["verdict"], result["measurement"]
+    assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    assert verdict["mode"] == "gpu" and verdict["launches"] == 1
+    assert {"odd sizes, moved parameters", "gradients", "float64", "large values"} <= {
+        c["name"] for c in verdict["checks"]
+    }
+    assert not any("still to be checked" in limit for limit in verdict["limits"])
+    (shape,) = measurement["shapes"]
+    assert measurement["device"]["kind"] == "cuda" and measurement["device"]["copy_bandwidth"] > 1e11
+    for way in ("eager", "compiled", "kernel"):
+        assert 0 < shape[way]["low"] <= shape[way]["median"] <= shape[way]["high"], way
+    told = [name for name, _, _ in worker.events if name != "progress"]
+    assert told[:2] == ["verdict", "measurement"]
+    first = next(data for name, data, _ in worker.events if name == "measurement")
+    assert first["shapes"][0]["kernel"] and not first["shapes"][0]["compiled"]  # torch.compile's figure follows
+
+
+WRONG = {
+    "a constant": ("softmax", "x / tl.sum(x, axis=0)", "x * 0 + 1.0 / n"),
+    "an ignored bias": ("affine", "x * w + b", "x * w"),
+    "a hard-coded stride": ("softmax", "row * stride", "row * n"),
+    "an unwritten row": ("softmax", "softmax_kernel[(x.shape[0],)]", "softmax_kernel[(x.shape[0] - 1,)]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_kernel_is_caught(judge, name):
+    which, old, new = WRONG[name]
+    module, class_name, kernel = RIGHT[which]
+    assert old in kernel
+    verdict = judge(module, class_name, kernel.replace(old, new), device="cuda", measure="eager")["verdict"]
+    assert verdict["status"] == "wrong", verdict["reason"]
+
+
+def test_an_illegal_access_ends_the_trial_alone(judge):
+    kernel = SOFTMAX_KERNEL.replace("tl.store(y_ptr", "tl.store(y_ptr + 1000000000000", 1)
+    assert kernel != SOFTMAX_KERNEL
+    verdict = judge(SOFTMAX, "Softmax", kernel, device="cuda")["verdict"]
+    assert verdict["status"] in ("crashed", "wrong"), verdict
+    assert judge(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda")["verdict"]["status"] == "ok"
+
+
+def test_a_kernel_that_hangs_is_stopped(judge):
+    kernel = SOFTMAX_KERNEL.replace("return y\n", "torch.cuda._sleep(200_000_000_000)\n        return y\n", 1)
+    assert kernel != SOFTMAX_KERNEL
+    began = time.monotonic()
+    verdict = judge(SOFTMAX, "Softmax", kernel, device="cuda", seconds=8)["verdict"]
+    assert verdict["status"] == "timeout" and time.monotonic() - began < 20
+
+
+def test_cancel_frees_the_gpu_within_a_second(worker, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import torch\nfrom torch import nn\n" + SOFTMAX)
+    source = "import torch, triton, triton.language as tl\nfrom module import Softmax\n" + SOFTMAX_KERNEL
+    given = {"path": str(path), "class_name": "Softmax", "source": source, "seconds": 60}
+    ident = worker.send("judge", device="cuda", measure="full", **given)
+    time.sleep(1.5)
+    began = time.monotonic()
+    worker.write({"method": "cancel", "params": {"id": ident}})
+    with pytest.raises(Exception, match="[Cc]ancel"):
+        worker.wait(ident)
+    assert time.monotonic() - began < 1
