@@ -46,8 +46,7 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     from kernel_lsp.synthesis import synthesize as write
 
     emit("progress", {"stage": "synthesize", "message": f"writing {given['class_name']}Triton", "fraction": 0.5})
-    name = given["class_name"].rpartition(".")[2]
-    candidates = write(module, exported, class_name=name, import_from=specimen.module)
+    candidates = write(module, exported, class_name=given["class_name"], import_from=specimen.module)
     return {"specimen": schema.to_json(specimen), "candidates": [schema.to_json(c) for c in candidates]}
 
 
