@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 import sympy
@@ -128,7 +129,10 @@ def conditions(
     arguments = [v for v in graph.inputs if input_of(v).kind == "argument"]
     held = [v for v in used if input_of(v).kind != "argument"]
     result += signature.conditions
+    types = structure(module)
     for value in [*arguments, *held]:
+        if types and value in held:  # a module of another class may not have the parameter at all
+            result, types = [*result, *types], []
         source = input_of(value).source
         result.append(f"type({source}) in _PLAIN")
         result.append(f"{source}.device.type == _DEVICE")
@@ -152,7 +156,7 @@ def conditions(
             result.append(f"{text} <= {most}")
     result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
     result += requires
-    result += configuration(module)
+    result += [*types, *configuration(module)]
     if depends_on_mode(module):
         result.append("not self.training")
     tracked = [f"{input_of(v).source}.requires_grad" for v in [*arguments, *held] if v.dtype.is_floating_point]
@@ -163,65 +167,40 @@ def conditions(
     return result
 
 
+def structure(module: torch.nn.Module) -> list[str]:
+    """The class of every module in the tree, parents first."""
+    return [
+        f'type({source}).__name__ == "{type(child).__name__}"'
+        for source, child in _submodules(module)
+        if child is not module
+    ]
+
+
 def configuration(module: torch.nn.Module) -> list[str]:
     """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree."""
     result: list[str] = []
-    eval_only = depends_on_mode(module)
-    for path, child in module.named_modules():
-        source = f"self.{path}" if path else "self"
-        if path and not path.replace(".", "").replace("_", "a").isalnum():
-            continue
-        if any(part.isdigit() for part in path.split(".")):
-            source = "self" + "".join(f"[{p}]" if p.isdigit() else f".{p}" for p in path.split(".")) if path else "self"
-        if path:
-            result.append(f'type({source}).__name__ == "{type(child).__name__}"')
+    for source, child in _submodules(module):
         own = type(child).__module__.startswith("torch.nn.")
         for name, value in vars(child).items():
             if name.startswith("_") or name == "training" or (own and name in _TORCH_DERIVED):
                 continue
-            if own and name == "p" and eval_only and "dropout" in type(child).__name__.lower():
-                continue  # how much is dropped in training matters only there
-            if (text := _setting(f"{source}.{name}", value)) is not None:
-                result.append(text)
-            elif not own and hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
-                result += _settings(type(child), f"{source}.{name}", name, value)
+            if value is None or isinstance(value, bool):
+                result.append(f"{source}.{name} is {value}")
+            elif isinstance(value, int | str) or (isinstance(value, float) and math.isfinite(value)):
+                result.append(f"{source}.{name} == {value!r}")
             elif inspect.isroutine(value) and hasattr(value, "__name__") and value.__name__.isidentifier():
                 result.append(f'{source}.{name}.__name__ == "{value.__name__}"')
     return result
 
 
-def _setting(source: str, value: Any) -> str | None:
-    """The condition that a setting is what it was, None for what is no setting."""
-    if value is None or isinstance(value, bool):
-        return f"{source} is {value}"
-    if isinstance(value, int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf")):
-        return f"{source} == {value!r}"
-    return None
-
-
-def _settings(owner: type, source: str, name: str, held: Any) -> list[str]:
-    """Conditions for what the methods of ``owner`` read of an object that it holds (``self.config.hidden_act``)."""
-    read = {word for method in _methods(owner) for word in _words(method.__code__, name)}
-    found = [_setting(f"{source}.{word}", getattr(held, word, ...)) for word in sorted(read)]
-    return [text for text in found if text is not None]
-
-
-def _methods(owner: type) -> list[Any]:
-    """The functions that a class and its bases up to torch's define, without decorators and the constructor."""
-    methods = []
-    for base in owner.__mro__:
-        if base.__module__.startswith("torch.") or base is object:
-            continue
-        functions = [inspect.unwrap(f) for name, f in vars(base).items() if callable(f) and name != "__init__"]
-        methods += [f for f in functions if inspect.isfunction(f)]
-    return methods
-
-
-def _words(code: Any, name: str) -> set[str]:
-    """The attribute names in ``code`` and in the functions inside it, if it mentions ``name``."""
-    inner = [c for c in code.co_consts if inspect.iscode(c)]
-    words = {w for c in inner for w in _words(c, name)}
-    return words | (set(code.co_names) if name in code.co_names else set())
+def _submodules(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
+    """(Python inside forward, module) for the tree; names that are no identifiers are left out."""
+    result: list[tuple[str, torch.nn.Module]] = []
+    for path, child in module.named_modules():
+        parts = path.split(".") if path else []
+        if all(part.isdigit() or part.isidentifier() for part in parts):
+            result.append(("self" + "".join(f"[{p}]" if p.isdigit() else f".{p}" for p in parts), child))
+    return result
 
 
 def depends_on_mode(module: torch.nn.Module) -> bool:

@@ -110,7 +110,7 @@ def _host_function(name: str, host: Host) -> str:
     parameters = ", ".join(variable for variable, _ in host.parameters)
     what = "Run the kernel." if len(host.sources) == 1 else "Run the kernels in order."
     body = "\n".join(f"    {line}" for line in host.body)
-    return f'def {name}({parameters}):\n    """{what} Tensors must be on one device and in the envelope of the class below."""\n{body}'
+    return f'def {name}({parameters}):\n    """{what} The tensors have to be in the envelope of the class below."""\n{body}'
 
 
 def _class(plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str) -> str:
