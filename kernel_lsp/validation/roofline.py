@@ -39,7 +39,6 @@ def rates(dtype: torch.dtype) -> dict[str, float]:
     a = torch.randn(n, n, device="cuda").to(kind)
     b = torch.randn(n, n, device="cuda").to(kind)
 
-
     def rate() -> float:
         product = timing.interleaved({"mm": lambda *_: a @ b}, [((), {})], seconds=0.3)["mm"].median
         return 2 * n**3 / product * 1e6

@@ -2,6 +2,7 @@
 
 One JSON object a line: ``{"case": name, "folder": path}`` in, the outcome out.
 """
+# ruff: noqa: E402 (the environment is set before triton is imported)
 
 from __future__ import annotations
 

@@ -78,6 +78,6 @@ def test_cancel_frees_the_gpu_within_a_second(worker, tmp_path):
     time.sleep(1.5)
     began = time.monotonic()
     worker.write({"method": "cancel", "params": {"id": ident}})
-    with pytest.raises(Exception, match="[Cc]ancel"):
+    with pytest.raises(Exception, match=r"[Cc]ancel"):
         worker.wait(ident)
     assert time.monotonic() - began < 1
