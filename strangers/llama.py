@@ -6,11 +6,12 @@ from transformers.models.llama.modeling_llama import (
     LlamaAttention,
     LlamaDecoderLayer,
     LlamaMLP,
+    LlamaModel,
     LlamaRMSNorm,
     LlamaRotaryEmbedding,
 )
 
-__all__ = ["LlamaAttention", "LlamaDecoderLayer", "LlamaMLP", "LlamaRMSNorm", "LlamaRotaryEmbedding"]
+__all__ = ["LlamaAttention", "LlamaDecoderLayer", "LlamaMLP", "LlamaModel", "LlamaRMSNorm", "LlamaRotaryEmbedding"]
 
 BATCH, LENGTH, HIDDEN = 4, 512, 512
 
@@ -78,3 +79,15 @@ def get_inputs_LlamaDecoderLayer():
     """No mask: scaled_dot_product_attention is then causal by itself."""
     x = torch.randn(BATCH, LENGTH, HIDDEN)
     return [[x], {"attention_mask": None, "position_embeddings": _position_embeddings()}]
+
+
+def get_init_inputs_LlamaModel():
+    """A whole model, of one small layer: it returns an object of its own kind."""
+    config = LlamaConfig(
+        vocab_size=1024, hidden_size=256, intermediate_size=512, num_hidden_layers=1, num_attention_heads=4
+    )
+    return [config]
+
+
+def get_inputs_LlamaModel():
+    return [[torch.randint(0, 1024, (2, 64))], {"use_cache": False}]

@@ -26,7 +26,14 @@ def capture(
         # One dictionary by parameter name would need the signature; export takes the pair as it is
         # when positional shapes are a tuple and keyword shapes follow by name.
         dynamic: Any = shapes[0] if not kwargs else _by_name(module, shapes)
-        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
+        exported = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
+        # What changes a tensor in place becomes what returns a new one; only where needed, for it traces again.
+        return exported.run_decompositions({}) if any(map(_in_place, exported.graph.nodes)) else exported
+
+
+def _in_place(node: Any) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return node.op == "call_function" and schema is not None and schema.is_mutable and schema.name != "aten::detach_"
 
 
 def _all_dynamic(value: Any) -> Any:

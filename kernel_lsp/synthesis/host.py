@@ -71,7 +71,7 @@ def write(
     kernel_names = _kernel_names(plan, name)
     for step in plan.steps:
         if isinstance(step, Kernel):
-            _launch(step, kernel_names[step], host, names, variables, symbols, hints, plan, options, strided)
+            _launch(step, kernel_names[step], host, names, variables, symbols, hints, options, strided)
         elif isinstance(step, HostView):
             (operand,) = operands(step.value)
             variables[step.value] = f"{variables[operand]}{_view(step.value, symbols)}"
@@ -152,15 +152,13 @@ def _launch(
     variables: dict[Value, str],
     symbols: Any,
     hints: Hints,
-    plan: Plan,
     options: Options,
     strided: set[Value],
 ) -> None:
     stored = [(step.partial, ())] if step.partial is not None else step.stores
     arguments = Arguments(Names([name]), symbols)
-    source = kernel_source(
-        step, name, arguments, hints, plan.stored - {v for v, _ in stored if v is not None}, options, strided
-    )
+    # What is in memory by now: the plan's stored values include those of later steps.
+    source = kernel_source(step, name, arguments, hints, set(variables), options, strided)
     for value, _ in stored:
         assert value is not None
         variable = names.fresh(

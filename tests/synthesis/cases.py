@@ -348,6 +348,33 @@ CASES["grouped_queries"] = Case(
 )
 
 
+class PositionBias(nn.Module):
+    """A bias that the product's kernel adds, and that is a later result, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Embedding(64, 2)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        position = torch.arange(x.shape[2])
+        bias = self.bias((position[None, :] - position[:, None]).abs()).permute(2, 0, 1)[None]
+        return x @ x.transpose(2, 3) + bias, bias
+
+
+CASES["position_bias"] = Case(PositionBias, lambda n: [r(3, 2, 17 + n, 16)])
+
+
+def in_place(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x * 2
+    before = y.sum(-1, keepdim=True)
+    y += before
+    y.clamp_(max=1.5)
+    return y, before
+
+
+case("in_place", in_place, lambda n: [r(3, 7 + n, 16)])
+
+
 class Partly(nn.Module):
     """A convolution stays with torch; what follows is a kernel."""
 
