@@ -1,8 +1,4 @@
-"""The table of docs/strangers.md from what ``kernel-lsp generate strangers --json`` printed.
-
-    kernel-lsp generate strangers --json > strangers.json
-    python tools/strangers_table.py strangers.json
-"""
+"""The table of docs/strangers.md from what ``kernel-lsp generate strangers --json`` printed into the file named."""
 
 from __future__ import annotations
 

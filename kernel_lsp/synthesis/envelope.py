@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any
 
 import sympy
@@ -13,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from .errors import Unwritable
 from .graph import Graph, Input, Value, input_of
+from .held import setting, settings_in
 from .printing import python
 
 _TORCH_DERIVED = frozenset(
@@ -179,17 +179,20 @@ def structure(module: torch.nn.Module) -> list[str]:
 def configuration(module: torch.nn.Module) -> list[str]:
     """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree."""
     result: list[str] = []
+    eval_only = depends_on_mode(module)
     for source, child in _submodules(module):
         own = type(child).__module__.startswith("torch.nn.")
         for name, value in vars(child).items():
             if name.startswith("_") or name == "training" or (own and name in _TORCH_DERIVED):
                 continue
-            if value is None or isinstance(value, bool):
-                result.append(f"{source}.{name} is {value}")
-            elif isinstance(value, int | str) or (isinstance(value, float) and math.isfinite(value)):
-                result.append(f"{source}.{name} == {value!r}")
+            if own and name == "p" and eval_only and "dropout" in type(child).__name__.lower():
+                continue  # how much is dropped in training matters only there
+            if (text := setting(f"{source}.{name}", value)) is not None:
+                result.append(text)
             elif inspect.isroutine(value) and hasattr(value, "__name__") and value.__name__.isidentifier():
                 result.append(f'{source}.{name}.__name__ == "{value.__name__}"')
+            elif not own:
+                result += settings_in(type(child), f"{source}.{name}", name, value)
     return result
 
 
