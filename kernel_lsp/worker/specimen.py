@@ -124,13 +124,17 @@ def _export(module: torch.nn.Module, example: examples.Example, path: str, class
         traceback.print_exc()
         if not ran:  # perhaps it does not even run
             building.call(module, example.args, example.kwargs, path, class_name)
-        line = faults.line_in(path, error) or _forward_line(module)
-        return errors.NotExportable(path=path, line=line, class_name=class_name, detail=faults.sentence(error))
+        at, line = path, faults.line_in(path, error)
+        if line is None:
+            at, line = _forward_at(module) or (path, 1)
+        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=faults.sentence(error))
 
 
-def _forward_line(module: torch.nn.Module) -> int | None:
+def _forward_at(module: torch.nn.Module) -> tuple[str, int] | None:
+    """(file, line) of forward: of a class that the user's file only imports, in the package."""
     try:
-        return inspect.getsourcelines(type(module).forward)[1]
+        function = inspect.unwrap(type(module).forward)
+        return inspect.getsourcefile(function) or "", inspect.getsourcelines(function)[1]
     except (OSError, TypeError):
         return None
 
