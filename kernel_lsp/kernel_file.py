@@ -24,6 +24,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
+from kernel_lsp.naming import snake_case
 
 OPENING = "# /// kernel-lsp"
 CLOSING = "# ///"
@@ -88,14 +89,6 @@ def _record(kind: type, table: Any) -> Any:
 def kernel_path(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
     """Where the kernel of a class belongs: ``RMSNorm`` → ``kernels/rms_norm_triton.py`` beside the source."""
     return Path(source_path).parent / os.path.expanduser(folder) / f"{snake_case(class_name)}_triton.py"
-
-
-def snake_case(class_name: str) -> str:
-    """``LayerNormGELU`` → ``layer_norm_gelu``; ``Outer.Inner`` → ``outer_inner``."""
-    name = class_name.replace(".", "_")
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
-    return re.sub(r"_+", "_", name).lower()
 
 
 def kernel_class(class_name: str) -> str:

@@ -31,26 +31,6 @@ _NOUNS = {
     "gt": "above",
     "ge": "at_least",
 }
-#: Words that are written with capitals inside.
-_WORDS = (
-    "SwiGLU",
-    "GeGLU",
-    "ReGLU",
-    "PReLU",
-    "LeakyReLU",
-    "ReLU",
-    "SiLU",
-    "GELU",
-    "SELU",
-    "CELU",
-    "ELU",
-    "GLU",
-    "MLP",
-    "RMSNorm",
-    "LoRA",
-    "RoPE",
-    "BERT",
-)
 
 
 #: Names that the templates use themselves.
@@ -136,13 +116,3 @@ def variable_name(value: Value) -> str:
     if isinstance(op, Iota):
         return "position"
     return "value"
-
-
-def snake(name: str) -> str:
-    """RMSNorm → rms_norm, LayerNormGELU → layer_norm_gelu, Outer.Inner → outer_inner."""
-    name = name.replace(".", "_")
-    for word in _WORDS:
-        name = name.replace(word, {"RMSNorm": "RmsNorm", "LeakyReLU": "LeakyRelu"}.get(word, word.capitalize()))
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
-    return re.sub(r"_+", "_", name).lower().strip("_")

@@ -8,11 +8,12 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.naming import snake_case
+
 from .envelope import Signature, conditions
 from .formula import definitions
 from .graph import Graph, Value, input_of, numel
 from .host import Host, write
-from .names import snake
 from .schedule import Options
 from .steps import Hints, Plan
 
@@ -32,7 +33,7 @@ def compose(
     options: Options,
 ) -> str:
     """The complete source of ``<Class>Triton`` for one point of the schedule space."""
-    name = snake(class_name)
+    name = snake_case(class_name)
     plain = class_name.rsplit(".", 1)[-1]
     signature = Signature(module, exported, graph)
     host = write(graph, plan, hints, chunks, name, options)

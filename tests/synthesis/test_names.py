@@ -1,6 +1,7 @@
 import pytest
 
-from kernel_lsp.synthesis.names import Names, snake
+from kernel_lsp.naming import snake_case
+from kernel_lsp.synthesis.names import Names
 
 
 @pytest.mark.parametrize(
@@ -20,8 +21,8 @@ from kernel_lsp.synthesis.names import Names, snake
     ],
 )
 def test_snake(name: str, expected: str) -> None:
-    assert snake(name) == expected
-    assert snake(expected) == expected
+    assert snake_case(name) == expected
+    assert snake_case(expected) == expected
 
 
 def test_a_name_is_handed_out_once() -> None:

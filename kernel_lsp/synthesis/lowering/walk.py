@@ -12,8 +12,9 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
+from kernel_lsp.naming import snake_case
+
 from ..graph import Graph, Input, Scalar, TorchCall, Value, topological
-from ..names import snake
 from . import elementwise, losses, norms, products, reductions, views
 from .builder import NotLowered, expr_of, opmath, shape_of
 
@@ -236,7 +237,7 @@ def _completes(node: Any) -> str:
     if not inner or any(inner[0] in paths(user) for user in node.users):
         return ""
     name = inner[0].rpartition(".")[2]
-    return snake(name) if name.isidentifier() else ""
+    return snake_case(name) if name.isidentifier() else ""
 
 
 def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
