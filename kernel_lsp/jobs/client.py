@@ -141,15 +141,14 @@ class Worker:
         # The wait for the answer was cancelled, and the future with it: listen for the answer on a new one.
         pending.future = asyncio.get_running_loop().create_future()
         pending.on_event = None
-        try:
-            process.write({"method": "cancel", "params": {"id": number}})
-            async with asyncio.timeout(CANCEL_SECONDS):
-                await pending.future
-        except TimeoutError:
-            log.warning("worker %d did not answer a cancel within %.1f s; killed", process.pid, CANCEL_SECONDS)
-            await self.stop()
-        except errors.UserError:
-            pass  # Cancelled, as asked; or it died, which is as good
+        process.write({"method": "cancel", "params": {"id": number}})
+        # Not asyncio.timeout: before Python 3.11.3 it does not end in TimeoutError in a task that is being cancelled.
+        await asyncio.wait({pending.future}, timeout=CANCEL_SECONDS)
+        if pending.future.done():
+            pending.future.exception()  # Cancelled, as asked; or it died, which is as good
+            return
+        log.warning("worker %d did not answer a cancel within %.1f s; killed", process.pid, CANCEL_SECONDS)
+        await self.stop()
 
     def _receive(self, line: bytes) -> None:
         """One line of the worker's standard output."""

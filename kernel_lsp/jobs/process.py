@@ -121,9 +121,12 @@ class Process(asyncio.SubprocessProtocol):
 
     async def wait(self, seconds: float) -> bool:
         """Wait for its end for so long; whether it came."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._exited.wait()
+        # Not asyncio.timeout: before Python 3.11.3 it does not end in TimeoutError in a task that is being cancelled.
+        waiting = asyncio.ensure_future(self._exited.wait())
+        try:
+            await asyncio.wait({waiting}, timeout=seconds)
+        finally:
+            waiting.cancel()
         return self._exited.is_set()
 
     async def kill(self) -> None:

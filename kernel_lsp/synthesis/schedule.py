@@ -52,6 +52,7 @@ def alternatives(kernels: list[Kernel]) -> list[Options]:
         result += [Options(label, tile=i) for i, label in [(i, t.label) for i, t in enumerate(TILES)][1:]]
     if any(k.reduces and k.matmul is None for k in kernels):
         result += [Options("twice the warps", warps=2.0), Options("half the warps", warps=0.5)]
+        result += [Options("long rows in passes", longest=8192)]
     if any(k.matmul is None and not k.reduces for k in kernels):
         result += [
             Options("two elements a thread", block=512, block_warps=8),

@@ -69,7 +69,9 @@ async def test_cancel_leaves_an_idle_worker_within_a_second_or_none(make_jobs, m
     jobs.cancel(job.id)
     await over(job, 5)
     assert time.monotonic() - began < 1.0
-    assert not psutil.pid_exists(pids[0])
+    while psutil.pid_exists(pids[0]):  # killed, and reaped within the second
+        assert time.monotonic() - began < 1.0
+        await asyncio.sleep(0.01)
 
 
 async def test_a_worker_that_hangs_meets_the_deadline(make_jobs, module, monkeypatch):

@@ -356,7 +356,7 @@ class PositionBias(nn.Module):
         self.bias = nn.Embedding(64, 2)
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        position = torch.arange(x.shape[2])
+        position = torch.arange(x.shape[2], device=x.device)
         bias = self.bias((position[None, :] - position[:, None]).abs()).permute(2, 0, 1)[None]
         return x @ x.transpose(2, 3) + bias, bias
 
