@@ -12,8 +12,8 @@ from torch.utils import _pytree as pytree
 
 from .errors import Unwritable
 from .graph import Graph, Input, Value, input_of
-from .held import setting, settings_in
-from .printing import python
+from .held import absent, literal, of_every_module, read, setting, settings_in
+from .printing import attribute, python
 
 _TORCH_DERIVED = frozenset(
     [
@@ -38,6 +38,8 @@ _TORCH_DERIVED = frozenset(
         "output_padding",
     ]
 )
+
+_CONTAINERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
 
 
 class Signature:
@@ -73,13 +75,14 @@ class Signature:
             for i, item in enumerate(value):
                 self._walk(f"{text}[{i}]", item, leaves)
         elif type(value) is dict:
-            self.conditions.append(f"isinstance({text}, dict) and len({text}) == {len(value)}")
+            self.conditions.append(f"isinstance({text}, dict) and [*{text}] == {literal([*value])}")
             for key, item in value.items():
                 self._walk(f"{text}[{key!r}]", item, leaves)
         elif value is None or isinstance(value, bool):
             self.conditions.append(f"{text} is {value}")
         elif isinstance(value, int | float | str):
-            self.conditions.append(f"{text} == {value!r}")
+            # of the same type: 0.0 is not 0 (another result dtype), and a tensor may be equal to a number
+            self.conditions.append(f"type({text}) is {type(value).__name__} and {setting(text, value)}")
         else:
             raise Unwritable("forward", f"the argument {text} is a {type(value).__name__}")
 
@@ -89,7 +92,7 @@ class Signature:
         elif parameter.default is None or isinstance(parameter.default, bool):
             self.conditions.append(f"{name} is {parameter.default}")
         else:
-            self.conditions.append(f"{name} == {parameter.default!r}")
+            self._walk(name, parameter.default, [])
 
 
 def _parameters(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[list[str], list[str]]:
@@ -113,7 +116,7 @@ def _parameters(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[list[s
         if default is inspect.Parameter.empty:
             declared.append(name)
         elif default is None or isinstance(default, bool | int | float | str):
-            declared.append(f"{name}={default!r}")
+            declared.append(f"{name}={literal(default)}")
         else:
             raise Unwritable("forward", f"the default of {name} cannot be written down")
         passed.append(f"{name}={name}" if p.kind is inspect.Parameter.KEYWORD_ONLY else name)
@@ -130,12 +133,17 @@ def conditions(
     held = [v for v in used if input_of(v).kind != "argument"]
     result += signature.conditions
     types = structure(module)
+    first = next((input_of(v).source for v in [*arguments, *held]), None)
     for value in [*arguments, *held]:
         if types and value in held:  # a module of another class may not have the parameter at all
             result, types = [*result, *types], []
         source = input_of(value).source
         result.append(f"type({source}) in _PLAIN")
-        result.append(f"{source}.device.type == _DEVICE")
+        if source == first:  # Triton launches on the current device, whichever the tensors are on
+            result.append(f"{source}.device.type == _DEVICE")
+            result.append(f"({source}.device.index is None or {source}.device.index == torch.cuda.current_device())")
+        else:
+            result.append(f"{source}.device == {first}.device")
         result.append(f"{source}.dtype == {value.dtype}")
         if all(n.is_number for n in value.shape):
             result.append(f"{source}.shape == {tuple(int(n) for n in value.shape)}")
@@ -157,8 +165,10 @@ def conditions(
     result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
     result += requires
     result += [*types, *configuration(module)]
-    if depends_on_mode(module):
+    if mode := mode_dependent(module):
         result.append("not self.training")
+        result += [f"not {source}.training" for source in mode if source != "self"]
+    result += hooks(module)
     tracked = [f"{input_of(v).source}.requires_grad" for v in [*arguments, *held] if v.dtype.is_floating_point]
     if tracked:
         either = " or ".join(tracked)
@@ -168,53 +178,91 @@ def conditions(
 
 
 def structure(module: torch.nn.Module) -> list[str]:
-    """The class of every module in the tree, parents first."""
-    return [
-        f'type({source}).__name__ == "{type(child).__name__}"'
-        for source, child in _submodules(module)
-        if child is not module
-    ]
+    """What the module's tree is made of, parents first, so that what later conditions look at is there."""
+    result: list[str] = []
+    for source, child in _submodules(module):
+        kind = type(child)
+        if child is not module:
+            known = getattr(torch.nn, kind.__name__, None) is kind  # others may have a module of that name, too
+            text = f"type({source}) is torch.nn.{kind.__name__}"
+            result.append(text if known else f'type({source}).__name__ == "{kind.__name__}"')
+        if not _of_torch(child) or isinstance(child, _CONTAINERS):
+            names = [name for name, value in child._modules.items() if value is not None]
+            if names or isinstance(child, _CONTAINERS):
+                result.append(f"[*{source}._modules] == {[*child._modules]}")
+        missing = [*child._parameters.items(), *child._buffers.items(), *child._modules.items()]
+        result += [f"{source}.{name} is None" for name, value in missing if value is None and name.isidentifier()]
+    return result
+
+
+def hooks(module: torch.nn.Module) -> list[str]:
+    """That no submodule has got a hook since, which eager would call; hooks of the example are in its graph."""
+    children = [child for child in module.modules() if child is not module]
+    if not children or any(child._forward_hooks or child._forward_pre_hooks for child in children):
+        return []
+    return ["not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules() if m is not self)"]
 
 
 def configuration(module: torch.nn.Module) -> list[str]:
     """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree."""
     result: list[str] = []
-    eval_only = depends_on_mode(module)
+    mode = mode_dependent(module)
     for source, child in _submodules(module):
-        own = type(child).__module__.startswith("torch.nn.")
+        own, kind = _of_torch(child), type(child)
         for name, value in vars(child).items():
-            if name.startswith("_") or name == "training" or (own and name in _TORCH_DERIVED):
+            if of_every_module(name) or (own and (name.startswith("_") or name in _TORCH_DERIVED)):
                 continue
-            if own and name == "p" and eval_only and "dropout" in type(child).__name__.lower():
+            if name.startswith("_") and not read(kind, name):
+                continue  # bookkeeping of a library; public names may be read by functions given the module
+            if own and name == "p" and source in mode and "dropout" in kind.__name__.lower():
                 continue  # how much is dropped in training matters only there
             if (text := setting(f"{source}.{name}", value)) is not None:
                 result.append(text)
-            elif inspect.isroutine(value) and hasattr(value, "__name__") and value.__name__.isidentifier():
-                result.append(f'{source}.{name}.__name__ == "{value.__name__}"')
+            elif isinstance(value, torch.Tensor):
+                result += _held_tensor(f"{source}.{name}", value)
+            elif inspect.isroutine(value) and hasattr(value, "__qualname__"):
+                result.append(f"{source}.{name}.__qualname__ == {value.__qualname__!r}")
             elif not own:
-                result += settings_in(type(child), f"{source}.{name}", name, value)
+                result += settings_in(kind, f"{source}.{name}", name, value)
+        if not own:
+            result += absent(source, child)
     return result
+
+
+def _held_tensor(source: str, tensor: torch.Tensor) -> list[str]:
+    """Conditions for a tensor that is neither parameter nor buffer: with one element it is a constant of the kernel."""
+    if tensor.numel() != 1 or tensor.is_complex():
+        return []  # lowering has stopped if forward reads it
+    if tensor.device.type != "cpu":
+        raise Unwritable("forward", f"{source} is a tensor but no buffer; register_buffer makes it one")
+    return [
+        f'{source}.device.type == "cpu"',
+        f"{source}.dtype == {tensor.dtype}",
+        f"{source}.tolist() == {literal(tensor.tolist())}",
+    ]
 
 
 def _submodules(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
-    """(Python inside forward, module) for the tree; names that are no identifiers are left out."""
-    result: list[tuple[str, torch.nn.Module]] = []
-    for path, child in module.named_modules():
-        parts = path.split(".") if path else []
-        if all(part.isdigit() or part.isidentifier() for part in parts):
-            result.append(("self" + "".join(f"[{p}]" if p.isdigit() else f".{p}" for p in parts), child))
-    return result
+    """(Python inside forward, module) for the tree."""
+    return [(attribute(path), child) for path, child in module.named_modules()]
 
 
-def depends_on_mode(module: torch.nn.Module) -> bool:
-    """Whether training mode may compute something else than the eval mode that was exported."""
-    for child in module.modules():
-        if not type(child).__module__.startswith("torch.nn."):
+def _of_torch(module: torch.nn.Module) -> bool:
+    return type(module).__module__.startswith("torch.nn.")
+
+
+def mode_dependent(module: torch.nn.Module) -> list[str]:
+    """The modules that may compute something else in training mode than in the eval mode that was exported."""
+    result = []
+    for source, child in _submodules(module):
+        if not _of_torch(child):
             code = getattr(inspect.unwrap(type(child).forward), "__code__", None)
-            if code is None or "training" in code.co_names or any("dropout" in n for n in code.co_names):
-                return True
-        elif (
-            "dropout" in type(child).__name__.lower() or hasattr(child, "running_mean") or hasattr(child, "dropout")
-        ) and getattr(child, "p", 1.0) != 0.0:
-            return True
-    return False
+            depends = code is None or "training" in code.co_names or any("dropout" in n for n in code.co_names)
+        else:
+            special = (
+                "dropout" in type(child).__name__.lower() or hasattr(child, "running_mean") or hasattr(child, "dropout")
+            )
+            depends = special and getattr(child, "p", 1.0) != 0.0
+        if depends:
+            result.append(source)
+    return result

@@ -118,7 +118,11 @@ def _class(plain: str, base: str, host: Host, signature: Signature, checks: list
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
     arguments = ", ".join(input_of(value).source for _, value in host.parameters)
-    test = "\n            and ".join(checks)
+    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
+    if any("self." in check for check in checks):
+        absent = "except (AttributeError, LookupError):  # constructed otherwise, it may lack what is looked at here"
+        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}\n    return False"
+    test = textwrap.indent(test, "        ")
     return f'''class {plain}Triton({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 
@@ -129,6 +133,4 @@ def _class(plain: str, base: str, host: Host, signature: Signature, checks: list
 
     def _in_envelope({declared}):
         """Whether the kernel was validated for such arguments, parameters and settings."""
-        return (
-            {test}
-        )'''
+{test}'''

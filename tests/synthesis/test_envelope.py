@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -31,23 +35,24 @@ class Marked(torch.Tensor):
     """A subclass may compute anything; the kernel knows nothing of it."""
 
 
-@pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def load(source: str, path: Path) -> Any:
     """The generated module. Its kernels would run under the interpreter; nothing here may reach them."""
-    module = Scaled().eval()
-    (candidate, *_) = synthesize(
-        module, capture(module, (torch.randn(4, 16),)), class_name="Scaled", import_from=__name__
-    )
-    path = tmp_path_factory.mktemp("generated") / "scaled_triton.py"
-    path.write_text(candidate.source)
+    path.write_text(source)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_INTERPRET", "1")
-        spec = importlib.util.spec_from_file_location("scaled_triton", path)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
         assert spec is not None and spec.loader is not None
         loaded = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(loaded)
     assert loaded._DEVICE == "cpu"
     return loaded
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    module = Scaled().eval()
+    candidate = synthesize(module, capture(module, (X,)), class_name="Scaled", import_from=__name__)[0]
+    return load(candidate.source, tmp_path_factory.mktemp("generated") / "scaled_triton.py")
 
 
 def frozen(kind: Any, **init: Any) -> Any:
@@ -107,3 +112,119 @@ def test_a_setting_changed_later_is_outside(generated: Any) -> None:
 def test_under_autocast_eager_runs(generated: Any) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         assert not frozen(generated.ScaledTriton)._in_envelope(X)
+
+
+class Way(enum.Enum):
+    ADD = 1
+    DOUBLE = 2
+
+
+HALF = np.float64(0.5)
+GELU = functools.partial(torch.nn.functional.gelu, approximate="tanh")
+
+
+class Varied(nn.Module):
+    """What the constructor is given shows in the module's structure, or in settings that are no plain numbers."""
+
+    def __init__(
+        self,
+        *,
+        depth: int = 2,
+        dims: tuple[int, ...] = (1,),
+        way: Way = Way.ADD,
+        dtype: torch.dtype = torch.float32,
+        temperature: float = 2.0,
+        slope: float = 0.1,
+        hidden: float = 1.5,
+        scale: Any = HALF,
+        activation: Callable[..., Any] = GELU,
+        bias: bool = False,
+        affine: bool = True,
+        gate: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dims, self.way, self.dtype, self.options, self._hidden = dims, way, dtype, {"slope": slope}, hidden
+        self.temperature = torch.tensor(temperature)  # no buffer
+        self.scale, self.activation, self.affine = scale, activation, affine
+        self.layers = nn.Sequential(*[nn.ReLU() for _ in range(depth)])
+        self.named = nn.ModuleDict({"a-b": nn.Linear(8, 8, bias=bias)})
+        self.dropout = nn.Dropout()
+        if affine:
+            self.weight = nn.Parameter(torch.full((8,), 0.75))
+        if gate:
+            self.gate = nn.Sigmoid()
+
+    def forward(self, x: torch.Tensor, least: float = float("-inf")) -> torch.Tensor:
+        y = self.activation(self.layers(self.named["a-b"](x))) * self.temperature * self._hidden * self.scale
+        y = y + 1 if self.way is Way.ADD else y * 2
+        y = self.dropout(y - y.mean(self.dims, keepdim=True))
+        y = y * self.weight if self.affine else y
+        y = self.gate(y) if hasattr(self, "gate") else y
+        return torch.nn.functional.leaky_relu(y, self.options["slope"]).clamp(min=least).to(self.dtype)
+
+
+class Linear(nn.Linear):
+    """Another Linear than torch's, under the same name."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * 5
+
+
+Y = torch.randn(3, 4, 8)
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    module = Varied().eval()
+    candidate = synthesize(module, capture(module, (Y,)), class_name="Varied", import_from=__name__)[0]
+    return load(candidate.source, tmp_path_factory.mktemp("varied") / "varied_triton.py")
+
+
+def test_names_that_are_no_identifiers_and_numbers_of_numpy_are_inside(varied: Any) -> None:
+    assert frozen(varied.VariedTriton)._in_envelope(Y)
+
+
+OTHERWISE: list[dict[str, Any]] = [
+    {"depth": 1},
+    {"depth": 3},
+    {"dims": (2,)},
+    {"way": Way.DOUBLE},
+    {"dtype": torch.float16},
+    {"temperature": 3.0},
+    {"slope": 0.5},
+    {"hidden": 9.0},
+    {"scale": 2.0},
+    {"activation": torch.tanh},
+    {"activation": functools.partial(torch.nn.functional.gelu, approximate="none")},
+    {"bias": True},
+    {"affine": False},
+    {"gate": True},
+]
+
+
+@pytest.mark.parametrize("init", OTHERWISE, ids=str)
+def test_constructed_otherwise_eager_runs(init: dict[str, Any], varied: Any) -> None:
+    kernel, eager = frozen(varied.VariedTriton, **init), frozen(Varied, **init)
+    eager.load_state_dict(kernel.state_dict())
+    assert not kernel._in_envelope(Y)
+    assert torch.equal(kernel(Y), eager(Y))
+
+
+@pytest.mark.parametrize("least", [0.0, 0, torch.zeros(8), float("nan")], ids=str)
+def test_another_number_or_a_tensor_in_its_place_is_outside(least: Any, varied: Any) -> None:
+    assert not frozen(varied.VariedTriton)._in_envelope(Y, least)
+
+
+def test_what_is_done_to_submodules_later_is_outside(varied: Any) -> None:
+    kernel = frozen(varied.VariedTriton)
+    handle = kernel.layers[0].register_forward_hook(lambda module, inputs, output: output * 2)
+    assert not kernel._in_envelope(Y)
+    handle.remove()
+    kernel.dropout.train()  # Monte-Carlo dropout: the rest stays in eval mode
+    assert not kernel._in_envelope(Y)
+    kernel.dropout.eval()
+    assert kernel._in_envelope(Y)
+    kernel.named["a-b"] = Linear(8, 8, bias=False).requires_grad_(False)
+    assert not kernel._in_envelope(Y)
+    del kernel.named["a-b"]
+    assert not kernel._in_envelope(Y)

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp.naming import snake_case
 
 from ..graph import Graph, Input, Scalar, TorchCall, Value, topological
+from ..printing import attribute
 from . import elementwise, losses, norms, products, reductions, views
 from .builder import NotLowered, expr_of, opmath, shape_of
 
@@ -96,8 +97,10 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
         constant = exported.constants[spec.target]
         if constant.numel() == 1 and not constant.dtype.is_complex:
             return constant.item()
-        raise Untraceable("constant tensor", "a tensor made in forward from Python data")
-    source = f"self.{spec.target}" if kind in ("parameter", "buffer") else node.name
+        if spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor"):
+            raise Untraceable("constant tensor", "a tensor made in forward from Python data")
+        raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
+    source = attribute(spec.target) if kind in ("parameter", "buffer") else node.name
     name = spec.target.replace(".", "_") if kind in ("parameter", "buffer") else node.name
     value = Value(
         Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous()),
