@@ -145,6 +145,8 @@ def conditions(
         else:
             result.append(f"{source}.device == {first}.device")
         result.append(f"{source}.dtype == {value.dtype}")
+        if value in arguments and value.dtype.is_floating_point:
+            result.append(f"not {source}.is_neg()")  # a view whose memory holds the negative of its values
         if all(n.is_number for n in value.shape):
             result.append(f"{source}.shape == {tuple(int(n) for n in value.shape)}")
             continue
@@ -164,7 +166,7 @@ def conditions(
             result.append(f"{text} <= {most}")
     result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
     result += requires
-    result += [*types, *configuration(module)]
+    result += [*types, *configuration(module, graph)]
     if mode := mode_dependent(module):
         result.append("not self.training")
         result += [f"not {source}.training" for source in mode if source != "self"]
@@ -203,9 +205,11 @@ def hooks(module: torch.nn.Module) -> list[str]:
     return ["not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules() if m is not self)"]
 
 
-def configuration(module: torch.nn.Module) -> list[str]:
+def configuration(module: torch.nn.Module, graph: Graph) -> list[str]:
     """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree."""
     result: list[str] = []
+    # An integer times 2 is an integer, times 2.0 it is a float.
+    exact = any(not value.dtype.is_floating_point for value in graph.inputs)
     mode = mode_dependent(module)
     for source, child in _submodules(module):
         own, kind = _of_torch(child), type(child)
@@ -217,7 +221,8 @@ def configuration(module: torch.nn.Module) -> list[str]:
             if own and name == "p" and source in mode and "dropout" in kind.__name__.lower():
                 continue  # how much is dropped in training matters only there
             if (text := setting(f"{source}.{name}", value)) is not None:
-                result.append(text)
+                typed = exact and not own and type(value) in (int, float)
+                result.append(f"type({source}.{name}) is {type(value).__name__} and {text}" if typed else text)
             elif isinstance(value, torch.Tensor):
                 result += _held_tensor(f"{source}.{name}", value)
             elif inspect.isroutine(value) and hasattr(value, "__qualname__"):

@@ -75,6 +75,10 @@ OUTSIDE: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "another width": (lambda kind: frozen(kind), (torch.randn(4, 5, 16),)),
     "another dtype": (lambda kind: frozen(kind).double(), (X.double(),)),
     "no element": (lambda kind: frozen(kind), (torch.randn(0, 16),)),
+    "memory that holds the negative": (
+        lambda kind: frozen(kind),
+        (torch.randn(4, 16, dtype=torch.cfloat).conj().imag,),
+    ),
     "a subclass of Tensor": (lambda kind: frozen(kind), (X.as_subclass(Marked),)),
     "another argument": (lambda kind: frozen(kind), (X, 0.75)),
     "gradients of the parameters": (lambda kind: kind().eval(), (X,)),
@@ -228,3 +232,21 @@ def test_what_is_done_to_submodules_later_is_outside(varied: Any) -> None:
     assert not kernel._in_envelope(Y)
     del kernel.named["a-b"]
     assert not kernel._in_envelope(Y)
+
+
+class Times(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factor
+
+
+def test_an_equal_number_of_another_type_changes_the_dtype_of_integers(tmp_path: Path) -> None:
+    module = Times(2)
+    whole = torch.arange(12).reshape(3, 4)
+    candidate = synthesize(module, capture(module, (whole,)), class_name="Times", import_from=__name__)[0]
+    kind = load(candidate.source, tmp_path / "times_triton.py").TimesTriton
+    assert kind(2)._in_envelope(whole)
+    assert not kind(2.0)._in_envelope(whole) and kind(2.0)(whole).dtype == torch.float32
