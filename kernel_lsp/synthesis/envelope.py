@@ -124,13 +124,13 @@ def _parameters(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[list[s
 
 
 def conditions(
-    module: torch.nn.Module, graph: Graph, signature: Signature, used: list[Value], requires: list[str]
+    module: torch.nn.Module, graph: Graph, signature: Signature, used: list[tuple[str, Value]], requires: list[str]
 ) -> list[str]:
     """Conditions in order of what most often differs; all must hold for the kernel to run."""
     result: list[str] = []
     symbols: dict[sympy.Symbol, str] = {}
     arguments = [v for v in graph.inputs if input_of(v).kind == "argument"]
-    held = [v for v in used if input_of(v).kind != "argument"]
+    held = [v for _, v in used if input_of(v).kind != "argument"]
     result += signature.conditions
     types = structure(module)
     first = next((input_of(v).source for v in [*arguments, *held]), None)
@@ -176,7 +176,17 @@ def conditions(
         either = " or ".join(tracked)
         result.append(f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})")
     result.append("not torch.is_autocast_enabled(_DEVICE)")
-    return result
+    names = {input_of(v).source: name for name, v in used if v in held and name not in signature.names}
+    return _looked_up_once(result, names)
+
+
+def _looked_up_once(conditions: list[str], names: dict[str, str]) -> list[str]:
+    """The conditions with a name for each parameter and buffer: nn.Module takes a microsecond to look one up."""
+    for source, name in names.items():
+        conditions = [c.replace(f"{source}.", f"{name}.") for c in conditions]
+        first = conditions.index(f"type({source}) in _PLAIN")
+        conditions[first] = f"type({name} := {source}) in _PLAIN"
+    return conditions
 
 
 def structure(module: torch.nn.Module) -> list[str]:

@@ -37,8 +37,7 @@ def compose(
     plain = class_name.rsplit(".", 1)[-1]
     signature = Signature(module, exported, graph)
     host = write(graph, plan, hints, chunks, name, options)
-    used = [v for _, v in host.parameters]
-    checks = conditions(module, graph, signature, used, host.requires)
+    checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),
         _imports(host, import_from, class_name.split(".")[0]),
@@ -120,8 +119,8 @@ def _class(plain: str, base: str, host: Host, signature: Signature, checks: list
     arguments = ", ".join(input_of(value).source for _, value in host.parameters)
     test = "return (\n    " + "\n    and ".join(checks) + "\n)"
     if any("self." in check for check in checks):
-        absent = "except (AttributeError, LookupError):  # constructed otherwise, it may lack what is looked at here"
-        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}\n    return False"
+        absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
+        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
     test = textwrap.indent(test, "        ")
     return f'''class {plain}Triton({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
