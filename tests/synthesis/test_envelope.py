@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import importlib.util
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -206,7 +207,7 @@ OTHERWISE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("init", OTHERWISE, ids=str)
+@pytest.mark.parametrize("init", OTHERWISE, ids=lambda init: re.sub(r" at 0x\w+", "", str(init)))
 def test_constructed_otherwise_eager_runs(init: dict[str, Any], varied: Any) -> None:
     kernel, eager = frozen(varied.VariedTriton, **init), frozen(Varied, **init)
     eager.load_state_dict(kernel.state_dict())
