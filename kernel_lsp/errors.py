@@ -94,6 +94,10 @@ class NotWritable(UserError):
     template = "A class that stands in for {class_name} cannot be written: {detail}. Generate kernels for the modules inside it instead."
 
 
+class NotSliceable(UserError):
+    template = "{class_name} cannot be written as one self-contained module for a language model's prompt (line {line}): {detail}. Let the synthesizer write its kernel, or move what the class uses to the top of its file."
+
+
 class DeviceMissing(UserError):
     template = "The example inputs of {class_name} are on {device}, which is not here: {detail}. Make them on the CPU, or run the worker where the device is (kernelLsp.workerPrefix)."
 

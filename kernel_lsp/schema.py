@@ -71,6 +71,22 @@ class Specimen:
 
 
 @dataclass
+class Subject:
+    """A class as a language model gets it, and what a kernel file around the model's answer needs to know of it."""
+
+    source: str  # self-contained module for the prompt: imports, what the class uses, ``class Model``, example inputs
+    import_from: str  # dotted module a kernel file imports the class from
+    base: str  # dotted class name there: "RMSNorm", "Outer.Inner"
+    parameters: list[str] = field(default_factory=list)  # forward's as declared, without self: ["x", "mask=None"]
+    names: list[str] = field(default_factory=list)  # as passed on: ["x", "mask"]
+    tensors: list[str] = field(default_factory=list)  # Python for each tensor argument: ["x", "pair[0]"]
+    attributes: list[str] = field(default_factory=list)  # every name readable as self.<name> once constructed
+    state: list[str] = field(default_factory=list)  # state_dict keys
+    conditions: list[str] = field(default_factory=list)  # the envelope, dynamic dimensions free
+    exact: list[str] = field(default_factory=list)  # further conditions that pin them to the example's sizes
+
+
+@dataclass
 class Candidate:
     """One proposed kernel file, without its header."""
 
