@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import errors
-from kernel_lsp.settings import Settings, camel, kebab, load, options
+from kernel_lsp.settings import Settings, camel, kebab, load
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,7 +29,7 @@ def test_defaults_where_nothing_is_given(tmp_path):
     settings, problems = load(tmp_path / "x.py")
     assert not problems
     assert settings.kernel_folder == "kernels"
-    assert settings.generators == ["synthesizer"]
+    assert settings.generators == []  # every one that can run here
     assert settings.interpreter_command() == [sys.executable]
 
 
@@ -67,6 +67,12 @@ def test_a_change_of_pyproject_is_seen(project, tmp_path):
         ("validate-on-save = 1", "true or false"),
         ("worker_prefix = []", "did you mean worker-prefix?"),
         ('kernel-folder = ""', "empty"),
+        ("openai = 1", "a table"),
+        ('openai.base-url = "localhost:8000"', "http://"),
+        ('openai.baseurl = "http://x"', "did you mean openai.base-url?"),
+        ('kernelllm.dtype = "int4"', "bf16, fp16 or fp32"),
+        ("temperature = -1", "negative"),
+        ("top-p = 1.5", "at most 1"),
     ],
 )
 def test_an_invalid_value_keeps_the_default_and_says_why(project, line, says):
@@ -75,8 +81,31 @@ def test_an_invalid_value_keeps_the_default_and_says_why(project, line, says):
     assert isinstance(problem, errors.SettingInvalid)
     assert says in str(problem)
     assert "pyproject.toml" in str(problem)
-    defaults = Settings()
-    assert all(getattr(settings, option.name) == getattr(defaults, option.name) for option in options())
+    assert settings == Settings(root=settings.root)
+
+
+def test_a_group_of_options_is_a_table_in_pyproject_and_an_object_in_the_editor(project):
+    path = project('[tool.kernel-lsp.openai]\nbase-url = "http://box:8000/v1"\nmodel = "a"\nretries = 1\n')
+    editor = {"openai": {"model": "b"}, "llamaCpp.context": 4096}
+    settings, problems = load(path, editor, {"openai": {"retries": 2}})
+    assert not problems
+    assert (settings.openai.base_url, settings.openai.model, settings.openai.retries) == ("http://box:8000/v1", "b", 2)
+    assert settings.llama_cpp.context == 4096
+
+
+def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_repeated(project):
+    key = "sk-proj-0123456789abcdef"
+    settings, problems = load(project(f'[tool.kernel-lsp.openai]\napi-key-env = "{key}"\napi-key = "{key}"\n'))
+    assert settings.openai.api_key_env == "OPENAI_API_KEY"
+    assert len(problems) == 2
+    assert not any(key in str(problem) or key in str(problem.to_json()) for problem in problems)
+
+
+def test_untrusted_ignores_where_code_and_keys_would_be_sent(project):
+    path = project('[tool.kernel-lsp.openai]\nbase-url = "http://evil/v1"\napi-key-env = "SECRET"\nmodel = "m"\n')
+    settings, problems = load(path, trusted=False)
+    assert not problems
+    assert (settings.openai.base_url, settings.openai.api_key_env) == ("", "OPENAI_API_KEY")
 
 
 def test_an_invalid_value_leaves_the_earlier_one_standing(project):
@@ -126,6 +155,7 @@ def test_interpreter_is_relative_to_the_project_and_a_prefix_comes_first(project
 
 def test_spellings():
     assert (camel("validate_on_save"), kebab("validate_on_save")) == ("validateOnSave", "validate-on-save")
+    assert (camel("openai.base_url"), kebab("openai.base_url")) == ("openai.baseUrl", "openai.base-url")
 
 
 def test_the_reference_pages_are_up_to_date():

@@ -1,4 +1,4 @@
-"""Write docs/settings.md and docs/errors.md from kernel_lsp/settings.py and kernel_lsp/errors.py.
+"""Write docs/settings.md and docs/errors.md from kernel_lsp/settings/options.py and kernel_lsp/errors.py.
 
 ``--check`` writes nothing and exits with 1 if a page is not up to date.
 """
@@ -14,12 +14,12 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS = """\
 # Settings
 
-<!-- Written by `make docs` from kernel_lsp/settings.py. -->
+<!-- Written by `make docs` from kernel_lsp/settings/options.py. -->
 
 The same everywhere: `kernelLsp.*` in the editor, `[tool.kernel-lsp]` in the nearest pyproject.toml, options on the
 command line. The later named wins over the earlier: pyproject.toml, editor, command line. A value that is not valid is
-reported and leaves the earlier one standing. In a workspace that is not trusted, settings that name programs (marked ⚙)
-are ignored.
+reported and leaves the earlier one standing. In a workspace that is not trusted, settings that name programs, or where
+your code and keys are sent (marked ⚙), are ignored. `openai.base-url` is `base-url` in the table `[tool.kernel-lsp.openai]`.
 
 | editor | pyproject.toml | default | what it does |
 | --- | --- | --- | --- |
@@ -53,15 +53,16 @@ What can go wrong, and what to do about it. The code stands in `--json` (`error.
 
 def settings_page() -> str:
     rows = []
+    defaults = Settings()
     for option in options():
-        default = getattr(Settings(), option.name)
+        default = getattr(getattr(defaults, option.group) if option.group else defaults, option.field.name)
         shown = str(default).lower() if isinstance(default, bool) else str(default).replace("'", '"') or '""'
-        mark = " ⚙" if option.metadata["program"] else ""
+        mark = " ⚙" if option.field.metadata["program"] else ""
         cells = [
             f"`kernelLsp.{camel(option.name)}`{mark}",
             f"`{kebab(option.name)}`",
             f"`{shown}`",
-            option.metadata["doc"],
+            option.field.metadata["doc"],
         ]
         rows.append(f"| {' | '.join(cells)} |")
     return SETTINGS.format(rows="\n".join(rows))
