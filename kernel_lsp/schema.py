@@ -94,8 +94,11 @@ class Candidate:
     generator: str
     note: str = ""  # for instance "3 of 4 ops in Triton"
     prompt_hash: str | None = None
-    parent: int | None = None
+    parent: int | None = None  # index in Report.candidates of the one that it repairs, speeds up or narrows
     variant: str = ""  # what distinguishes it from its siblings: "num_warps=8"
+    answer: str = ""  # what the language model wrote, whole
+    seed: int | None = None  # that it was drawn with
+    pinned: bool = False  # stands for the module at the example's sizes only
 
 
 @dataclass
@@ -199,6 +202,26 @@ class Judged:
 
 
 @dataclass
+class Source:
+    """What one generator came up with in a job."""
+
+    generator: str
+    model: str = ""  # for instance "facebook/KernelLLM"
+    device: str = ""  # where the model ran: "cuda:0", "cpu", "remote"
+    samples: int = 0  # candidates proposed, or answers of a model, usable or not
+    equal: int = 0  # of those, the ones with the syntax tree of an earlier one: not judged again
+    unjudged: int = 0  # of those, the ones left out when the time was over, or there was no need
+    correct: int = 0
+    best: float | None = None  # times eager, of the fastest correct one
+    rounds: int = 0  # of repair
+    prompt_tokens: int | None = None
+    tokens: int = 0  # of all answers
+    tokens_per_second: float | None = None
+    seconds: dict[str, float] = field(default_factory=dict)  # "load", "generate"
+    problem: str = ""  # why nothing came of it, or why it stopped
+
+
+@dataclass
 class Report:
     """All candidates of one job, the chosen one and why."""
 
@@ -210,6 +233,7 @@ class Report:
     why: str = ""
     regression: str = ""  # of a validation: how much slower than when last measured
     file: str | None = None
+    sources: list[Source] = field(default_factory=list)  # in the order in which they were asked
     seconds: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
 
 
