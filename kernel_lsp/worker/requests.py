@@ -63,6 +63,8 @@ class Desk:
             async with self.gpu:
                 # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
                 specimen = self.specimens.get(_key(params)) or await self._specimen("introspect", params, emit)
+                if params.get("pinned"):
+                    specimen = _pinned(specimen)
                 given = {**params, "device": device, "seconds": seconds, "specimen": specimen, "scratch": folder}
                 given["rates"] = self.rates.get(device)
                 if device == "interpreter":
@@ -114,6 +116,12 @@ class Desk:
         raise errors.NoSuchDevice(device=wanted, interpreter=interpreter, detail=detail)
 
 
+def _pinned(specimen: dict[str, Any]) -> dict[str, Any]:
+    """The specimen of a candidate that stands for the module at the example's sizes only: no dimension is dynamic."""
+    inputs = [{**spec, "dynamic": []} for spec in specimen["inputs"]]
+    return {**specimen, "inputs": inputs, "dynamic": {}}
+
+
 def _key(params: dict[str, Any]) -> str:
     """What a specimen depends on, as far as the manager can tell."""
     try:
@@ -125,9 +133,9 @@ def _key(params: dict[str, Any]) -> str:
 
 async def _find_devices() -> list[schema.Device]:
     """The CUDA devices, asked of the driver in a program of its own, since drivers hang and crash; [] after 10 s."""
-    here = os.path.join(os.path.dirname(__file__), "__main__.py")
+    startup = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup.py")
     program = (
-        f"import runpy, json; m = runpy.run_path({here!r}); m['register_package']();"
+        f"import runpy, json; m = runpy.run_path({startup!r}); m['register_package']();"
         "from kernel_lsp import schema; from kernel_lsp.worker import environment;"
         "print(json.dumps([schema.to_json(d) for d in environment.cuda_devices()]))"
     )

@@ -239,7 +239,7 @@ def test_the_worker_runs_without_anything_of_the_servers(worker):
             sys.executable,
             "-I",
             "-c",
-            f"import runpy, sys, json; m = runpy.run_path({str(MAIN)!r});"
+            f"import runpy, sys, json; m = runpy.run_path({str(MAIN.parents[1] / 'startup.py')!r});"
             "m['register_package'](); import kernel_lsp.worker.manager;"
             "print(json.dumps([n for n in ('torch', 'triton', 'numpy', 'pygls', 'lsprotocol') if n in sys.modules]))",
         ],
