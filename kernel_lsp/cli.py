@@ -36,9 +36,10 @@ def _parser() -> argparse.ArgumentParser:
 
     from kernel_lsp import __version__, generators
 
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--json", action="store_true", help="print one JSON document on standard output, nothing else")
-    shared.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
+    output = argparse.ArgumentParser(add_help=False)
+    output.add_argument("--json", action="store_true", help="print one JSON document on standard output, nothing else")
+    output.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
+    shared = argparse.ArgumentParser(add_help=False, parents=[output])
     shared.add_argument("--interpreter", help="the Python that has torch and triton (default: the one that runs this)")
 
     judging = argparse.ArgumentParser(add_help=False)
@@ -59,8 +60,12 @@ def _parser() -> argparse.ArgumentParser:
         "generate", parents=[shared, judging], help="generate a validated kernel for each class"
     )
     generate.add_argument("targets", nargs="+", metavar="FILE::CLASS", help="a class; a file or folder means all in it")
-    generate.add_argument("--generator", metavar="NAME[,NAME]", help=f"of: {', '.join(generators.names())}")
-    generate.add_argument("--samples", type=int, help="at most this many candidates of each generator (default: 8)")
+    generate.add_argument(
+        "--generator",
+        metavar="NAME[,NAME]",
+        help=f"of: {', '.join(generators.names())} (default: every one that can run here)",
+    )
+    generate.add_argument("--samples", type=int, help="at most this many candidates of each generator (default: 10)")
     generate.add_argument("--overwrite", action="store_true", help="replace kernel files that were edited")
     generate.add_argument(
         "--may-fail",
@@ -77,7 +82,30 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
 
     commands.add_parser("doctor", parents=[shared], help="say whether everything needed is here, and how to get it")
+    _models(commands.add_parser("models", help="language models: what is here, fetch one, remove one"), output)
     return parser
+
+
+def _models(models: argparse.ArgumentParser, output: argparse.ArgumentParser) -> None:
+    """``kernel-lsp models list | pull | remove``; see docs/models.md."""
+    actions = models.add_subparsers(dest="action", required=True, metavar="ACTION")
+    name = "a known model, or ORGANISATION/REPOSITORY on the Hugging Face Hub; for a GGUF with :QUANTISATION or :FILE"
+    offline = "ask the network for nothing (as HF_HUB_OFFLINE=1 does)"
+
+    listing = actions.add_parser("list", parents=[output], help="the known models, and all that are in the cache")
+    listing.add_argument("--offline", action="store_true", help=offline)
+
+    pull = actions.add_parser("pull", parents=[output], help="fetch a model, or go on fetching it")
+    pull.add_argument("name", metavar="NAME", help=name)
+    pull.add_argument("-y", "--yes", action="store_true", help="take what is proposed and accept the licence")
+    pull.add_argument("--accept-licence", "--accept-license", action="store_true", help="accept the model's licence")
+    pull.add_argument("--force", action="store_true", help="fetch it even if this machine has too little memory for it")
+    pull.add_argument("--offline", action="store_true", help=offline)
+    pull.add_argument("--json-progress", action="store_true", help="print JSON lines with fraction and message")
+
+    remove = actions.add_parser("remove", parents=[output], help="delete a model from the cache")
+    remove.add_argument("name", metavar="NAME", help=name)
+    remove.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def _log(verbose: bool) -> None:
