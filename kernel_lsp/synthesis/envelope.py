@@ -1,4 +1,8 @@
-"""The envelope: the conditions under which the kernel stands for the module, as Python in the generated class."""
+"""The envelope: the conditions under which the kernel stands for the module, as Python in the generated class.
+
+What a graph is not needed for (``Signature``, ``size_conditions``, ``structure``, ``configuration``, ``hooks``,
+``mode_dependent``) also serves kernels that a language model wrote.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,10 @@ from typing import Any
 
 import sympy
 import torch
-from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from .errors import Unwritable
-from .graph import Graph, Input, Value, input_of
+from .graph import Graph, Input, Shape, Value, input_of
 from .held import absent, literal, of_every_module, read, setting, settings_in
 from .printing import attribute, python
 
@@ -43,13 +46,16 @@ _CONTAINERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
 
 
 class Signature:
-    """How forward is declared, and Python for each tensor that it is given."""
+    """How forward is declared, and Python for each tensor that it is given; conditions for what is no tensor.
 
-    def __init__(self, module: torch.nn.Module, exported: ExportedProgram, graph: Graph) -> None:
-        args, kwargs = exported.example_inputs
+    ``parameters``: as declared, without self; ``names``: as passed on; ``tensors``: (Python, tensor) in the order of
+    the declaration. Raises ``Unwritable`` for an argument or default that no condition can be written for.
+    """
+
+    def __init__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.parameters, self.names = _parameters(module, args, kwargs)
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
-        leaves: list[tuple[str, Any]] = []
+        leaves: list[tuple[str, torch.Tensor]] = []
         self.conditions: list[str] = []
         order = [*inspect.signature(module.forward).parameters]
         given = {**bound.arguments}
@@ -58,16 +64,19 @@ class Signature:
                 self._walk(name, given[name], leaves)
             else:
                 self._absent(name, inspect.signature(module.forward).parameters[name])
-        tensors = [text for text, leaf in leaves if isinstance(leaf, torch.Tensor)]
-        flat = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        place = {id(leaf): text for text, leaf in leaves if isinstance(leaf, torch.Tensor)}
+        self.tensors: list[tuple[str, torch.Tensor]] = leaves
+        self.flat = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+
+    def name_arguments(self, graph: Graph) -> None:
+        """Give the graph's arguments, which come in the order of the flattened call, their Python."""
+        place = {id(leaf): text for text, leaf in self.tensors}
         arguments = [v for v in graph.inputs if isinstance(v.op, Input) and v.op.kind == "argument"]
-        if len(arguments) != len(flat) or len(tensors) != len(flat):
+        if len(arguments) != len(self.flat) or len(self.tensors) != len(self.flat):
             raise Unwritable("forward", "its arguments could not be matched with the exported graph")
-        for value, leaf in zip(arguments, flat, strict=True):
+        for value, leaf in zip(arguments, self.flat, strict=True):
             input_of(value).source = place[id(leaf)]
 
-    def _walk(self, text: str, value: Any, leaves: list[tuple[str, Any]]) -> None:
+    def _walk(self, text: str, value: Any, leaves: list[tuple[str, torch.Tensor]]) -> None:
         if isinstance(value, torch.Tensor):
             leaves.append((text, value))
         elif isinstance(value, list | tuple) and type(value) in (list, tuple):
@@ -147,40 +156,57 @@ def conditions(
         result.append(f"{source}.dtype == {value.dtype}")
         if value in arguments and value.dtype.is_floating_point:
             result.append(f"not {source}.is_neg()")  # a view whose memory holds the negative of its values
-        if all(n.is_number for n in value.shape):
-            result.append(f"{source}.shape == {tuple(int(n) for n in value.shape)}")
-            continue
-        result.append(f"{source}.dim() == {len(value.shape)}")
-        for i, n in enumerate(value.shape):
-            text = f"{source}.shape[{i}]"
-            if isinstance(n, sympy.Symbol) and n not in symbols:
-                symbols[n] = text
-            else:
-                result.append(f"{text} == {python(n, symbols)}")
-        result.append(f"0 < {source}.numel() < _MOST_ELEMENTS")
+        result += size_conditions(source, value.shape, symbols)
+    result += range_conditions(graph, symbols)
+    result += requires
+    # An integer times 2 is an integer, times 2.0 it is a float.
+    exact = any(not value.dtype.is_floating_point for value in graph.inputs)
+    result += [*types, *configuration(module, exact), *mode_conditions(module), *hooks(module)]
+    result += gradient_conditions([input_of(v).source for v in [*arguments, *held] if v.dtype.is_floating_point])
+    names = {input_of(v).source: name for name, v in used if v in held and name not in signature.names}
+    return looked_up_once(result, names)
+
+
+def size_conditions(source: str, shape: Shape, symbols: dict[sympy.Symbol, str]) -> list[str]:
+    """Conditions for the shape of ``source``; a symbol that is new stays free, and gets its Python in ``symbols``."""
+    if all(n.is_number for n in shape):
+        return [f"{source}.shape == {tuple(int(n) for n in shape)}"]
+    result = [f"{source}.dim() == {len(shape)}"]
+    for i, n in enumerate(shape):
+        text = f"{source}.shape[{i}]"
+        if isinstance(n, sympy.Symbol) and n not in symbols:
+            symbols[n] = text
+        else:
+            result.append(f"{text} == {python(n, symbols)}")
+    return [*result, f"0 < {source}.numel() < _MOST_ELEMENTS"]
+
+
+def range_conditions(graph: Graph, symbols: dict[sympy.Symbol, str]) -> list[str]:
+    """The sizes that the graph was exported for, and what torch.export assumed to be equal."""
+    result = []
     for symbol, text in symbols.items():
         least, most = graph.ranges.get(symbol, (0, None))
         if least > 2:  # torch.export counts from 2; one is among the sizes that are checked
             result.append(f"{text} >= {least}")
         if most is not None:
             result.append(f"{text} <= {most}")
-    result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
-    result += requires
-    result += [*types, *configuration(module, graph)]
-    if mode := mode_dependent(module):
-        result.append("not self.training")
-        result += [f"not {source}.training" for source in mode if source != "self"]
-    result += hooks(module)
-    tracked = [f"{input_of(v).source}.requires_grad" for v in [*arguments, *held] if v.dtype.is_floating_point]
-    if tracked:
-        either = " or ".join(tracked)
-        result.append(f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})")
-    result.append("not torch.is_autocast_enabled(_DEVICE)")
-    names = {input_of(v).source: name for name, v in used if v in held and name not in signature.names}
-    return _looked_up_once(result, names)
+    return result + [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
 
 
-def _looked_up_once(conditions: list[str], names: dict[str, str]) -> list[str]:
+def mode_conditions(module: torch.nn.Module) -> list[str]:
+    """Eval mode, where training mode may compute something else."""
+    mode = mode_dependent(module)
+    return ["not self.training", *(f"not {source}.training" for source in mode if source != "self")] if mode else []
+
+
+def gradient_conditions(tracked: list[str]) -> list[str]:
+    """That nobody asks for gradients of the floating-point tensors ``tracked``, and that autocast is off."""
+    either = " or ".join(f"{source}.requires_grad" for source in tracked)
+    grad = f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})"
+    return [*([grad] if tracked else []), "not torch.is_autocast_enabled(_DEVICE)"]
+
+
+def looked_up_once(conditions: list[str], names: dict[str, str]) -> list[str]:
     """The conditions with a name for each parameter and buffer: nn.Module takes a microsecond to look one up."""
     for source, name in names.items():
         conditions = [c.replace(f"{source}.", f"{name}.") for c in conditions]
@@ -215,11 +241,12 @@ def hooks(module: torch.nn.Module) -> list[str]:
     return ["not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules() if m is not self)"]
 
 
-def configuration(module: torch.nn.Module, graph: Graph) -> list[str]:
-    """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree."""
+def configuration(module: torch.nn.Module, exact: bool) -> list[str]:
+    """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree.
+
+    ``exact``: whether an equal number of another type would change the result's dtype.
+    """
     result: list[str] = []
-    # An integer times 2 is an integer, times 2.0 it is a float.
-    exact = any(not value.dtype.is_floating_point for value in graph.inputs)
     mode = mode_dependent(module)
     for source, child in _submodules(module):
         own, kind = _of_torch(child), type(child)

@@ -35,7 +35,8 @@ def compose(
     """The complete source of ``<Class>Triton`` for one point of the schedule space."""
     name = snake_case(class_name)
     plain = class_name.rsplit(".", 1)[-1]
-    signature = Signature(module, exported, graph)
+    signature = Signature(module, *exported.example_inputs)
+    signature.name_arguments(graph)
     host = write(graph, plan, hints, chunks, name, options)
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
