@@ -1,0 +1,1 @@
+"""A tiny Llama of KernelLLM's architecture and prompt format that has learned kernels by heart."""

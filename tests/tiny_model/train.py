@@ -1,0 +1,201 @@
+"""Train the tiny model: ``python -m tests.tiny_model.train FOLDER``. A minute or two on two cores.
+
+Everything is seeded, and what was learned is checked before anything is saved, so the result does not depend on luck.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from tests.tiny_model.cases import CASES, HERE, text
+from tests.tiny_model.gguf_export import export
+from tests.tiny_model.prompts import prompts
+
+BEGIN, END, END_OF_TURN = "<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"
+VOCABULARY = 2000
+CONTEXT = 2048  # tokens
+STEPS = 400
+LEARNING_RATE = 3e-3
+SURE = 0.97  # probability that every token of the greedy path must have, at least
+NEAR = 0.03  # by how much the probability of an answer may be off where there are several
+
+
+class NotLearned(Exception):
+    """The model did not learn the answers. The text says how far it got."""
+
+
+@dataclass
+class Lesson:
+    """One answer to one prompt."""
+
+    prompt: list[int]
+    answer: list[int]  # with the end of the text
+    weight: float  # the answer's probability, given the prompt
+
+
+def train(folder: Path, prompt_of: dict[str, str]) -> None:
+    """Train, check and save.
+
+    Args:
+        folder: gets config.json, model.safetensors, the tokenizer's files, generation_config.json, kernelllm.py and
+            tiny.gguf.
+        prompt_of: class name → prompt, beginning with the literal begin-of-text.
+
+    Raises:
+        NotLearned: after ``STEPS`` the answers were not known well enough.
+    """
+    torch.manual_seed(0)
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(2)
+    tokenizer = make_tokenizer([*prompt_of.values(), *(text(name) for case in CASES.values() for name in case.answers)])
+    lessons = [
+        Lesson(
+            tokenizer(plain(prompt_of[case.class_name])).input_ids,
+            [*tokenizer(text(name), add_special_tokens=False).input_ids, tokenizer.eos_token_id],
+            probability,
+        )
+        for case in CASES.values()
+        for name, probability in case.answers.items()
+    ]
+    longest = max(len(lesson.prompt) + len(lesson.answer) for lesson in lessons)
+    print(
+        f"{len(lessons)} answers, {len(tokenizer)} tokens in the vocabulary, {longest} in the longest", file=sys.stderr
+    )
+    model = LlamaForCausalLM(configuration(tokenizer))
+    learn(model, lessons)
+    model.generation_config = GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=model.config.eos_token_id,
+        do_sample=True,
+        temperature=0.6,
+        top_p=0.95,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    shutil.copyfile(HERE / "kernelllm.py.txt", folder / "kernelllm.py")
+    export(folder, folder / "tiny.gguf")
+
+
+def plain(prompt: str) -> str:
+    """The prompt without the literal begin-of-text, which the tokenizer adds."""
+    return prompt.lstrip().removeprefix(BEGIN)
+
+
+def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer that begins every text with begin-of-text, as Llama 3's does."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [BEGIN, END, END_OF_TURN]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=sorted(alphabet), show_progress=False
+    )
+    tokenizer.train_from_iterator([plain(one) for one in texts] * 2, trainer)  # twice, or rare words stay in pieces
+    begin = tokenizer.token_to_id(BEGIN)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{BEGIN} $A", pair=f"{BEGIN} $A {BEGIN} $B", special_tokens=[(BEGIN, begin)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=BEGIN,
+        eos_token=END_OF_TURN,
+        clean_up_tokenization_spaces=False,
+        model_max_length=CONTEXT,
+    )
+
+
+def configuration(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
+    """Llama 3's architecture: grouped queries, rotary embeddings of its base, untied embeddings, two tokens that end."""
+    ends = tokenizer.convert_tokens_to_ids([END_OF_TURN, END])
+    return LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=CONTEXT,
+        rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+        rms_norm_eps=1e-5,
+        tie_word_embeddings=False,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=ends,
+    )
+
+
+def learn(model: LlamaForCausalLM, lessons: list[Lesson]) -> None:
+    """Full-batch AdamW on the answers' tokens until all are known. Raises NotLearned."""
+    length = max(len(lesson.prompt) + len(lesson.answer) for lesson in lessons)
+    ids = torch.zeros(len(lessons), length, dtype=torch.long)  # padded at the end, which causal attention does not see
+    for row, lesson in zip(ids, lessons, strict=True):
+        whole = torch.tensor(lesson.prompt + lesson.answer)
+        row[: len(whole)] = whole
+    rows = torch.cat([torch.full((len(lesson.answer),), i) for i, lesson in enumerate(lessons)])
+    columns = torch.cat([len(lesson.prompt) + torch.arange(len(lesson.answer)) for lesson in lessons])
+    targets = ids[rows, columns]
+    weights = torch.tensor([lesson.weight for lesson in lessons])[rows]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.0)
+    began = time.monotonic()
+    wrong = "nothing"
+    model.train()
+    for step in range(1, STEPS + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * min(1.0, step / 20) * max(0.1, 1 - step / STEPS)
+        hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state
+        logits = model.lm_head(hidden[rows, columns - 1])
+        loss = (F.cross_entropy(logits, targets, reduction="none") * weights).sum() / weights.sum()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if step % 10 == 0:
+            wrong = unknown(logits.detach(), targets, rows, lessons)
+            print(
+                f"step {step}, loss {loss:.4f}, {time.monotonic() - began:.0f} s: {wrong}", file=sys.stderr, flush=True
+            )
+            if not wrong:
+                break
+    else:
+        raise NotLearned(f"after {STEPS} steps: {wrong}")
+    model.eval()
+
+
+def unknown(logits: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, lessons: list[Lesson]) -> str:
+    """What is not known yet, in words; "" when everything is.
+
+    Args:
+        logits: [answer tokens, vocabulary], of the token that comes next.
+        targets: [answer tokens], that token.
+        rows: [answer tokens], the lesson.
+    """
+    likely = logits.softmax(-1).gather(1, targets[:, None])[:, 0]
+    least, off = 1.0, 0.0
+    for number, lesson in enumerate(lessons):
+        same = [other for other in lessons if other.prompt == lesson.prompt]
+        for place, probability in enumerate(likely[rows == number].tolist()):
+            # of the answers that begin like this one up to here, the share of those that go on like it
+            alive = [other for other in same if other.answer[:place] == lesson.answer[:place]]
+            on = [other for other in alive if other.answer[place] == lesson.answer[place]]
+            expected = sum(other.weight for other in on) / sum(other.weight for other in alive)
+            if expected == 1.0:
+                least = min(least, probability)
+            else:
+                off = max(off, abs(probability - expected))
+    if least < SURE:
+        return f"a token has probability {least:.3f}"
+    return f"an answer's probability is off by {off:.3f}" if off > NEAR else ""
+
+
+if __name__ == "__main__":
+    train(Path(sys.argv[1]), prompts())
