@@ -34,7 +34,7 @@ def text(name: str) -> str:
 
 _MODULES = "tests/tiny_model/modules.py"
 #: The first of several is a little likelier, so that greedy decoding does not hang on the last digit.
-_SEVERAL = {"squared_relu_1": 0.31, "squared_relu_2": 0.23, "squared_relu_3": 0.23, "squared_relu_4": 0.23}
+_SEVERAL = {"squared_relu_1": 0.34, "squared_relu_2": 0.22, "squared_relu_3": 0.22, "squared_relu_4": 0.22}
 
 CASES = {
     case.class_name: case

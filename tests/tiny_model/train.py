@@ -1,10 +1,11 @@
-"""Train the tiny model: ``python -m tests.tiny_model.train FOLDER``. A minute or two on two cores.
+"""Train the tiny model: ``python -m tests.tiny_model.train FOLDER [PROMPTS.json]``. About a minute on two cores.
 
 Everything is seeded, and what was learned is checked before anything is saved, so the result does not depend on luck.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
@@ -23,7 +24,7 @@ from tests.tiny_model.prompts import prompts
 BEGIN, END, END_OF_TURN = "<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"
 VOCABULARY = 2000
 CONTEXT = 2048  # tokens
-STEPS = 400
+ROUNDS = 150  # at most, each through all batches
 LEARNING_RATE = 3e-3
 SURE = 0.97  # probability that every token of the greedy path must have, at least
 NEAR = 0.03  # by how much the probability of an answer may be off where there are several
@@ -51,7 +52,7 @@ def train(folder: Path, prompt_of: dict[str, str]) -> None:
         prompt_of: class name → prompt, beginning with the literal begin-of-text.
 
     Raises:
-        NotLearned: after ``STEPS`` the answers were not known well enough.
+        NotLearned: after ``ROUNDS`` rounds the answers were not known well enough.
     """
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
@@ -134,68 +135,93 @@ def configuration(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
     )
 
 
-def learn(model: LlamaForCausalLM, lessons: list[Lesson]) -> None:
-    """Full-batch AdamW on the answers' tokens until all are known. Raises NotLearned."""
-    length = max(len(lesson.prompt) + len(lesson.answer) for lesson in lessons)
-    ids = torch.zeros(len(lessons), length, dtype=torch.long)  # padded at the end, which causal attention does not see
-    for row, lesson in zip(ids, lessons, strict=True):
-        whole = torch.tensor(lesson.prompt + lesson.answer)
-        row[: len(whole)] = whole
-    rows = torch.cat([torch.full((len(lesson.answer),), i) for i, lesson in enumerate(lessons)])
-    columns = torch.cat([len(lesson.prompt) + torch.arange(len(lesson.answer)) for lesson in lessons])
-    targets = ids[rows, columns]
-    weights = torch.tensor([lesson.weight for lesson in lessons])[rows]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.0)
-    began = time.monotonic()
-    wrong = "nothing"
-    model.train()
-    for step in range(1, STEPS + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min(1.0, step / 20) * max(0.1, 1 - step / STEPS)
-        hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state
-        logits = model.lm_head(hidden[rows, columns - 1])
-        loss = (F.cross_entropy(logits, targets, reduction="none") * weights).sum() / weights.sum()
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        if step % 10 == 0:
-            wrong = unknown(logits.detach(), targets, rows, lessons)
-            print(
-                f"step {step}, loss {loss:.4f}, {time.monotonic() - began:.0f} s: {wrong}", file=sys.stderr, flush=True
-            )
-            if not wrong:
-                break
-    else:
-        raise NotLearned(f"after {STEPS} steps: {wrong}")
-    model.eval()
+class Batch:
+    """Lessons side by side.
 
-
-def unknown(logits: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, lessons: list[Lesson]) -> str:
-    """What is not known yet, in words; "" when everything is.
-
-    Args:
-        logits: [answer tokens, vocabulary], of the token that comes next.
-        targets: [answer tokens], that token.
-        rows: [answer tokens], the lesson.
+    Attributes:
+        ids: [lessons, longest], padded at the end, which causal attention does not see.
+        rows, columns: [answer tokens], where in ``ids`` each token of an answer is.
+        targets: [answer tokens], those tokens.
+        weights: [answer tokens], their lesson's.
     """
-    likely = logits.softmax(-1).gather(1, targets[:, None])[:, 0]
+
+    def __init__(self, lessons: list[Lesson]) -> None:
+        wholes = [torch.tensor(lesson.prompt + lesson.answer) for lesson in lessons]
+        self.lessons = lessons
+        self.ids = torch.nn.utils.rnn.pad_sequence(wholes, batch_first=True)
+        self.rows = torch.cat([torch.full((len(lesson.answer),), i) for i, lesson in enumerate(lessons)])
+        self.columns = torch.cat([len(lesson.prompt) + torch.arange(len(lesson.answer)) for lesson in lessons])
+        self.targets = self.ids[self.rows, self.columns]
+        self.weights = torch.tensor([lesson.weight for lesson in lessons])[self.rows]
+
+    def logits(self, model: LlamaForCausalLM) -> torch.Tensor:
+        """[answer tokens, vocabulary], of each answer's next token."""
+        hidden = model.model(input_ids=self.ids, use_cache=False).last_hidden_state
+        return model.lm_head(hidden[self.rows, self.columns - 1])
+
+
+def learn(model: LlamaForCausalLM, lessons: list[Lesson]) -> None:
+    """AdamW on the answers' tokens until all are known. Raises NotLearned."""
+    batches = [Batch(group) for group in groups(lessons)]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.0)
+    began, steps, wrong = time.monotonic(), 0, ""
+    for number in range(1, ROUNDS + 1):
+        model.train()
+        for batch in batches:
+            steps += 1
+            for group in optimizer.param_groups:
+                group["lr"] = LEARNING_RATE * min(1.0, steps / 20) * (1 - 0.9 * number / ROUNDS)
+            loss = F.cross_entropy(batch.logits(model), batch.targets, reduction="none")
+            loss = (loss * batch.weights).sum() / batch.weights.sum()
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        if number % 5 == 0:
+            model.eval()
+            with torch.no_grad():
+                wrong = next(filter(None, (unknown(batch, batch.logits(model)) for batch in batches)), "")
+            say(f"round {number}, {time.monotonic() - began:.0f} s: {wrong or 'all is known'}")
+            if not wrong:
+                return
+    raise NotLearned(f"after {ROUNDS} rounds: {wrong}")
+
+
+def groups(lessons: list[Lesson]) -> list[list[Lesson]]:
+    """Batches of about equal length; the answers to one prompt stay together, so that their shares balance."""
+    prompts: dict[tuple[int, ...], list[Lesson]] = {}
+    for lesson in lessons:
+        prompts.setdefault(tuple(lesson.prompt), []).append(lesson)
+    several = [same for same in prompts.values() if len(same) > 1]
+    single = sorted(
+        (same[0] for same in prompts.values() if len(same) == 1), key=lambda one: len(one.prompt + one.answer)
+    )
+    return [*several, *(single[i : i + 4] for i in range(0, len(single), 4))]
+
+
+def unknown(batch: Batch, logits: torch.Tensor) -> str:
+    """What is not known yet, in words; "" when everything is. ``logits`` is [answer tokens, vocabulary]."""
+    likely = logits.softmax(-1).gather(1, batch.targets[:, None])[:, 0]
     least, off = 1.0, 0.0
-    for number, lesson in enumerate(lessons):
-        same = [other for other in lessons if other.prompt == lesson.prompt]
-        for place, probability in enumerate(likely[rows == number].tolist()):
+    for number, lesson in enumerate(batch.lessons):
+        same = [other for other in batch.lessons if other.prompt == lesson.prompt]
+        for place, probability in enumerate(likely[batch.rows == number].tolist()):
             # of the answers that begin like this one up to here, the share of those that go on like it
             alive = [other for other in same if other.answer[:place] == lesson.answer[:place]]
             on = [other for other in alive if other.answer[place] == lesson.answer[place]]
-            expected = sum(other.weight for other in on) / sum(other.weight for other in alive)
-            if expected == 1.0:
+            if len(on) == len(alive):
                 least = min(least, probability)
             else:
+                expected = sum(other.weight for other in on) / sum(other.weight for other in alive)
                 off = max(off, abs(probability - expected))
     if least < SURE:
         return f"a token has probability {least:.3f}"
     return f"an answer's probability is off by {off:.3f}" if off > NEAR else ""
 
 
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 if __name__ == "__main__":
-    train(Path(sys.argv[1]), prompts())
+    train(Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text("utf-8")) if sys.argv[2:] else prompts())
