@@ -77,20 +77,21 @@ def _rows(memory: Memory) -> list[dict[str, Any]]:
             rows += [_row(known, quantisation, size, model, memory) for model in mine]
             if not mine:
                 rows.append(_row(known, quantisation, size, None, memory))
-        rows += [_row(known, model.quantisation, model.bytes, model, memory) for model in here]
-    return rows + [_row(None, model.quantisation, model.bytes, model, memory) for model in found]
+        rows += [_row(known, model.quantisation, None, model, memory) for model in here]
+    return rows + [_row(None, model.quantisation, None, model, memory) for model in found]
 
 
 def _row(
-    known: Known | None, quantisation: str, size: int, model: cache.Found | None, memory: Memory
+    known: Known | None, quantisation: str, size: int | None, model: cache.Found | None, memory: Memory
 ) -> dict[str, Any]:
-    """``bytes``: of the weights where the model is not here or not whole, else of what is here."""
+    """``size``: what the catalogue says. What is here and complete is measured; what is neither is not known: null."""
     short = known is not None and (model is None or model.repository == known.repositories[0])
     repository = model.repository if model else known.repositories[0] if known else ""
     name = known.name if known and short else repository
-    whole = model is not None and not model.missing
-    size = model.bytes if model and whole else size
-    needed = needed_bytes(size)
+    state = "absent" if model is None else "incomplete" if model.missing else "complete"
+    if model is not None and state == "complete":
+        size = model.bytes
+    needed = None if size is None else needed_bytes(size)
     kind = model.kind if model else known.kind if known else "gguf"
     return {
         "name": f"{name}:{quantisation}" if quantisation else name,
@@ -98,13 +99,13 @@ def _row(
         "about": known.about if known else "",
         "kind": kind,
         "quantisation": quantisation,
-        "state": "absent" if model is None else "complete" if whole else "incomplete",
+        "state": state,
         "missing": model.missing if model else "",
         "path": str(model.path) if model else None,
         "bytes": size,
         "on_disk": model.bytes if model else 0,
         "needed": needed,
-        "fits": fits(needed, memory),
+        "fits": None if needed is None else fits(needed, memory),
         "generator": GENERATORS[kind],
         "licence_page": known.licence_page if known else f"https://huggingface.co/{repository}",
     }
@@ -118,23 +119,24 @@ def _print_table(rows: list[dict[str, Any]], memory: Memory, offline: str) -> No
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("model", "size", "memory", "fits into", "generator", "here"):
         table.add_column(title, justify="right" if title in ("size", "memory") else "left", overflow="fold")
-    places = {"gpu": "GPU", "ram": "RAM", "no": "[red]neither[/]"}
+    places = {"gpu": "GPU", "ram": "RAM", "no": "[red]neither[/]", None: "?"}
+    marks = {"absent": "[dim]no[/]", "complete": "[green]yes[/]"}
     for row in rows:
-        here = {"absent": "[dim]no[/]", "complete": "[green]yes[/]"}.get(row["state"])
-        here = here or f"[yellow]in part[/], {gigabytes(row['on_disk'])}; missing: {escape(row['missing'])}"
-        if row["state"] == "complete":
-            here += f" [dim]{escape(row['path'])}[/]"
-        size, needed = gigabytes(row["bytes"]), gigabytes(row["needed"])
+        part = f"[yellow]{gigabytes(row['on_disk'])} of it[/]; missing: {escape(row['missing'])}"
+        size, needed = ["?" if row[key] is None else gigabytes(row[key]) for key in ("bytes", "needed")]
+        here = marks.get(row["state"], part)
         table.add_row(escape(row["name"]), size, needed, places[row["fits"]], row["generator"], here)
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 400)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     console.print(table)
     gpu = memory.largest_gpu
     graphics = f"{gigabytes(gpu.total)} on {gpu.name}" if gpu else "no NVIDIA GPU"
-    console.print(
-        f"\nHere: {gigabytes(memory.ram)} of RAM, {escape(graphics)}. Cache: {escape(str(cache.cache_folder()))}"
-    )
+    lines = [f"{row['name']} is {row['path']}" for row in rows if row["state"] == "complete"]
+    lines.append(f"This machine: {gigabytes(memory.ram)} of RAM, {graphics}. Cache: {cache.cache_folder()}")
     if offline:
-        console.print(f"Offline ({offline}): nothing can be fetched.")
+        lines.append(f"Offline ({offline}): nothing can be fetched.")
+    console.print()
+    for line in lines:
+        console.print(escape(line), soft_wrap=True)
 
 
 # pull

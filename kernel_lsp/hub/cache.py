@@ -18,7 +18,7 @@ from kernel_lsp.errors import ModelNameInvalid
 from kernel_lsp.hub import listing
 from kernel_lsp.hub.catalogue import Kind, Wanted, known_by_repository, wanted
 
-#: Of a download that was interrupted: ours, and huggingface_hub's.
+#: How the names of unfinished downloads end: ours (CHECKSUM.NAME.kernel-lsp.incomplete), and huggingface_hub's.
 PARTIAL = ".kernel-lsp.incomplete"
 _ANY_PARTIAL = ".incomplete"
 _TRUE = {"1", "ON", "YES", "TRUE"}
@@ -30,7 +30,7 @@ class Found:
     """A model in the cache, whole or in part.
 
     Attributes:
-        quantisation: of a GGUF; "" for safetensors, and where a download ended before the file had its name.
+        quantisation: of a GGUF; "" for safetensors, and for another program's unfinished download, which has no name.
         path: what a generator loads: a folder (safetensors) or a file (GGUF, the first part of a split one); the
             repository's folder in the cache while it is not complete.
         bytes: on disk.
@@ -155,7 +155,10 @@ def _in_part(repository: str, folder: Path) -> list[Found]:
     known, partial = known_by_repository(repository), _partial_bytes(folder)
     kind: Kind = known.kind if known else "gguf" if repository.lower().endswith("gguf") else "safetensors"
     if kind == "gguf":
-        return [Found(repository, kind, "", folder, partial, "the rest of the file")] if partial else []
+        return [
+            Found(repository, kind, label, folder, sum(_bytes(path) for path in paths), "the rest of the file")
+            for label, paths in unfinished(folder).items()
+        ]
     snapshot = next(iter(_snapshots(folder)), None)
     if known is None and not (snapshot and _is_language_model(snapshot)):
         return []
@@ -191,11 +194,24 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def unfinished(folder: Path) -> dict[str, list[Path]]:
+    """Downloads of a repository that were not finished: by quantisation, or "" where that cannot be told."""
+    labelled: dict[str, list[Path]] = {}
+    for path in sorted((folder / "blobs").glob("*" + _ANY_PARTIAL)):
+        name = path.name.removesuffix(PARTIAL).partition(".")[2]
+        label = listing.quantisation_of(name) if name.endswith(".gguf") else ""
+        labelled.setdefault(label, []).append(path)
+    return labelled
+
+
 def _partial_bytes(folder: Path) -> int:
-    """In blobs of downloads that were not finished."""
+    return sum(_bytes(path) for paths in unfinished(folder).values() for path in paths)
+
+
+def _bytes(path: Path) -> int:
     try:
-        return sum(e.stat().st_size for e in os.scandir(folder / "blobs") if e.name.endswith(_ANY_PARTIAL))
-    except OSError:
+        return path.stat().st_size
+    except OSError:  # finished, or deleted, meanwhile
         return 0
 
 

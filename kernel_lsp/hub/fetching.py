@@ -2,7 +2,7 @@
 
 huggingface_hub's own download starts a large file again after an interruption (since 2.0 it writes to a file of a new
 name each time and deletes it when it fails). So what is stored as a large file (LFS) is fetched here with its session,
-address and headers into ``blobs/<checksum>.kernel-lsp.incomplete``, and takes its place when it is whole;
+address and headers into ``blobs/<checksum>.<name>.kernel-lsp.incomplete``, and takes its place when it is whole;
 huggingface_hub then finds it and gives it its name. Everything else is left to huggingface_hub.
 """
 
@@ -45,12 +45,17 @@ class RemoteFile:
 def present_bytes(repository: str, file: RemoteFile) -> int:
     """How much of it is in the cache already, whole or not."""
     blobs = repository_folder(repository) / "blobs"
-    for path in (blobs / file.blob, blobs / (file.blob + PARTIAL)):
+    for path in (blobs / file.blob, partial_path(blobs, file)):
         try:
             return min(path.stat().st_size, file.size)
         except OSError:
             continue
     return 0
+
+
+def partial_path(blobs: Path, file: RemoteFile) -> Path:
+    """Named after the file, too, so that a person, and ``models list``, can tell what it is a part of."""
+    return blobs / f"{file.blob}.{file.path.rsplit('/', 1)[-1][-100:]}{PARTIAL}"
 
 
 def fetch(repository: str, commit: str, file: RemoteFile, on_position: Callable[[str, int], None]) -> Path:
@@ -68,7 +73,7 @@ def fetch(repository: str, commit: str, file: RemoteFile, on_position: Callable[
     damage = ""
     for again in (False, True):
         if file.large and not blob.exists():
-            partial = blob.with_name(blob.name + PARTIAL)
+            partial = partial_path(blob.parent, file)
             partial.parent.mkdir(parents=True, exist_ok=True)
             _stream(repository, commit, file, partial, on_position)
             damage = _damage(partial, file, on_position)

@@ -61,10 +61,16 @@ def quantisations(names: Iterable[str]) -> dict[str, list[str]]:
         split = _SPLIT.search(files[0][: -len(".gguf")])
         if split and len(files) != int(split[2]):
             continue
-        told = _QUANTISATION.search(stem.rsplit("/", 1)[-1])
-        label = told[1] if told else stem
+        label = quantisation_of(files[0])
         found[label if label not in found else stem] = files
     return found
+
+
+def quantisation_of(name: str) -> str:
+    """The quantisation in a GGUF file's name; where it tells none, the name without its ending."""
+    stem = _SPLIT.sub("", name[: -len(".gguf")])
+    told = _QUANTISATION.search(stem.rsplit("/", 1)[-1])
+    return told[1] if told else stem
 
 
 def matching(part: str, available: dict[str, list[str]]) -> str | None:

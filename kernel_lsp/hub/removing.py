@@ -37,7 +37,7 @@ def removal(want: Wanted) -> Removal:
         files = _quantised(folder)
         label = listing.matching(want.part, files)
         if label is not None:
-            return _one(repository, folder, label, files) if len(files) > 1 else _whole(repository, folder)
+            return _one(repository, folder, label, files[label]) if len(files) > 1 else _whole(repository, folder)
     raise ModelNotHere(name=want.name, folder=str(cache.cache_folder()))
 
 
@@ -62,23 +62,24 @@ def _whole(repository: str, folder: Path) -> Removal:
 
 
 def _quantised(folder: Path) -> dict[str, list[str]]:
+    """Quantisation → its files, as named in the snapshots; none where its download was not finished."""
     names = {
         path.relative_to(snapshot).as_posix() for snapshot in _snapshots(folder) for path in snapshot.rglob("*.gguf")
     }
-    return listing.quantisations(names)
+    whole = listing.quantisations(names)
+    return whole | {label: [] for label in cache.unfinished(folder) if label and label not in whole}
 
 
-def _one(repository: str, folder: Path, label: str, files: dict[str, list[str]]) -> Removal:
+def _one(repository: str, folder: Path, label: str, files: list[str]) -> Removal:
     """The files of one quantisation; contents that another name still uses stay."""
-    links = [snapshot / name for snapshot in _snapshots(folder) for name in files[label]]
-    links = [link for link in links if link.is_symlink() or link.exists()]
+    snapshots = _snapshots(folder)
+    links = [snapshot / name for snapshot in snapshots for name in files if (snapshot / name).is_symlink()]
+    links += [snapshot / name for snapshot in snapshots for name in files if (snapshot / name).is_file()]
     others = {
-        path.resolve()
-        for snapshot in _snapshots(folder)
-        for path in snapshot.rglob("*")
-        if path.is_file() and path not in links
+        path.resolve() for snapshot in snapshots for path in snapshot.rglob("*") if path.is_file() and path not in links
     }
     contents = {link.resolve() for link in links if link.exists()} - others
+    contents |= set(cache.unfinished(folder).get(label, []))
 
     def execute() -> None:
         for path in [*links, *contents]:

@@ -19,6 +19,7 @@ from typing import Any
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TOKEN = "hf_" + "t" * 34
+TINY, QUANTISED = "maker/Tiny", "maker/Tiny-GGUF"
 _CHUNK = 1 << 16
 
 

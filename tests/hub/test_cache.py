@@ -159,9 +159,14 @@ def test_unfinished_downloads_are_listed_and_other_models_are_not(home):
     write(home, "whisper/small", {"config.json": b'{"architectures": ["WhisperModel"]}', "model.safetensors": b""})
     write(home, "org/config-only", {"config.json": b'{"architectures": ["LlamaForCausalLM"]}'})
     blobs = write(home, "bartowski/facebook_KernelLLM-GGUF", {"README.md": b""}).parents[1] / "blobs"
-    (blobs / ("0" * 64 + cache.PARTIAL)).write_bytes(bytes(1000))
+    (blobs / f"{'0' * 64}.facebook_KernelLLM-Q5_K_M.gguf{cache.PARTIAL}").write_bytes(bytes(1000))
     (found,) = cache.found()
-    assert (found.repository, found.kind, found.bytes) == ("bartowski/facebook_KernelLLM-GGUF", "gguf", 1000)
+    assert (found.repository, found.kind, found.quantisation, found.bytes) == (
+        "bartowski/facebook_KernelLLM-GGUF",
+        "gguf",
+        "Q5_K_M",
+        1000,
+    )
     assert found.missing and cache.begun(found.repository) and not cache.begun("org/config-only")
 
 
