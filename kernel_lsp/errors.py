@@ -199,11 +199,11 @@ class ModelHostTimedOut(UserError):
 
 
 class ModelMissing(UserError):
-    template = "The model {model} is not on this machine{detail}. Fetch it with: kernel-lsp models pull {model}"
+    template = "The model {model} is not on this machine{detail}. Fetch it with: {command}"
 
 
 class ModelDamaged(UserError):
-    template = "The model in {path} cannot be read: {detail}. Fetch it again with: kernel-lsp models pull {model}"
+    template = "The model in {path} cannot be read: {detail}. Fetch it again with: {command}"
 
 
 class ModelTooLarge(UserError):

@@ -14,7 +14,7 @@ import torch
 import transformers
 
 from kernel_lsp import errors
-from kernel_lsp.modelhost import kv_cache, weights
+from kernel_lsp.modelhost import kv_cache, limits, weights
 
 log = logging.getLogger("kernel_lsp.modelhost")
 
@@ -40,7 +40,7 @@ class Plan:
 def plan(model: str, folder: Path, dtype: torch.dtype) -> Plan:
     """Look at a model's files without reading its weights. Raises ModelMissing, ModelDamaged, ModelNotSupported."""
     if not (folder / "config.json").exists():
-        raise errors.ModelMissing(model=model, detail=f" ({folder} has no config.json)")
+        raise errors.ModelMissing(model=model, detail=f" ({folder} has no config.json)", command=limits.pull(model))
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
     except Exception as error:
@@ -61,7 +61,7 @@ def plan(model: str, folder: Path, dtype: torch.dtype) -> Plan:
 
 
 def damaged(model: str, folder: Path, detail: str) -> errors.ModelDamaged:
-    return errors.ModelDamaged(path=str(folder), model=model, detail=detail)
+    return errors.ModelDamaged(path=str(folder), detail=detail, command=limits.pull(model))
 
 
 def _brief(error: BaseException) -> str:

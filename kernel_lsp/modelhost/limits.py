@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from kernel_lsp import errors
 
 #: an answer gets at least so many tokens, or is not begun
@@ -32,6 +34,12 @@ def without_beginning(prompt: str, *literals: str | None) -> str:
         if found is None:
             return prompt
         prompt = head[len(found) :]
+
+
+def pull(model: str) -> str:
+    """The command that fetches a model; what is a path has no name to fetch it by."""
+    is_path = os.path.isabs(os.path.expanduser(model)) or os.path.exists(model) or model.endswith(".gguf")
+    return f"kernel-lsp models pull {'NAME' if is_path else model}"
 
 
 def in_words(size: float) -> str:

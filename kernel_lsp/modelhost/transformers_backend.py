@@ -67,7 +67,7 @@ def find(model: str) -> Path:
         return Path(snapshot_download(model, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError):
         where = " (there is no such folder)" if os.path.isabs(model) else ""
-        raise errors.ModelMissing(model=model, detail=where) from None
+        raise errors.ModelMissing(model=model, detail=where, command=limits.pull(model)) from None
 
 
 def _device(torch: Any, wanted: str) -> Any:

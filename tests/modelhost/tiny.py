@@ -41,9 +41,16 @@ def make(folder: Path) -> tuple[Path, Path]:
     fast = tokenizer()
     model = LlamaForCausalLM(config(len(fast)))
     generator = torch.Generator().manual_seed(7)
-    for parameter in model.parameters():  # wide, so that the likeliest token is clearly so in every arithmetic
+    for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
-            parameter.data.normal_(0, 0.3, generator=generator)
+            parameter.data.normal_(0, 1.0 if "embed" in name else 0.1, generator=generator)
+    # Each token has a favoured successor, so that the likeliest token is clearly so in every arithmetic (llama.cpp keeps
+    # keys and values in fp16); what came before it moves the others.
+    head, embedding = model.lm_head.weight.data, model.model.embed_tokens.weight.data
+    head[torch.randperm(len(head), generator=generator)] += 0.5 * embedding
+    for token, number in fast.get_vocab().items():  # no half characters, whose decoding differs between libraries
+        if not fast.backend_tokenizer.decoder.decode([token]).isascii():
+            head[number] = 0
     saved = folder / "tiny"
     model.save_pretrained(saved)
     fast.save_pretrained(saved)
