@@ -67,7 +67,9 @@ class _Log:
 
     def reason(self) -> str:
         """The line that says most about why loading failed."""
-        telling = [line for line in self.lines if re.search(r"fail|error|invalid|corrupt|bad|unable", line, re.IGNORECASE)]
+        telling = [
+            line for line in self.lines if re.search(r"fail|error|invalid|corrupt|bad|unable", line, re.IGNORECASE)
+        ]
         return (telling[0] if telling else "llama.cpp does not say why").split(": ", 1)[-1].rstrip(".")
 
 
@@ -85,7 +87,9 @@ class GgufModel:
         self.place = "the GPU" if on_gpu else "the CPU"
         self.limit = int(params.get("memory") or 0) or None
         if not on_gpu and self.size > self._available():
-            raise self._too_large(limits.in_words(self.size), "", limits.proposal(self._parameters(), self._available()))
+            raise self._too_large(
+                limits.in_words(self.size), "", limits.proposal(self._parameters(), self._available())
+            )
         self.log = _Log()
         self.log.verbose = bool(params.get("verbose"))
         self.log_callback = llama_cpp.llama_log_callback(self.log.line)
@@ -130,7 +134,9 @@ class GgufModel:
             size = self.path.stat().st_size
         except FileNotFoundError:
             command = limits.pull(str(self.path))
-            raise errors.ModelMissing(model=str(self.path), detail=" (there is no such file)", command=command) from None
+            raise errors.ModelMissing(
+                model=str(self.path), detail=" (there is no such file)", command=command
+            ) from None
         except OSError as error:
             raise self._damaged(error.strerror or str(error)) from error
         if magic != b"GGUF":
@@ -167,7 +173,9 @@ class GgufModel:
         if not no_memory and "llama_context" not in str(error):
             return self._damaged(self.log.reason())
         fewer = "put fewer layers on the GPU (kernelLsp.llamaCpp.gpuLayers), " if self.place == "the GPU" else ""
-        proposal = f"Shorten the context (kernelLsp.llamaCpp.context), {fewer}or use a smaller quantisation of the model."
+        proposal = (
+            f"Shorten the context (kernelLsp.llamaCpp.context), {fewer}or use a smaller quantisation of the model."
+        )
         return self._too_large(f"more than {limits.in_words(self.size)}", f" ({self.log.reason()})", proposal)
 
     def tokenize(self, prompt: str) -> list[int]:

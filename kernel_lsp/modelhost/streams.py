@@ -44,9 +44,11 @@ class Streams:
         self.request.emit("answer", {**data, "seed": self.seed + sample})
 
     def restart(self, sample: int) -> None:
-        """A sample begins again, since its first attempt broke off: what it said so far does not count."""
-        self.counts[sample] = 0
+        """A sample begins again, if an attempt broke off: what it said so far does not count."""
         self.pending.pop(sample, None)
+        if self.counts[sample]:
+            self.counts[sample] = 0
+            self.request.emit("text", {"sample": sample, "text": "", "restart": True})
 
     def report(self) -> None:
         self.reported = time.monotonic()
