@@ -55,7 +55,7 @@ def resolve(
 def constructor(
     module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    own = _function(module, "get_init_inputs", class_name)
+    own = function_for(module, "get_init_inputs", class_name)
     if own:
         return _call(own, path, class_name)
     shared = getattr(module, "get_init_inputs", None)
@@ -71,7 +71,7 @@ def constructor(
 def _forward(
     module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
 ) -> tuple[tuple[Any, ...], dict[str, Any], str]:
-    own = _function(module, "get_inputs", class_name)
+    own = function_for(module, "get_inputs", class_name)
     if own:
         return *_call(own, path, class_name), f"{own.__name__}()"
     shared = getattr(module, "get_inputs", None)
@@ -88,7 +88,7 @@ def _forward(
     raise errors.NoExampleInputs(path=path, class_name=class_name)
 
 
-def _function(module: ModuleType, prefix: str, class_name: str) -> Callable[[], Any] | None:
+def function_for(module: ModuleType, prefix: str, class_name: str) -> Callable[[], Any] | None:
     """``get_inputs_Outer_Inner`` or ``get_inputs_Inner`` for the class ``Outer.Inner``."""
     for name in (class_name.replace(".", "_"), class_name.rpartition(".")[2]):
         found = getattr(module, f"{prefix}_{name}", None)

@@ -40,7 +40,7 @@ class Desk:
         if method == "hello":
             cuda = await asyncio.shield(self.devices)
             return environment.hello([*cuda, environment.interpreter_device()])
-        if method not in ("introspect", "synthesize", "judge"):
+        if method not in ("introspect", "synthesize", "slice", "judge"):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():
             raise problem
@@ -51,7 +51,7 @@ class Desk:
     async def _specimen(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
         seconds = float(params.get("seconds") or SPECIMEN_SECONDS)
         result = await self.zygotes["native"].run(method, params, emit, seconds)
-        specimen = result["specimen"] if method == "synthesize" else result
+        specimen = result if method == "introspect" else result["specimen"]
         self.specimens[_key(params)] = specimen
         return result
 

@@ -6,6 +6,8 @@ import inspect
 import sys
 import time
 import traceback
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -16,6 +18,18 @@ from kernel_lsp.worker import building, examples, faults, importing
 
 #: a size that no tensor reaches, for dimensions without an upper bound
 UNBOUNDED = 2**31 - 1
+
+
+@dataclass
+class Seen:
+    """What looking at a class gives. ``exported``: the ExportedProgram, or the NotExportable error."""
+
+    specimen: schema.Specimen
+    module: torch.nn.Module
+    exported: Any
+    user_module: ModuleType
+    cls: type
+    example: examples.Example
 
 
 def warm_up() -> None:
@@ -30,17 +44,18 @@ def warm_up() -> None:
     exported = capture(Tiny(), (torch.randn(4, 6),), {})
     exported.module()
     synthesize_module(Tiny(), exported, class_name="Tiny", import_from="tiny")
-    _fake_run(Tiny(), (torch.randn(4, 6),), {})
+    fake_run(Tiny(), (torch.randn(4, 6),), {})
 
 
 def introspect(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """Schema.Specimen as JSON, for ``given``'s path, class_name and inputs."""
-    return schema.to_json(_look(given, emit)[0])
+    return schema.to_json(look(given, emit).specimen)
 
 
 def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """The specimen and the candidates that the rule-based synthesizer writes. Raises NothingToLower."""
-    specimen, module, exported = _look(given, emit)
+    seen = look(given, emit)
+    specimen, module, exported = seen.specimen, seen.module, seen.exported
     if isinstance(exported, errors.UserError):
         raise exported
     from kernel_lsp.synthesis import synthesize as write
@@ -50,7 +65,8 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     return {"specimen": schema.to_json(specimen), "candidates": [schema.to_json(c) for c in candidates]}
 
 
-def _look(given: dict[str, Any], emit: Any) -> tuple[schema.Specimen, torch.nn.Module, Any]:
+def look(given: dict[str, Any], emit: Any) -> Seen:
+    """Import, construct, run and export ``given``'s class. Raises the errors of each step, but NotExportable."""
     path, class_name = given["path"], given["class_name"]
     began = time.monotonic()
 
@@ -68,7 +84,7 @@ def _look(given: dict[str, Any], emit: Any) -> tuple[schema.Specimen, torch.nn.M
     module = building.construct(cls, example, path, class_name).cpu()
     stage("running forward", 0.3)
     # With fake tensors: shapes and FLOPs without the arithmetic. What they cannot do is done for real.
-    faked = _fake_run(module, example.args, example.kwargs)
+    faked = fake_run(module, example.args, example.kwargs)
     if faked is None:
         outputs, flops = building.call(module, example.args, example.kwargs, path, class_name), None
     else:
@@ -92,14 +108,14 @@ def _look(given: dict[str, Any], emit: Any) -> tuple[schema.Specimen, torch.nn.M
     specimen.bytes = _least_bytes(module, example, outputs)
     if isinstance(exported, errors.UserError) and not given.get("tolerate_no_export", True):
         raise exported
-    return specimen, module, exported
+    return Seen(specimen, module, exported, user_module, cls, example)
 
 
 def _to_cpu(leaf: Any) -> Any:
     return leaf.detach().cpu() if isinstance(leaf, torch.Tensor) else leaf
 
 
-def _fake_run(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, int] | None:
+def fake_run(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, int] | None:
     """(outputs as fake tensors, FLOPs of the matmul-like operators), or None where fake tensors do not do."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils.flop_counter import FlopCounterMode

@@ -16,6 +16,7 @@ from kernel_lsp import errors
 TASKS = {
     "introspect": ("kernel_lsp.worker.specimen", "introspect"),
     "synthesize": ("kernel_lsp.worker.specimen", "synthesize"),
+    "slice": ("kernel_lsp.slicing.subject", "slice_class"),
     "judge": ("kernel_lsp.worker.judging", "judge"),
     "compile": ("kernel_lsp.worker.judging", "compile_report"),
 }

@@ -80,6 +80,18 @@ def lower(exported: ExportedProgram) -> Graph:
     return graph
 
 
+def placeholders(exported: ExportedProgram) -> Graph:
+    """A graph of the arguments alone, for their sizes and the ranges of these. Raises ``Untraceable``."""
+    graph = Graph()
+    specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
+    for node in exported.graph.nodes:
+        spec = specs.get(node.name)
+        if node.op == "placeholder" and spec is not None and spec.kind is InputKind.USER_INPUT:
+            _placeholder(node, spec, exported, graph)
+    graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
+    return graph
+
+
 def _range(bounds: Any) -> tuple[int, int | None]:
     """(least, most) of a size, None where nothing bounds it."""
     return int(bounds.lower), int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**31 else None

@@ -1,0 +1,29 @@
+"""Every sample is sliced, and its slice computes the same, bit by bit."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+CLASSES = [
+    (path, node.name)
+    for path in sorted(SAMPLES.glob("*.py"))
+    for node in ast.parse(path.read_text()).body
+    if isinstance(node, ast.ClassDef)
+]
+
+
+@pytest.mark.parametrize(("path", "name"), CLASSES, ids=[name for _, name in CLASSES])
+def test_a_sample(path: Path, name: str, worker: Any, beside: Callable[..., None]) -> None:
+    answer = worker.call("slice", path=str(path), class_name=name)
+    source = answer["subject"]["source"]
+    assert "class Model(nn.Module):" in source and f"class {name}" not in source
+    assert answer["specimen"]["class_name"] == answer["subject"]["base"] == name
+    inputs = answer["specimen"]["inputs"]
+    dynamic = [[i for i, symbol in enumerate(one["dynamic"]) if symbol] for one in inputs]
+    beside(str(path), name, source, dynamic)
