@@ -47,8 +47,8 @@ def train(folder: Path, prompt_of: dict[str, str]) -> None:
     """Train, check and save.
 
     Args:
-        folder: gets config.json, model.safetensors, the tokenizer's files, generation_config.json, kernelllm.py and
-            tiny.gguf.
+        folder: gets config.json, model.safetensors, the tokenizer's files, generation_config.json, kernelllm.py,
+            tiny.gguf and prompts.json, which holds ``prompt_of``.
         prompt_of: class name → prompt, beginning with the literal begin-of-text.
 
     Raises:
@@ -84,6 +84,7 @@ def train(folder: Path, prompt_of: dict[str, str]) -> None:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     shutil.copyfile(HERE / "kernelllm.py.txt", folder / "kernelllm.py")
+    (folder / "prompts.json").write_text(json.dumps(prompt_of, indent=1) + "\n", "utf-8")
     export(folder, folder / "tiny.gguf")
 
 
