@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import json
 import re
 import shutil
 import sys
@@ -13,6 +14,7 @@ from kernel_lsp.hub.cache import cache_folder, offline
 
 #: huggingface_hub speaks HTTP through one of these; which, depends on its version.
 _HTTP = {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3"}
+_NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EIO, errno.ENAMETOOLONG}
 _TRANSIENT_STATUSES = {408, 429, 500, 502, 503, 504}
 
 
@@ -63,11 +65,13 @@ def explain(error: BaseException, name: str) -> errors.UserError:
     status = _status(error)
     if status is not None:
         return errors.HubRefused(endpoint=endpoint, status=status, name=name, detail=_words(error))
-    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
         detail = error.strerror or "not permitted"
         return errors.CacheNotWritable(path=str(error.filename or cache_folder()), detail=detail)
     if _is_http(error) or isinstance(error, (ConnectionError, TimeoutError)):
         return errors.HubUnreachable(endpoint=endpoint, name=name, detail=_words(error))
+    if isinstance(error, json.JSONDecodeError):  # the sign-in page of a network, a wrong HF_ENDPOINT
+        return errors.HubUnreachable(endpoint=endpoint, name=name, detail="what answers there is not the Hub")
     return errors.InternalError(detail=f"{type(error).__name__}: {_words(error)}")
 
 

@@ -43,7 +43,8 @@ class Asked:
 @dataclass
 class Hub:
     """``cuts``: file → bytes after which each further answer breaks off; ``wrong``: file → how many answers are damaged;
-    ``seconds_per_chunk``: of 64 KiB; ``status``: what every request for a large file is answered with."""
+    ``seconds_per_chunk``: of 64 KiB; ``status``: what every request for a large file is answered with;
+    ``portal``: a network's sign-in page answers instead."""
 
     endpoint: str = ""
     repositories: dict[str, Repository] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class Hub:
     short: dict[str, int] = field(default_factory=dict)
     seconds_per_chunk: float = 0.0
     status: int = 0
+    portal: bool = False
     asked: list[Asked] = field(default_factory=list)
 
     def ranges(self, file: str) -> list[str]:
@@ -151,6 +153,8 @@ def _answer(hub: Hub, request: BaseHTTPRequestHandler) -> None:
     token = request.headers.get("Authorization", "")
     asked = Asked(request.command, path, request.headers.get("Range", ""), bool(token), request.headers.get("Host", ""))
     hub.asked.append(asked)
+    if hub.portal:
+        return _send(request, 200, {"Content-Type": "text/html"}, b"<html>Welcome to the hotel</html>")
     if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/revision/[^/]+)?", path):
         return _info(hub, request, match[1])
     if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/[^/]+", path):

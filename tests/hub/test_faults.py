@@ -150,6 +150,18 @@ def test_no_network(home):
     assert time.monotonic() - began < 15
 
 
+def test_a_sign_in_page_instead_of_the_hub(home, hub):
+    hub.portal = True
+    error = home.json("pull", TINY, "--yes", status=2)["error"]
+    assert error["code"] == "HubUnreachable" and "not the Hub" in error["message"]
+
+
+def test_a_cache_that_cannot_be_written(home, tmp_path):
+    (tmp_path / "file").write_text("")
+    error = home.json("pull", f"{QUANTISED}:Q4_K_M", "--yes", status=2, HF_HOME=str(tmp_path / "file"))["error"]
+    assert error["code"] == "CacheNotWritable" and str(tmp_path / "file") in error["message"]
+
+
 def test_a_server_that_refuses_is_named_with_its_words(home, hub):
     hub.status = 403
     error = home.json("pull", f"{QUANTISED}:Q4_K_M", "--yes", status=2)["error"]
