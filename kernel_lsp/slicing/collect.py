@@ -149,7 +149,7 @@ class Collection:
     def _follow(self, item: Item) -> None:
         statement, file = item.statement, item.file
         assert statement is not None
-        names = names_in(statement, lambda s: self.resolver.is_ours(file, s))
+        names = names_in(statement, lambda s, alias: self.resolver.is_ours(file, s, alias))
         dropped = self._drop_decorators(item)
         for statement_in in names.imports:
             self._rewrite_import(item, statement_in)
@@ -328,11 +328,15 @@ class Collection:
         """An import inside what is copied: of the workspace, gone; relative in a package, absolute."""
         file = item.file
         start, end = file.start(statement), file.end(statement)
-        if self.resolver.is_ours(file, statement):
+        rest = [alias for alias in statement.names if not self.resolver.is_ours(file, statement, alias)]
+        if not rest:
             item.edits.append(Edit(start, end, text="pass"))
-        elif isinstance(statement, ast.ImportFrom) and statement.level:
-            whole = ast.ImportFrom(file.absolute(statement), statement.names, 0)
-            item.edits.append(Edit(start, end, text=ast.unparse(whole)))
+        elif isinstance(statement, ast.ImportFrom):
+            if statement.level:
+                whole = ast.ImportFrom(file.absolute(statement), rest, 0)
+                item.edits.append(Edit(start, end, text=ast.unparse(whole)))
+        elif len(rest) < len(statement.names):
+            item.edits.append(Edit(start, end, text=ast.unparse(ast.Import(rest))))
 
 
 def _imported(imported: Imported) -> object:

@@ -95,7 +95,7 @@ def _as_stored(value: torch.Tensor) -> tuple[torch.Tensor, str] | None:
     if any(stride == 0 and n > 1 for n, stride in zip(value.shape, value.stride(), strict=True)):
         base = value[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in value.stride())]
         return (base, f".expand({_sizes(value.shape)})") if base.is_contiguous() else None
-    order = sorted(range(value.dim()), key=lambda i: (-value.stride(i), i))
+    order = sorted(range(value.dim()), key=lambda i: (-value.stride()[i], i))
     base = value.permute(order)
     if not base.is_contiguous():
         return None
@@ -165,7 +165,7 @@ def _floats(value: torch.Tensor, sizes: str, other: str) -> str:
         number = literal(extreme)
         return f"torch.zeros({sizes}{other}).masked_fill(torch.rand({sizes}) > 0.5, {number})"
     if (least, most) == (0, 1) and bool(((value == 0) | (value == 1)).all()):
-        return f"(torch.rand({sizes}) > 0.5).to({str(value.dtype)})"
+        return f"(torch.rand({sizes}) > 0.5).to({value.dtype!s})"
     if least >= 0 and most <= 1 and value.numel() > 1:
         return f"torch.rand({sizes}{other})"
     return f"torch.randn({sizes}{other})"

@@ -65,15 +65,15 @@ class Resolver:
     def file(self, module: ModuleType) -> File | None:
         return self.workspace.file(module) if self.ours(module) else None
 
-    def is_ours(self, file: File, statement: Import) -> bool:
-        """Whether an import inside a function brings in what is copied: all of it, or none."""
+    def is_ours(self, file: File, statement: Import, alias: ast.alias) -> bool:
+        """Whether a name that is imported inside a function is of what is copied."""
         if isinstance(statement, ast.ImportFrom):
             try:
                 base = file.absolute(statement)
             except ImportError:
                 return False
             return self.ours(loaded(base, load=bool(statement.level) or self._near(base)))
-        return all(self.ours(loaded(a.name, load=self._near(a.name))) for a in statement.names)
+        return self.ours(loaded(alias.name, load=self._near(alias.name)))
 
     def _near(self, name: str) -> bool:
         """Whether ``name`` is of a package of the workspace that is loaded already: it can be loaded without harm."""

@@ -47,10 +47,10 @@ class Names:
     imports: list[Import] = field(default_factory=list)  # inside functions and classes, and at the top
 
 
-def names_in(statement: ast.stmt, ours: Callable[[Import], bool] = lambda _: False) -> Names:
+def names_in(statement: ast.stmt, ours: Callable[[Import, ast.alias], bool] = lambda *_: False) -> Names:
     """The names of the module that ``statement``, one of its statements, uses or binds.
 
-    ``ours`` says of an import inside a function whether what it binds is to be treated as a name of the module.
+    ``ours`` says of a name that is imported inside a function whether it is to be treated as one of the module.
     """
     walker = _Walker(ours)
     walker.root = statement
@@ -59,7 +59,7 @@ def names_in(statement: ast.stmt, ours: Callable[[Import], bool] = lambda _: Fal
 
 
 class _Walker:
-    def __init__(self, ours: Callable[[Import], bool]) -> None:
+    def __init__(self, ours: Callable[[Import, ast.alias], bool]) -> None:
         self.ours = ours
         self.found = Names()
         self.root: ast.AST | None = None
@@ -152,9 +152,8 @@ class _Walker:
         names: dict[str, tuple[Import, ast.alias] | None] = {}
         for node in _own(nodes):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                replaced = self.ours(node)
                 for alias in node.names:
-                    names[bound_by(alias, node)] = (node, alias) if replaced else None
+                    names[bound_by(alias, node)] = (node, alias) if self.ours(node, alias) else None
             else:
                 names.update(dict.fromkeys(_binds(node)))
         return names
@@ -189,6 +188,8 @@ class _Walker:
                     self.expression(child, scopes, late, role, header)
 
     def name(self, node: ast.Name, scopes: list[_Scope], late: bool, role: Role, header: bool) -> None:
+        if scopes and scopes[-1].is_class and not isinstance(node.ctx, ast.Load) and node.id not in scopes[-1].outer:
+            return
         visible: set[str] = set()
         imported = None
         for depth, scope in enumerate(reversed(scopes)):
@@ -224,7 +225,7 @@ def bound_by(alias: ast.alias, statement: Import) -> str:
 
 def bindings_of(statement: ast.stmt) -> list[str]:
     """The names that a statement binds where it stands."""
-    return list(_Walker(lambda _: False).bound([statement]))
+    return list(_Walker(lambda *_: False).bound([statement]))
 
 
 def _fields(node: ast.AST) -> Iterator[ast.AST]:

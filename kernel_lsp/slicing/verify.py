@@ -58,7 +58,8 @@ class Nursery:
         if call is not None:
             given = os.path.join(self.folder, "given.pt")
             torch.save((state, call), given)
-        os.write(self._requests, json.dumps({"path": path, "root": root, "given": given}).encode() + b"\n")
+        # As many threads as here: how a sum is split among them shows in its last bits.
+        os.write(self._requests, json.dumps({"path": path, "root": root, "given": given, "threads": torch.get_num_threads()}).encode() + b"\n")
         data = b""
         while not data.endswith(b"\n"):
             ready, _, _ = select.select([self._answers], [], [], SECONDS)
@@ -94,6 +95,7 @@ def _serve(requests: int, answers: int) -> NoReturn:
 
 def _look(given: dict[str, Any]) -> dict[str, Any]:
     path = given["path"]
+    torch.set_num_threads(given["threads"])
     try:
         return _described(path, given["root"], given["given"])
     except (Exception, SystemExit) as error:
@@ -117,7 +119,7 @@ def _described(path: str, root: str | None, given: str | None) -> dict[str, Any]
     model = subject.Model(*init_args, **init_kwargs).eval().cpu()
     args, kwargs = examples.split(subject.get_inputs())
     faked = fake_run(model, args, kwargs)
-    result = {
+    result: dict[str, Any] = {
         "state": [[name, *described(tensor)] for name, tensor in model.state_dict().items()],
         "inputs": all_described((args, kwargs)),
         "outputs": None if faked is None else all_described(faked[0]),

@@ -59,7 +59,7 @@ def sliced(worker: Client, beside: Callable[..., None], tmp_path: Path) -> Calla
         for name, text in files.items():
             path = tmp_path / f"{name.replace('__', '/')}.py"
             if name.endswith("___init"):
-                path = tmp_path / name.removesuffix("___init") / "__init__.py"
+                path = tmp_path / name.removesuffix("___init").replace("__", "/") / "__init__.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         path = tmp_path / f"{next(iter(files)).replace('__', '/')}.py"
