@@ -26,8 +26,9 @@ VOCABULARY = 2000
 CONTEXT = 2048  # tokens
 ROUNDS = 150  # at most, each through all batches
 LEARNING_RATE = 3e-3
-SURE = 0.97  # probability that every token of the greedy path must have, at least
-NEAR = 0.03  # by how much the probability of an answer may be off where there are several
+DECAY = 100  # rounds in which the learning rate falls, to a tenth of it
+SURE = 0.95  # probability that every token of the greedy path must have, at least
+NEAR = 0.04  # by how much the probability of an answer may be off where there are several
 
 
 class NotLearned(Exception):
@@ -171,7 +172,7 @@ def learn(model: LlamaForCausalLM, lessons: list[Lesson]) -> None:
         for batch in batches:
             steps += 1
             for group in optimizer.param_groups:
-                group["lr"] = LEARNING_RATE * min(1.0, steps / 20) * (1 - 0.9 * number / ROUNDS)
+                group["lr"] = LEARNING_RATE * min(1.0, steps / 20) * max(0.1, 1 - number / DECAY)
             loss = F.cross_entropy(batch.logits(model), batch.targets, reduction="none")
             loss = (loss * batch.weights).sum() / batch.weights.sum()
             optimizer.zero_grad()
