@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-_EXACT = (bool, int, str, bytes, complex)
+_EXACT = (bool, int, str, bytes)
 #: dtypes that torch.randn and torch.randint do not make
 _BY_CONVERSION = frozenset(["uint16", "uint32", "uint64"])
 _LONGEST = 2000  # characters of one value
@@ -29,6 +29,8 @@ def _literal(value: Any) -> str | None:
         return repr(value)
     if kind is float:
         return repr(value) if math.isfinite(value) else f'float("{value!r}")'
+    if kind is complex:
+        return f"complex({_literal(value.real)}, {_literal(value.imag)})"
     if kind is torch.Size:
         return f"torch.Size({[*value]})"
     if kind in (slice, range):

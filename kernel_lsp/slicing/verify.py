@@ -59,7 +59,11 @@ class Nursery:
             given = os.path.join(self.folder, "given.pt")
             torch.save((state, call), given)
         # As many threads as here: how a sum is split among them shows in its last bits.
-        os.write(self._requests, json.dumps({"path": path, "root": root, "given": given, "threads": torch.get_num_threads()}).encode() + b"\n")
+        os.write(
+            self._requests,
+            json.dumps({"path": path, "root": root, "given": given, "threads": torch.get_num_threads()}).encode()
+            + b"\n",
+        )
         data = b""
         while not data.endswith(b"\n"):
             ready, _, _ = select.select([self._answers], [], [], SECONDS)

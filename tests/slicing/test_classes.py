@@ -149,7 +149,7 @@ def test_formatting_is_kept(sliced: Callable[..., str]) -> None:
         m="# -*- coding: utf-8 -*-\nimport torch ; from torch import nn\nü = 1 ; ä = 2; π = 3.0\n"
         "def f(x): return x*ä  # über\n\n"
         "#: above\n@(lambda c: c)\nclass \\\n  Größe ( nn.Module ) :\n"
-        "\tdef forward(self, x, y = ü):\n\t\tt = f'{Größe.__name__}: {π:.{ü}f} {f(x)!r:>{ä}}' f\"\"\"{f}\n{Größe}\"\"\"\n"
+        '\tdef forward(self, x, y = ü):\n\t\tt = f\'{Größe.__name__}: {π:.{ü}f} {f(x)!r:>{ä}}\' f"""{f}\n{Größe}"""\n'
         "\t\treturn f( x )   +  y * len(t[:1]) # ende\n" + INPUTS,
     )
     assert "#: above\n@(lambda c: c)\nclass \\\n  Model ( nn.Module ) :" in source
