@@ -88,7 +88,7 @@ def build(
     fixed = plan.config.model_type in FIXED_CACHE and kv_cache.supports_fixed_cache(plan.config)
     if not fixed:
         log.info("%s: a step is not captured, since %s is not known to allow it", plan.model, plan.config.model_type)
-    attention = kv_cache.ATTENTION if fixed else "sdpa"
+    attention = kv_cache.ATTENTION if fixed else None  # None: what transformers thinks best
     model = _read(plan, device, attention, progress, check) if plan.weights else None
     if model is None:
         model = _from_pretrained(plan, device, attention)
@@ -126,7 +126,7 @@ def _normed(module: Any, x: torch.Tensor) -> torch.Tensor:
 def _read(
     plan: Plan,
     device: torch.device,
-    attention: str,
+    attention: str | None,
     progress: Callable[[float], None],
     check: Callable[[], None],
 ) -> Any | None:
@@ -166,6 +166,8 @@ def _read(
 
 def _fill_buffers(model: Any, device: torch.device) -> None:
     """Compute what no file holds (rotary frequencies), as transformers does after loading."""
+    for tensor in [*model.parameters(), *model.buffers()]:
+        tensor._is_hf_initialized = not tensor.is_meta  # what was read is not to be drawn anew
     for module in model.modules():
         empty = [name for name, buffer in module.named_buffers(recurse=False) if buffer.is_meta]
         for name in empty:
@@ -175,7 +177,7 @@ def _fill_buffers(model: Any, device: torch.device) -> None:
                 model._init_weights(module)
 
 
-def _from_pretrained(plan: Plan, device: torch.device, attention: str) -> Any:
+def _from_pretrained(plan: Plan, device: torch.device, attention: str | None) -> Any:
     """transformers' own loading, through main memory, for whatever ``_read`` does not do."""
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(

@@ -178,28 +178,33 @@ class ServedModel:
         self, client: Any, params: dict[str, Any], sample: int, streams: Streams, counted: list[int]
     ) -> None:
         """One sample from its first token to its last; what an attempt that broke off said does not count."""
+        import openai
+
         streams.restart(sample)
         text: list[str] = []
         finish, tokens, began = "", 0, False
         async with self._failures(client, params):
-            stream = await self._open(client, params, streams.seed + sample)
             try:
-                async for chunk in stream:
-                    began = True
-                    usage = getattr(chunk, "usage", None)
-                    if usage is not None:
-                        tokens = usage.completion_tokens or tokens
-                        counted.append(usage.prompt_tokens)
-                    for choice in getattr(chunk, "choices", None) or []:
-                        delta = said(choice)
-                        text.append(delta)
-                        streams.text(sample, delta, 1 if delta else 0)
-                        finish = getattr(choice, "finish_reason", None) or finish
-            finally:
-                with contextlib.suppress(Exception):
-                    await stream.close()
+                stream = await self._open(client, params, streams.seed + sample)
+                async with stream:
+                    async for chunk in stream:
+                        began = True
+                        usage = getattr(chunk, "usage", None)
+                        if usage is not None:
+                            tokens = usage.completion_tokens or tokens
+                            counted.append(usage.prompt_tokens)
+                        for choice in getattr(chunk, "choices", None) or []:
+                            delta = said(choice)
+                            text.append(delta)
+                            streams.text(sample, delta, 1 if delta else 0)
+                            finish = getattr(choice, "finish_reason", None) or finish
+            except openai.APIConnectionError as error:
+                if began or isinstance(error, openai.APITimeoutError) or _never_connected(error.__cause__ or error):
+                    raise
             if not began:
-                await self._open(client, params, streams.seed + sample, stream=False)
+                # On a connection of its own: a server that failed closes the one it failed on.
+                async with self.server.client() as fresh:
+                    await self._open(fresh, params, streams.seed + sample, stream=False)
         if not finish:
             raise Unfinished("the answer broke off in the middle" if began else "the answer was empty")
         if tokens:

@@ -59,7 +59,13 @@ class Parameters:
         for name in sorted(self.refused - EXTRAS.keys()):
             value, other = body.pop(name, None), REPLACEMENTS[name]
             if other is not None and other not in self.refused and value is not None:
-                body[other] = value
+                # The client's function for completions knows no max_completion_tokens.
+                place = (
+                    body
+                    if "messages" in body or other != "max_completion_tokens"
+                    else body.setdefault("extra_body", {})
+                )
+                place[other] = value
         return body
 
     def refuse(self, name: str) -> bool:
