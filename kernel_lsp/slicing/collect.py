@@ -226,7 +226,7 @@ class Collection:
                 resolved = Imported(resolved.__name__, None, resolved.__name__.rpartition(".")[2])
                 break
             resolved, end = found, attribute
-        if isinstance(resolved, Defined) and not self._copied(resolved, reference):
+        if isinstance(resolved, Defined) and not self._copied(resolved):
             resolved = Imported(resolved.file.name, resolved.name, resolved.name)
         if resolved is None:
             if isinstance(node.ctx, ast.Load):
@@ -239,14 +239,12 @@ class Collection:
             name, end = self._define(item, reference, resolved, end)
         self._edit(item, reference, file.start(node), file.end(end), name, end)
 
-    def _copied(self, resolved: Defined, reference: Reference) -> bool:
+    def _copied(self, resolved: Defined) -> bool:
         """Out of an installed package: what there is room for, bases first."""
         if self.resolver.workspace.holds(resolved.file.module) or resolved.one in self.items:
             return True
         if Key(resolved.file.name, resolved.name) in self.owner:
             return True
-        if reference.role == "decorator" and reference.header:
-            return False
         return self.spent + sum(resolved.file.lines_of(b.top) for b in resolved.statements) <= PACKAGE_LINES
 
     def _define(self, item: Item, reference: Reference, resolved: Defined | Made, end: ast.AST) -> tuple[Key, ast.AST]:

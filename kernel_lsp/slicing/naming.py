@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import sys
 
 from kernel_lsp.slicing.collect import Collection, Item, Key, Name
 
@@ -44,7 +45,7 @@ def assign(collection: Collection, items: list[Item], forced: dict[Key, str]) ->
 
 
 def import_lines(collection: Collection, names: dict[Name, str]) -> list[str]:
-    """``import …`` lines, then ``from … import …``, one a module."""
+    """``import …`` lines, then ``from … import …``, one a module; the standard library's come first."""
     plain = {f"import {dotted}" for dotted in collection.dotted}
     members: dict[str, set[str]] = {}
     for imported in collection.imported:
@@ -55,5 +56,7 @@ def import_lines(collection: Collection, names: dict[Name, str]) -> list[str]:
             members.setdefault(imported.module, set()).add(text)
         else:
             plain.add(f"import {text}")
-    wide = [f"from {module} import {', '.join(sorted(texts))}" for module, texts in sorted(members.items())]
-    return [*sorted(plain), *wide]
+    lines = [*sorted(plain), *(f"from {m} import {', '.join(sorted(texts))}" for m, texts in sorted(members.items()))]
+    standard = [line for line in lines if line.split()[1].partition(".")[0] in sys.stdlib_module_names]
+    others = [line for line in lines if line not in standard]
+    return [*standard, *([""] if standard and others else []), *others]

@@ -51,16 +51,17 @@ def sliced(nursery: Nursery, seen: specimen.Seen, path: str, class_name: str) ->
     subject = Subject(path, root, class_name, seen.user_module, seen.cls, seen.example)
     problem: tuple[str, int | None] | None = None
     tried: set[str] = set()
-    for how in ATTEMPTS:
+    # The last may import from the workspace: better a prompt that leaves something out than none.
+    for how, alone in [*((how, True) for how in ATTEMPTS), (ATTEMPTS[0], False)]:
         try:
             written = build(subject, how)
         except (Unsliceable, Captured) as error:
             problem = problem or (str(error) if isinstance(error, Unsliceable) else f"the name {error} is taken", None)
             continue
-        if written.source in tried:
+        if alone and written.source in tried:
             continue
         tried.add(written.source)
-        wrong = _difference(nursery, written, seen, root)
+        wrong = _difference(nursery, written, seen, root if written.modules or not alone else None)
         if wrong is None:
             return written.source
         print(f"slice of {class_name} with {how}: {wrong}\n{written.source}", file=sys.stderr)
@@ -69,22 +70,27 @@ def sliced(nursery: Nursery, seen: specimen.Seen, path: str, class_name: str) ->
     raise errors.NotSliceable(path=path, line=_line(seen, path), class_name=class_name, detail=detail.rstrip("."))
 
 
-def _difference(nursery: Nursery, written: Slice, seen: specimen.Seen, root: str) -> str | None:
-    """What distinguishes the slice's ``Model`` from the module; None where nothing was seen to."""
+def _difference(nursery: Nursery, written: Slice, seen: specimen.Seen, root: str | None) -> str | None:
+    """What distinguishes the slice's ``Model`` from the module; None where nothing was seen to.
+
+    ``root``: the folder that imports of the workspace are found in, None for a slice that has to do without.
+    """
     example, module = seen.example, seen.module
     state = module.state_dict()
     size = seen.specimen.bytes or 0
     cheap = size <= _CHEAP_BYTES and (seen.specimen.flops or 0) <= _CHEAP_FLOPS
     call = (example.args, example.kwargs) if cheap else None
-    is_ = nursery.run(written.source, root=root if written.modules else None, state=state, call=call)
+    is_ = nursery.run(written.source, root=root, state=state, call=call)
     if "error" in is_:
         where = f" at line {is_['line']} of the slice" if is_["line"] else ""
         return f"on its own it raises {is_['error']}{where}"
     if is_["state"] != [[name, *described(tensor)] for name, tensor in state.items()]:
         return "on its own its state_dict is another one"
-    if is_["inputs"] != all_described((example.args, example.kwargs)):
+    if sorted(is_["inputs"], key=str) != sorted(all_described((example.args, example.kwargs)), key=str):
         return "its example inputs could not be written down"
     expected = [[spec.shape, spec.dtype] for spec in seen.specimen.outputs]
+    if is_["outputs"] is None and not is_["file"] and seen.specimen.flops is not None:
+        return "on its own its forward does not run"
     if is_["outputs"] is not None and is_["outputs"] != expected:
         return "on its own it returns tensors of other shapes or dtypes"
     if is_["file"] and not _same_numbers(module, example, torch.load(is_["file"])):

@@ -165,3 +165,47 @@ def test_out_of_an_installed_package(worker: Any, beside: Callable[..., None], t
         beside(str(path), name, source)
     assert "class _BatchNorm(" in source and "class _NormBase(" in source, "the bases come along"
     assert "class Module" not in source
+
+
+def test_circular_imports_and_postponed_annotations(sliced: Callable[..., str]) -> None:
+    source = sliced(
+        "Net",
+        pkg__net="from __future__ import annotations\nimport torch\nfrom torch import nn\nfrom . import parts\n"
+        "def scale(x):\n    return x * parts.FACTOR\n"
+        "class Net(parts.Base):\n    def __init__(self, config: Config = None):\n        super().__init__()\n"
+        "    def forward(self, x: torch.Tensor) -> Net:\n        return self.run(x) + self.last\n"
+        "class Config:\n    net: Net\nNet.last = len('abc')\n" + INPUTS,
+        pkg___init="",
+        pkg__parts=HEAD
+        + "from pkg import net\nFACTOR = 3\nclass Base(nn.Module):\n    def run(self, x):\n        return net.scale(x)\n",
+    )
+    assert source.startswith("from __future__ import annotations\n")
+    assert source.index("class Base") < source.index("class Model(Base)") < source.index("Model.last = len")
+
+
+def test_odd_files(sliced: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "latin.py").write_bytes(
+        "# coding: latin-1\r\nNAME = 'ä'\r\ndef f(x):\r\n\treturn x + len('ä')  # ö\r\n".encode("latin-1")
+    )
+    (tmp_path / "marked.py").write_bytes("\ufeffdef g(x):\n    return x * 2\n\x0c\ndef h(x):\n    return x\n".encode())
+    source = sliced(
+        "Net",
+        m=HEAD
+        + "from latin import NAME, f\nfrom marked import g\nx = eps = 3\nfor _i in range(2):\n    x += _i\ndel _i\n"
+        + "def twice(x):\n    return x\ndef twice(x):  # the second\n    return x * 2\n"
+        + "if eps > 2:\n    def pick(x):\n        return x - 1\nelse:\n    def pick(x):\n        return x + 1\n"
+        + "class Net(nn.Module):\n    eps = eps\n    def forward(self, y):\n        match y.dim():\n            case 2 as dims:\n                y = y + dims\n"
+        + "        return pick(twice(g(f(y)))) * x * self.eps if (n := NAME) else n\n"
+        + INPUTS,
+    )
+    assert "# ö" in source and "# the second" in source and source.count("def twice") == source.count("def pick") == 1
+
+
+def test_an_import_at_run_time_is_left_where_nothing_else_helps(worker: Any, tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text("def f(x):\n    return x * 3\n")
+    path = tmp_path / "m.py"
+    net = "class Net(nn.Module):\n    def forward(self, x):\n        return importlib.import_module('late').f(x)\n"
+    path.write_text(HEAD + "import importlib\n" + net + INPUTS)
+    answer = worker.call("slice", path=str(path), class_name="Net")
+    assert "importlib.import_module('late')" in answer["subject"]["source"]
+    assert "def f(" not in answer["subject"]["source"]
