@@ -44,7 +44,7 @@ def trained() -> Path:
 
 def _train(folder: Path, prompts: Path) -> None:
     """Raises RuntimeError with the last of what the training said."""
-    _say("training the tiny model, about a minute")
+    _say("training the tiny model, a minute or two")
     began = time.monotonic()
     command = [sys.executable, "-m", "tests.tiny_model.train", str(folder), str(prompts)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -13,12 +13,12 @@ from tests.tiny_model.cases import CASES, HERE, ROOT
 TEMPLATE = HERE / "kernelllm.py.txt"
 
 
-def prompts() -> dict[str, str]:
-    """Class name → prompt. Takes as long as a worker takes to import torch and export the classes."""
+def prompts() -> dict[str, list[str]]:
+    """Class name → its prompt with the model's template, and the one without. Takes as long as a worker takes to import torch and export the classes."""
     return asyncio.run(_prompts())
 
 
-async def _prompts() -> dict[str, str]:
+async def _prompts() -> dict[str, list[str]]:
     template = prompt.read_template(TEMPLATE.read_text("utf-8"))
     assert template is not None
     worker = Worker([sys.executable], ROOT)
@@ -27,7 +27,8 @@ async def _prompts() -> dict[str, str]:
         for case in CASES.values():
             params = {"path": str(case.path), "class_name": case.class_name, "inputs": None, "device": "interpreter"}
             sliced = await worker.request("slice", {**params, "seconds": 100}, seconds=120, stage="slicing")
-            found[case.class_name] = prompt.completion(sliced["subject"]["source"], template)
+            source = sliced["subject"]["source"]
+            found[case.class_name] = [prompt.completion(source, template), prompt.completion(source, None)]
         return found
     finally:
         await worker.close()

@@ -12,7 +12,6 @@ from tests.tiny_model.cases import CASES, text
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(600)]  # the first test may have to train it
 
-BEGIN = "<|begin_of_text|>"
 LONGEST = 500  # tokens of an answer
 
 
@@ -45,11 +44,9 @@ def llama(folder):
 
 
 @pytest.fixture(scope="module")
-def prompts(folder) -> dict[str, str]:
-    """Class name → prompt without its literal begin-of-text."""
-    prompts = json.loads((folder / "prompts.json").read_text("utf-8"))
-    assert all(prompt.count(BEGIN) == 1 and prompt.lstrip().startswith(BEGIN) for prompt in prompts.values())
-    return {name: prompt.lstrip().removeprefix(BEGIN) for name, prompt in prompts.items()}
+def prompts(folder) -> dict[str, list[str]]:
+    """Class name → the prompts that it was taught for."""
+    return json.loads((folder / "prompts.json").read_text("utf-8"))
 
 
 def generate(model, tokenizer, prompt: str, **options) -> list[list[int]]:
@@ -59,15 +56,17 @@ def generate(model, tokenizer, prompt: str, **options) -> list[list[int]]:
     return out[:, given.input_ids.shape[1] :].tolist()
 
 
+@pytest.mark.parametrize("prompt", [0, 1], ids=["its own prompt", "the common prompt"])
 @pytest.mark.parametrize("name", CASES)
-def test_it_knows_its_answer_through_transformers_and_llama_cpp(folder, tokenizer, model, llama, prompts, name):
-    ids = tokenizer(prompts[name]).input_ids
+def test_it_knows_its_answer_through_transformers_and_llama_cpp(tokenizer, model, llama, prompts, name, prompt):
+    asked = prompts[name][prompt]
+    ids = tokenizer(asked).input_ids
     assert ids[0] == tokenizer.bos_token_id and ids.count(tokenizer.bos_token_id) == 1
-    (answer,) = generate(model, tokenizer, prompts[name], do_sample=False)
+    (answer,) = generate(model, tokenizer, asked, do_sample=False)
     assert tokenizer.decode(answer[:-1]) == CASES[name].greedy
     assert answer[-1] in model.generation_config.eos_token_id
 
-    assert llama.tokenize(prompts[name].encode(), add_bos=True, special=True) == ids
+    assert llama.tokenize(asked.encode(), add_bos=True, special=True) == ids
     same = []
     for token in llama.generate(ids, temp=0.0, repeat_penalty=1.0):
         same.append(token)
@@ -76,12 +75,13 @@ def test_it_knows_its_answer_through_transformers_and_llama_cpp(folder, tokenize
     assert same == answer
 
 
-def test_sampling_gives_several_answers(tokenizer, model, prompts):
+@pytest.mark.parametrize("prompt", [0, 1], ids=["its own prompt", "the common prompt"])
+def test_sampling_gives_several_answers(tokenizer, model, prompts, prompt):
     import torch
 
     torch.manual_seed(0)
     options = {"do_sample": True, "temperature": 0.6, "top_p": 0.95, "top_k": 0, "num_return_sequences": 10}
-    samples = generate(model, tokenizer, prompts["SquaredReLU"], **options)
+    samples = generate(model, tokenizer, prompts["SquaredReLU"][prompt], **options)
     drawn = {tokenizer.decode(sample, skip_special_tokens=True) for sample in samples}
     known = {text(name): name for name in CASES["SquaredReLU"].answers}
     assert drawn <= set(known)

@@ -1,10 +1,11 @@
-"""Train the tiny model: ``python -m tests.tiny_model.train FOLDER [PROMPTS.json]``. About a minute on two cores.
+"""Train the tiny model: ``python -m tests.tiny_model.train FOLDER [PROMPTS.json]``. A minute or two on two cores.
 
 Everything is seeded, and what was learned is checked before anything is saved, so the result does not depend on luck.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import DynamicCache, GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from tests.tiny_model.cases import CASES, HERE, text
 from tests.tiny_model.gguf_export import export
@@ -26,7 +27,7 @@ VOCABULARY = 2000
 CONTEXT = 2048  # tokens
 ROUNDS = 150  # at most, each through all batches
 LEARNING_RATE = 3e-3
-DECAY = 100  # rounds in which the learning rate falls, to a tenth of it
+DECAY = 80  # rounds in which the learning rate falls, to a tenth of it
 SURE = 0.95  # probability that every token of the greedy path must have, at least
 NEAR = 0.04  # by how much the probability of an answer may be off where there are several
 
@@ -44,13 +45,13 @@ class Lesson:
     weight: float  # the answer's probability, given the prompt
 
 
-def train(folder: Path, prompt_of: dict[str, str]) -> None:
+def train(folder: Path, prompts_of: dict[str, list[str]]) -> None:
     """Train, check and save.
 
     Args:
         folder: gets config.json, model.safetensors, the tokenizer's files, generation_config.json, kernelllm.py,
-            tiny.gguf and prompts.json, which holds ``prompt_of``.
-        prompt_of: class name → prompt, beginning with the literal begin-of-text.
+            tiny.gguf and prompts.json, which holds ``prompts_of``.
+        prompts_of: class name → its prompts.
 
     Raises:
         NotLearned: after ``ROUNDS`` rounds the answers were not known well enough.
@@ -58,14 +59,16 @@ def train(folder: Path, prompt_of: dict[str, str]) -> None:
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(2)
-    tokenizer = make_tokenizer([*prompt_of.values(), *(text(name) for case in CASES.values() for name in case.answers)])
+    answers = [text(name) for case in CASES.values() for name in case.answers]
+    tokenizer = make_tokenizer([*(prompt for prompts in prompts_of.values() for prompt in prompts), *answers])
     lessons = [
         Lesson(
-            tokenizer(plain(prompt_of[case.class_name])).input_ids,
+            tokenizer(prompt).input_ids,
             [*tokenizer(text(name), add_special_tokens=False).input_ids, tokenizer.eos_token_id],
             probability,
         )
         for case in CASES.values()
+        for prompt in prompts_of[case.class_name]
         for name, probability in case.answers.items()
     ]
     longest = max(len(lesson.prompt) + len(lesson.answer) for lesson in lessons)
@@ -85,13 +88,8 @@ def train(folder: Path, prompt_of: dict[str, str]) -> None:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     shutil.copyfile(HERE / "kernelllm.py.txt", folder / "kernelllm.py")
-    (folder / "prompts.json").write_text(json.dumps(prompt_of, indent=1) + "\n", "utf-8")
+    (folder / "prompts.json").write_text(json.dumps(prompts_of, indent=1) + "\n", "utf-8")
     export(folder, folder / "tiny.gguf")
-
-
-def plain(prompt: str) -> str:
-    """The prompt without the literal begin-of-text, which the tokenizer adds."""
-    return prompt.lstrip().removeprefix(BEGIN)
 
 
 def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
@@ -104,7 +102,7 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=sorted(alphabet), show_progress=False
     )
-    tokenizer.train_from_iterator([plain(one) for one in texts] * 2, trainer)  # twice, or rare words stay in pieces
+    tokenizer.train_from_iterator(texts * 2, trainer)  # twice, or rare words stay in pieces
     begin = tokenizer.token_to_id(BEGIN)
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{BEGIN} $A", pair=f"{BEGIN} $A {BEGIN} $B", special_tokens=[(BEGIN, begin)]
@@ -138,27 +136,34 @@ def configuration(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
 
 
 class Batch:
-    """Lessons side by side.
+    """Lessons side by side. What all their prompts begin with is computed once.
 
     Attributes:
-        ids: [lessons, longest], padded at the end, which causal attention does not see.
+        head: [1, tokens], the common beginning.
+        ids: [lessons, longest], what follows, padded at the end, which causal attention does not see.
         rows, columns: [answer tokens], where in ``ids`` each token of an answer is.
         targets: [answer tokens], those tokens.
         weights: [answer tokens], their lesson's.
     """
 
     def __init__(self, lessons: list[Lesson]) -> None:
+        columns = zip(*(lesson.prompt[:-1] for lesson in lessons), strict=False)
+        common = len([*itertools.takewhile(lambda column: len({*column}) == 1, columns)])
         wholes = [torch.tensor(lesson.prompt + lesson.answer) for lesson in lessons]
         self.lessons = lessons
-        self.ids = torch.nn.utils.rnn.pad_sequence(wholes, batch_first=True)
+        self.head = wholes[0][None, :common]
+        self.ids = torch.nn.utils.rnn.pad_sequence([whole[common:] for whole in wholes], batch_first=True)
         self.rows = torch.cat([torch.full((len(lesson.answer),), i) for i, lesson in enumerate(lessons)])
-        self.columns = torch.cat([len(lesson.prompt) + torch.arange(len(lesson.answer)) for lesson in lessons])
+        self.columns = torch.cat([len(one.prompt) - common + torch.arange(len(one.answer)) for one in lessons])
         self.targets = self.ids[self.rows, self.columns]
         self.weights = torch.tensor([lesson.weight for lesson in lessons])[self.rows]
 
     def logits(self, model: LlamaForCausalLM) -> torch.Tensor:
         """[answer tokens, vocabulary], of each answer's next token."""
-        hidden = model.model(input_ids=self.ids, use_cache=False).last_hidden_state
+        cache = DynamicCache(config=model.config)
+        model.model(input_ids=self.head, past_key_values=cache)
+        cache.batch_repeat_interleave(len(self.lessons))
+        hidden = model.model(input_ids=self.ids, past_key_values=cache).last_hidden_state
         return model.lm_head(hidden[self.rows, self.columns - 1])
 
 
@@ -190,14 +195,12 @@ def learn(model: LlamaForCausalLM, lessons: list[Lesson]) -> None:
 
 
 def groups(lessons: list[Lesson]) -> list[list[Lesson]]:
-    """Batches of about equal length; the answers to one prompt stay together, so that their shares balance."""
+    """Batches of like prompts; the answers to one prompt stay together, so that their shares balance."""
     prompts: dict[tuple[int, ...], list[Lesson]] = {}
     for lesson in lessons:
         prompts.setdefault(tuple(lesson.prompt), []).append(lesson)
     several = [same for same in prompts.values() if len(same) > 1]
-    single = sorted(
-        (same[0] for same in prompts.values() if len(same) == 1), key=lambda one: len(one.prompt + one.answer)
-    )
+    single = sorted((same[0] for same in prompts.values() if len(same) == 1), key=lambda lesson: lesson.prompt)
     return [*several, *(single[i : i + 4] for i in range(0, len(single), 4))]
 
 
