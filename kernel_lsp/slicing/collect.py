@@ -52,7 +52,6 @@ class Item:
     keys: list[Key] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
     at_once: dict[Item, None] = field(default_factory=dict)  # what has to be there when it is defined
-    lines: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,11 +138,11 @@ class Collection:
     def _add(self, place: object, item: Item) -> None:
         assert item.statement is not None
         self.items[place] = item
-        item.lines = item.file.lines_of(item.statement)
         for key in item.keys:
             self.owner.setdefault(key, item)
         if not self.resolver.workspace.holds(item.file.module):
-            self.spent += item.lines
+            item.edits += [edit for _, edit in _manuals(item.file, item.statement)]
+            self.spent += _length(item.file, item.statement)
         self._waiting.append(item)
 
     def _follow(self, item: Item) -> None:
@@ -245,7 +244,7 @@ class Collection:
             return True
         if Key(resolved.file.name, resolved.name) in self.owner:
             return True
-        return self.spent + sum(resolved.file.lines_of(b.top) for b in resolved.statements) <= PACKAGE_LINES
+        return self.spent + sum(_length(resolved.file, b.top) for b in resolved.statements) <= PACKAGE_LINES
 
     def _define(self, item: Item, reference: Reference, resolved: Defined | Made, end: ast.AST) -> tuple[Key, ast.AST]:
         file = item.file
@@ -343,3 +342,22 @@ def _imported(imported: Imported) -> object:
     if imported.name is None:
         return module
     return getattr(module, imported.name, loaded(f"{imported.module}.{imported.name}"))
+
+
+def _manuals(file: File, statement: ast.stmt) -> list[tuple[int, Edit]]:
+    """The long docstrings in a statement, which in a package are its manual: (lines saved, cut to the first line)."""
+    found = []
+    for node in ast.walk(statement):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+            text = node.body[0].value  # type: ignore[attr-defined]
+            lines = text.end_lineno - text.lineno
+            if lines > 2:
+                first = str(ast.get_docstring(node)).partition("\n")[0]
+                plain = not set(first) & set('"\\')
+                short = f'"""{first}"""' if plain else repr(first)
+                found.append((lines, Edit(file.start(text), file.end(text), text=short)))
+    return found
+
+
+def _length(file: File, statement: ast.stmt) -> int:
+    return file.lines_of(statement) - sum(lines for lines, _ in _manuals(file, statement))

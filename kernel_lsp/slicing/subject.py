@@ -35,7 +35,7 @@ _CHEAP_BYTES, _CHEAP_FLOPS = 32 << 20, 2e9
 
 def slice_class(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """The specimen and the ``schema.Subject`` as JSON. Raises NotSliceable, NotWritable, and what introspect raises."""
-    nursery = Nursery([given["answers"]] if given.get("answers") is not None else [])
+    nursery = Nursery([given["answers"]] if "answers" in given else [], given.get("scratch"))
     try:
         seen = specimen.look(given, emit)
         emit("progress", {"stage": "slice", "message": f"slicing {given['class_name']}", "fraction": 0.6})
@@ -49,14 +49,14 @@ def sliced(nursery: Nursery, seen: specimen.Seen, path: str, class_name: str) ->
     """The first slice that turns out to be the class. Raises NotSliceable with what was wrong with the first one."""
     root, _ = importing.dotted_name(path)
     subject = Subject(path, root, class_name, seen.user_module, seen.cls, seen.example)
-    problem: tuple[str, int | None] | None = None
+    problem = ""
     tried: set[str] = set()
     # The last may import from the workspace: better a prompt that leaves something out than none.
     for how, alone in [*((how, True) for how in ATTEMPTS), (ATTEMPTS[0], False)]:
         try:
             written = build(subject, how)
         except (Unsliceable, Captured) as error:
-            problem = problem or (str(error) if isinstance(error, Unsliceable) else f"the name {error} is taken", None)
+            problem = problem or (str(error) if isinstance(error, Unsliceable) else f"the name {error} is taken")
             continue
         if alone and written.source in tried:
             continue
@@ -65,9 +65,10 @@ def sliced(nursery: Nursery, seen: specimen.Seen, path: str, class_name: str) ->
         if wrong is None:
             return written.source
         print(f"slice of {class_name} with {how}: {wrong}\n{written.source}", file=sys.stderr)
-        problem = problem or (wrong, None)
-    detail = problem[0] if problem else "nothing was found to write"
-    raise errors.NotSliceable(path=path, line=_line(seen, path), class_name=class_name, detail=detail.rstrip("."))
+        problem = problem or wrong
+        if nursery.stuck:
+            break
+    raise errors.NotSliceable(path=path, line=_line(seen, path), class_name=class_name, detail=problem.rstrip("."))
 
 
 def _difference(nursery: Nursery, written: Slice, seen: specimen.Seen, root: str | None) -> str | None:

@@ -30,9 +30,13 @@ _NAME = "subject"
 class Nursery:
     """A process that has imported torch and nothing of the user's, and forks one child for each slice to run."""
 
-    def __init__(self, close: list[int]) -> None:
-        """Call it before the user's module is imported and before torch runs in parallel."""
-        self.folder = tempfile.mkdtemp(prefix="kernel-lsp-slice-")
+    def __init__(self, close: list[int], scratch: str | None = None) -> None:
+        """Call it before the user's module is imported and before torch runs in parallel.
+
+        ``close``: descriptors that are not for it; ``scratch``: a folder for its files.
+        """
+        self.folder = tempfile.mkdtemp(prefix="slice-", dir=scratch)
+        self.stuck = False
         mine, theirs = os.pipe(), os.pipe()
         self.pid = processes.fork()
         if self.pid == 0:
@@ -68,6 +72,7 @@ class Nursery:
         while not data.endswith(b"\n"):
             ready, _, _ = select.select([self._answers], [], [], SECONDS)
             more = os.read(self._answers, 1 << 16) if ready else b""
+            self.stuck = not ready
             if not more:
                 return {"error": f"it did not end within {SECONDS:.0f} s" if not ready else "it crashed", "line": None}
             data += more

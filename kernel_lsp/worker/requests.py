@@ -50,7 +50,7 @@ class Desk:
 
     async def _specimen(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
         seconds = float(params.get("seconds") or SPECIMEN_SECONDS)
-        result = await self.zygotes["native"].run(method, params, emit, seconds)
+        result = await self.zygotes["native"].run(method, {**params, "scratch": self.scratch}, emit, seconds)
         specimen = result if method == "introspect" else result["specimen"]
         self.specimens[_key(params)] = specimen
         return result

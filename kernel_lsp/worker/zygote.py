@@ -104,6 +104,7 @@ def _warm_up(role: str) -> None:
         judging.warm_up()
         return
     os.environ.pop("TRITON_INTERPRET", None)
+    import kernel_lsp.slicing.subject  # noqa: F401
     from kernel_lsp.worker import judging, specimen, warming
 
     specimen.warm_up()

@@ -165,6 +165,7 @@ def test_out_of_an_installed_package(worker: Any, beside: Callable[..., None], t
         beside(str(path), name, source)
     assert "class _BatchNorm(" in source and "class _NormBase(" in source, "the bases come along"
     assert "class Module" not in source
+    assert "Args:" not in source, "a manual is cut to its first line"
 
 
 def test_circular_imports_and_postponed_annotations(sliced: Callable[..., str]) -> None:
