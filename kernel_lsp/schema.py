@@ -208,6 +208,7 @@ class Source:
     generator: str
     model: str = ""  # for instance "facebook/KernelLLM"
     device: str = ""  # where the model ran: "cuda:0", "cpu", "remote"
+    expected: int | None = None  # how many it set out to propose
     samples: int = 0  # candidates proposed, or answers of a model, usable or not
     equal: int = 0  # of those, the ones with the syntax tree of an earlier one: not judged again
     unjudged: int = 0  # of those, the ones left out when the time was over, or there was no need

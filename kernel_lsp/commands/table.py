@@ -14,6 +14,7 @@ from rich.table import Table
 
 from kernel_lsp import schema
 from kernel_lsp.commands.running import WANTED, Task
+from kernel_lsp.jobs import sources
 
 _GOOD, _BAD = "green", "red"
 _WIDTH = 132  # of a picture, and of what is piped into a file
@@ -31,6 +32,8 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
         if reason:
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(reason)}", highlight=False)
+        for line in source_lines(task):
+            console.print(f"  {escape(line)}", highlight=False, style="dim")
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:
@@ -142,6 +145,20 @@ def reason_of(task: Task) -> str:
     if report.regression:
         return report.regression
     return "" if judged.verdict.status == "ok" else judged.verdict.reason or report.why
+
+
+def source_lines(task: Task) -> list[str]:
+    """What each source came up with, where a language model was among them."""
+    report = task.report
+    if report is None or not any(source.model or source.problem for source in report.sources):
+        return []
+    lines = [f"{part}." for part in sources.words(report)]
+    for source in report.sources:
+        if source.model:
+            rate = f", {source.tokens_per_second:.0f} tokens/s" if source.tokens_per_second else ""
+            seconds = ", ".join(f"{stage} {time:.1f} s" for stage, time in source.seconds.items())
+            lines.append(f"{source.model} on {source.device}: {source.tokens} tokens{rate}; {seconds}.")
+    return lines
 
 
 def footer(tasks: Sequence[Task]) -> list[str]:

@@ -1,19 +1,37 @@
 """Where candidates come from: one file per source, one protocol.
 
-A generator is an async function over a ``Request``: it yields candidates, best guess first, and raises a ``UserError``
-when it has none. It knows nothing of queues, validation or files. To add one: write its file, name it in ``_MODULES``.
+A generator is a module with two functions:
+
+- ``missing(settings)``: why it cannot run here, "" if it can. Cheap: no process is started, nothing is imported.
+- ``generate(request)``: an async generator over a ``Request``. It yields candidates, best guess first, or ``Judged``
+  ones that are rejected already, and raises a ``UserError`` when it has none.
+
+It knows nothing of queues, validation or files. To add one: write its file, name it in ``_MODULES``.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from kernel_lsp.errors import GeneratorUnknown
-from kernel_lsp.schema import Candidate, Specimen
+from kernel_lsp.schema import Candidate, Judged, Source, Specimen
+from kernel_lsp.settings import Settings
+
+
+class Host(Protocol):
+    """A model host that has a model loaded (docs/architecture.md: the model host's protocol)."""
+
+    loaded: dict[str, Any]  # its answer to "load"
+
+    async def ask(
+        self, method: str, params: dict[str, Any], on_event: Callable[[str, Any], None], seconds: float
+    ) -> Any:
+        """Its answer to one request. Raises a UserError; ModelHostTimedOut after ``seconds``."""
 
 
 @dataclass
@@ -25,7 +43,16 @@ class Request:
         samples: the most candidates wanted.
         ask_worker: ``await ask_worker(method, stage)`` sends a request about this class to the worker.
         progress: ``progress(message)`` says what is going on.
+        source: what the generator did; it fills in what only it knows.
         specimen: what is known of the class; whoever learns it first leaves it here.
+        host: ``async with host(commands, load, idle_seconds) as h`` lends a model host with that model loaded; the first
+            of ``commands`` whose interpreter has the packages is used.
+        generating: ``async with generating(device)`` around generation: nothing is timed on that GPU meanwhile.
+        settled: ``await settled()`` returns when all that was yielded has been judged and, with a GPU, timed. Not
+            inside ``generating``.
+        judged: the entry in the report for a candidate that was yielded, and its index there; None before it is judged.
+        enough: why nothing more is wanted ("the time is over"), or "".
+        remaining: seconds of the time budget that are left.
     """
 
     path: Path
@@ -35,16 +62,29 @@ class Request:
     samples: int
     ask_worker: Callable[[str, str], Awaitable[Any]]
     progress: Callable[[str], None]
+    settings: Settings = field(default_factory=Settings)
+    source: Source = field(default_factory=lambda: Source(""))
     specimen: Specimen | None = None
+    host: Callable[[Sequence[Sequence[str]], dict[str, Any], float], AbstractAsyncContextManager[Host]] | None = None
+    generating: Callable[[str], AbstractAsyncContextManager[None]] | None = None
+    settled: Callable[[], Awaitable[None]] | None = None
+    judged: Callable[[Candidate], tuple[Judged, int] | None] = lambda candidate: None
+    enough: Callable[[], str] = lambda: ""
+    remaining: Callable[[], float] = lambda: float("inf")
 
 
 class Generator(Protocol):
     """``generate(request)`` of a generator's module."""
 
-    def __call__(self, request: Request) -> AsyncIterator[Candidate]: ...
+    def __call__(self, request: Request) -> AsyncIterator[Candidate | Judged]: ...
 
 
-_MODULES = {"synthesizer": "kernel_lsp.generators.synthesizer"}
+_MODULES = {
+    "synthesizer": "kernel_lsp.generators.synthesizer",
+    "kernelllm": "kernel_lsp.generators.kernelllm",
+    "llama-cpp": "kernel_lsp.generators.llama_cpp",
+    "openai": "kernel_lsp.generators.openai",
+}
 
 
 def names() -> list[str]:
@@ -57,7 +97,22 @@ def find(name: str) -> Generator:
     Raises:
         GeneratorUnknown: there is none.
     """
+    generate: Generator = _module(name).generate
+    return generate
+
+
+def missing(name: str, settings: Settings) -> str:
+    """Why a generator cannot run here, "" if it can. Raises GeneratorUnknown."""
+    why: str = _module(name).missing(settings)
+    return why
+
+
+def chosen(settings: Settings) -> list[str]:
+    """The generators to ask: those that the settings name, else every one that can run here."""
+    return settings.generators or [name for name in _MODULES if not missing(name, settings)]
+
+
+def _module(name: str) -> Any:
     if name not in _MODULES:
         raise GeneratorUnknown(name=name, known=", ".join(_MODULES))
-    generate: Generator = importlib.import_module(_MODULES[name]).generate
-    return generate
+    return importlib.import_module(_MODULES[name])

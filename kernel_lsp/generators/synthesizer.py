@@ -6,6 +6,12 @@ from collections.abc import AsyncIterator
 
 from kernel_lsp import schema
 from kernel_lsp.generators import Request
+from kernel_lsp.settings import Settings
+
+
+def missing(settings: Settings) -> str:
+    """It runs wherever the worker does."""
+    return ""
 
 
 async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
@@ -17,5 +23,7 @@ async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
     request.progress(f"Writing a kernel for {request.class_name}")
     answer = await request.ask_worker("synthesize", "exporting the graph and writing the kernel")
     request.specimen = schema.from_json(schema.Specimen, answer["specimen"])
-    for data in answer["candidates"][: request.samples]:
+    candidates = answer["candidates"][: request.samples]
+    request.source.expected = len(candidates)
+    for data in candidates:
         yield schema.from_json(schema.Candidate, data)

@@ -24,7 +24,7 @@ def build(source: str, target: schema.Target, report: schema.Report, judged: sch
         "written": now(),
     }
     if report.specimen is not None:
-        header["envelope"] = envelope(report.specimen)
+        header["envelope"] = envelope(report.specimen, candidate.pinned)
     return header | findings(target.fingerprint, report, judged)
 
 
@@ -38,8 +38,14 @@ def findings(fingerprint: str, report: schema.Report, judged: schema.Judged) -> 
     }
 
 
-def envelope(specimen: schema.Specimen) -> dict[str, Any]:
-    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[s0, 4096]``."""
+def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
+    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[s0, 4096]``.
+
+    ``pinned``: at the example's sizes only.
+    """
+    if pinned:
+        inputs = [dataclasses.replace(spec, dynamic=[]) for spec in specimen.inputs]
+        specimen = dataclasses.replace(specimen, inputs=inputs, dynamic={})
     example: dict[str, int] = {}
     for spec in specimen.inputs:
         example |= {symbol: size for size, symbol in zip(spec.shape, spec.dynamic, strict=False) if symbol}

@@ -14,6 +14,7 @@ from kernel_lsp import schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.generate import generate
+from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Kind, Listener
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.jobs.validate import validate
@@ -38,6 +39,8 @@ class Jobs:
         self._listener = listener
         self._jobs: dict[str, Job] = {}
         self._workers: dict[tuple[tuple[str, ...], Path | None], Worker] = {}
+        self._hosts = ModelHosts()
+        self._gpu = asyncio.Lock()
         self._numbers = itertools.count(1)
         self._background: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -113,6 +116,10 @@ class Jobs:
         """The worker processes that run now."""
         return [worker.pid for worker in self._workers.values() if worker.pid is not None]
 
+    def model_host_pids(self) -> list[int]:
+        """The model hosts that run now."""
+        return self._hosts.pids()
+
     async def close(self) -> None:
         """Cancel every job and end every worker; nothing of them is left afterwards. Takes less than two seconds."""
         self._closed = True
@@ -121,7 +128,8 @@ class Jobs:
         tasks = [job.task for job in self.active() if job.task] + list(self._background)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*(worker.close() for worker in self._workers.values()), return_exceptions=True)
+        ending = [worker.close() for worker in self._workers.values()]
+        await asyncio.gather(*ending, self._hosts.close(), return_exceptions=True)
         if tasks:
             await asyncio.wait(tasks, timeout=0.5)
 
@@ -153,7 +161,8 @@ class Jobs:
                 self._tell("progress", job, "queued", "Waiting for the job before", 0)
             async with worker.lock:
                 job.state = "running"
-                await _PIPELINES[job.kind](Run(job, settings, worker, self._listener, job.report, started))
+                run = Run(job, settings, worker, self._listener, job.report, started, hosts=self._hosts, gpu=self._gpu)
+                await _PIPELINES[job.kind](run)
             job.state = "done"
         except asyncio.CancelledError:
             job.state, job.error = "cancelled", Cancelled()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from kernel_lsp import errors, schema
 from kernel_lsp.analysis import fingerprint
 from kernel_lsp.jobs.client import Worker
+from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
 from kernel_lsp.settings import Settings
 
@@ -28,6 +30,8 @@ class Run:
     Attributes:
         started: when the command came; what the report's seconds count from.
         began: when its turn came; what the time budget counts from.
+        hosts: the model hosts.
+        gpu: held by whoever times something on the GPU, or has a model generate on it; never both at once.
     """
 
     job: Job
@@ -37,6 +41,8 @@ class Run:
     report: schema.Report
     started: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
+    hosts: ModelHosts = field(default_factory=ModelHosts)
+    gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
     shown: int = 0  # the percentage last told, which never goes back
 
     def elapsed(self) -> float:
@@ -116,13 +122,18 @@ class Run:
         )
 
     async def judge(
-        self, candidate: schema.Candidate, measure: str, percentage: Callable[[float], float]
+        self,
+        candidate: schema.Candidate,
+        measure: str,
+        percentage: Callable[[float], float],
+        known: schema.Judged | None = None,
     ) -> schema.Judged | None:
         """Have the worker judge a candidate; the report and the listener learn each thing as soon as it is known.
 
         Args:
             measure: "none", "eager" or "full".
             percentage: from the share of this judging that is done (0 to 1) to the job's percentage.
+            known: the candidate's entry in the report, if it was judged before; it is brought up to date.
 
         Returns:
             The entry in ``report.candidates``; None if the time was over before there was a verdict.
@@ -135,7 +146,10 @@ class Run:
 
         def on_verdict(data: Any) -> schema.Judged:
             verdict = schema.from_json(schema.Verdict, data)
-            if judged is None:
+            if judged is None and known is not None:
+                entry = known
+                entry.verdict = verdict
+            elif judged is None:
                 entry = schema.Judged(candidate, verdict)
                 self.report.candidates.append(entry)
             else:
@@ -157,6 +171,7 @@ class Run:
 
         seconds = max(self.remaining(), LEAST_SECONDS)
         params = self.params() | {"source": candidate.source, "seconds": seconds, "measure": measure}
+        params["pinned"] = candidate.pinned
         try:
             answer = await self.worker.request(
                 "judge", params, seconds=seconds + GRACE_SECONDS, stage="judging a candidate", on_event=on_event
@@ -177,6 +192,10 @@ class Run:
             self.report.device = judged.measurement.device
         self._tell("verdict")
         return judged
+
+    def tell_verdict(self) -> None:
+        """An entry of the report is new, or has changed."""
+        self._tell("verdict")
 
     def _tell(self, stage: str) -> None:
         self.mark(stage)

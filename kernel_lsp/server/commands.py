@@ -150,6 +150,7 @@ def debug_information(state: State) -> dict[str, Any]:
         "python": sys.version,
         "pid": os.getpid(),
         "workerPids": state.jobs.worker_pids() if state.jobs is not None else [],
+        "modelHostPids": state.jobs.model_host_pids() if state.jobs is not None else [],
         "trusted": state.trusted,
         "documents": sum(1 for _ in state.documents),
         "jobs": [job.id for job in state.jobs.active()] if state.jobs is not None else [],

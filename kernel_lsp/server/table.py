@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from typing import TYPE_CHECKING
 
 from .standing import Standing, over_compiled, over_eager
@@ -152,7 +153,7 @@ def report_markdown(class_name: str, s: Standing, report: Report | None) -> str:
 
 
 def _report_lines(report: Report) -> list[str]:
-    lines = ["## Candidates", "", report.why, ""]
+    lines = ["## Candidates", "", report.why, "", *_source_lines(report)]
     for i, judged in enumerate(report.candidates):
         chosen = " (chosen)" if i == report.chosen else ""
         name = judged.candidate.generator + (f", {judged.candidate.variant}" if judged.candidate.variant else "")
@@ -171,4 +172,37 @@ def _report_lines(report: Report) -> list[str]:
             "",
             "Seconds since the command: " + ", ".join(f"{k} {v:.2f}" for k, v in report.seconds.items()) + ".",
         ]
+    return [*lines, "", *_answer_lines(report)]
+
+
+def _source_lines(report: Report) -> list[str]:
+    """A table of what each source came up with, where a language model is among them."""
+    if not any(source.model or source.problem for source in report.sources):
+        return []
+    lines = ["| source | model | samples | correct | best | tokens | tokens/s | s | |"]
+    lines.append("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
+    for source in report.sources:
+        cells = [
+            source.generator,
+            f"{source.model} ({source.device})" if source.model else "",
+            str(source.samples) + (f" ({source.equal} equal to others)" if source.equal else ""),
+            str(source.correct),
+            factor(source.best) if source.best else NOT,
+            str(source.tokens or ""),
+            f"{source.tokens_per_second:.0f}" if source.tokens_per_second else "",
+            ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in source.seconds.items()),
+            source.problem.replace("|", "\\|"),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
+
+
+def _answer_lines(report: Report) -> list[str]:
+    """What the language models wrote, whole."""
+    lines = []
+    for i, judged in enumerate(report.candidates):
+        if judged.candidate.answer and not (judged.candidate.pinned and judged.candidate.parent is not None):
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", judged.candidate.answer)), default=0))
+            lines += [f"### Answer {i + 1}", "", f"{judged.candidate.note}.", "", f"{fence}text"]
+            lines += [judged.candidate.answer.rstrip("\n"), fence, ""]
+    return ["## Answers", "", *lines] if lines else []

@@ -48,7 +48,7 @@ _STAGES = {
 
 
 def running_words(record: Record) -> str:
-    """``… validating 2``: the stage, the candidate and, once there is one, the verdict so far."""
+    """``… validating 2/8``: the stage, the candidate of how many, and, once there is one, the verdict so far."""
     job, stage = record.job, _STAGES.get(record.stage, record.stage)
     judged = job.report.candidates if job is not None and job.report is not None else []
     if job is not None and job.report is not None and job.report.chosen is not None and stage == "measuring":
@@ -57,6 +57,8 @@ def running_words(record: Record) -> str:
     words = f"… {stage}"
     if stage == "validating" and job is not None and job.kind == "generate":
         words += f" {len(judged) + 1}"
+        expected = sum(source.expected or source.samples for source in job.report.sources) if job.report else 0
+        words += f"/{expected}" if expected > len(judged) + 1 else ""
     return words
 
 

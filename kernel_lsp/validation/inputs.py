@@ -189,7 +189,7 @@ def from_example(
         if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex) and tensor.numel():
             leaf.low, leaf.high = int(tensor.min()), int(tensor.max())
         leaves.append(leaf)
-    if not specimen.get("ops"):
+    if not specimen.get("ops") and not specimen.get("pinned"):
         _guess_batch(leaves)
     inputs = Inputs(args, kwargs, leaves, specimen.get("dynamic", {}), specimen.get("ops", {}), device)
     for leaf in leaves:

@@ -1,0 +1,239 @@
+"""Asking one generator: its candidates are judged while it works on the next ones, and timed while no model generates."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from kernel_lsp import errors, generators, schema
+from kernel_lsp.jobs.formatting import format_source
+from kernel_lsp.jobs.hosts import ModelHost
+from kernel_lsp.jobs.run import LEAST_SECONDS, Run, total_time
+
+_CANDIDATES_FROM, _CANDIDATES_TO = 25.0, 95.0  # the part of the progress bar that belongs to the candidates
+_NEAR_ROOFLINE = 0.95  # a kernel that reaches this share of the roofline leaves nothing to look for
+
+Proposal = schema.Candidate | schema.Judged
+
+
+class Asking:
+    """One generator at work for one job. ``seen`` holds the syntax trees judged so far, of all generators."""
+
+    def __init__(self, run: Run, name: str, seen: dict[str, int]) -> None:
+        self.run = run
+        self.name = name
+        self.seen = seen
+        self.source = schema.Source(name)
+        self.generating = False  # a model of this job is generating on the GPU that the candidates are timed on
+        self._queue: asyncio.Queue[Proposal | asyncio.Future[None] | None] = asyncio.Queue()
+        self._untimed: list[schema.Judged] = []
+        self._index: dict[int, int] = {}  # id of a candidate → of its entry in the report, or of its equal's
+        self._kept: list[schema.Candidate] = []  # so that no id is used twice
+
+    async def ask(self) -> None:
+        """Judge what the generator proposes, as it comes.
+
+        Raises:
+            UserError: the generator's own; the class could not be run, or the worker died.
+        """
+        self.run.report.sources.append(self.source)
+        if why := enough(self.run):
+            self.source.problem = f"not asked, because {why}"
+            return
+        producer = asyncio.create_task(self._produce())
+        try:
+            while (item := await self._queue.get()) is not None:
+                if isinstance(item, asyncio.Future):
+                    await self._time_untimed()
+                    item.set_result(None)
+                else:
+                    await self._take(item)
+            await self._time_untimed()
+        finally:
+            producer.cancel()
+            await asyncio.wait({producer})
+        producer.result()
+
+    async def _produce(self) -> None:
+        run = self.run
+        request = generators.Request(
+            path=run.job.path,
+            class_name=run.job.target.class_name,
+            inputs=run.settings.inputs_for(run.job.path, run.job.target.class_name),
+            device=run.settings.device,
+            samples=run.settings.samples,
+            ask_worker=run.ask_worker,
+            progress=lambda message: run.progress("generating", message, 10),
+            settings=run.settings,
+            source=self.source,
+            specimen=run.report.specimen,
+            host=self._host,
+            generating=self._generating,
+            settled=self._settled,
+            judged=self._judged,
+            enough=lambda: enough(run),
+            remaining=run.remaining,
+        )
+        try:
+            async for item in generators.find(self.name)(request):
+                run.report.specimen = request.specimen or run.report.specimen
+                run.mark("candidates")
+                self._queue.put_nowait(item)
+        finally:
+            run.report.specimen = request.specimen or run.report.specimen
+            self._queue.put_nowait(None)
+
+    # what the generator may use
+
+    def _host(
+        self, commands: Any, load: dict[str, Any], idle: float
+    ) -> contextlib.AbstractAsyncContextManager[ModelHost]:
+        def on_event(event: str, data: Any) -> None:
+            if event == "progress":
+                self.run.progress("generating", str(data.get("message", "")), 10)
+
+        run = self.run
+        return run.hosts.lend(commands, load, idle, cwd=run.settings.root, on_event=on_event, remaining=run.remaining)
+
+    @contextlib.asynccontextmanager
+    async def _generating(self, device: str) -> AsyncIterator[None]:
+        if not (self.run.on_gpu and device.startswith("cuda")):
+            yield
+            return
+        async with self.run.gpu:
+            self.generating = True
+            try:
+                yield
+            finally:
+                self.generating = False
+
+    async def _settled(self) -> None:
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait(reached)
+        await reached
+
+    def _judged(self, candidate: schema.Candidate) -> tuple[schema.Judged, int] | None:
+        index = self._index.get(id(candidate))
+        return None if index is None else (self.run.report.candidates[index], index)
+
+    # what becomes of a proposal
+
+    async def _take(self, item: Proposal) -> None:
+        candidate = item.candidate if isinstance(item, schema.Judged) else item
+        if not (candidate.pinned and candidate.parent is not None):  # the same sample, for fewer sizes
+            self.source.samples += 1
+        self._kept.append(candidate)
+        if isinstance(item, schema.Judged):
+            self._enter(item)
+        elif not self._worth_judging(candidate):
+            self.source.unjudged += 1
+        elif await self._format(candidate):
+            tree = syntax_tree(candidate.source)
+            if tree in self.seen:
+                self.source.equal += 1
+                self._index[id(candidate)] = self.seen[tree]
+                return
+            index = len(self.run.report.candidates)
+            if await self._judge(candidate) is not None:
+                self.seen[tree] = self._index[id(candidate)] = index
+
+    def _enter(self, entry: schema.Judged) -> None:
+        self._index[id(entry.candidate)] = len(self.run.report.candidates)
+        self.run.report.candidates.append(entry)
+        self.run.tell_verdict()
+
+    def _worth_judging(self, candidate: schema.Candidate) -> bool:
+        """Without a GPU nothing tells which of two correct kernels is faster, so the first correct one is the result."""
+        judged = self.run.report.candidates
+        if judged and self.run.remaining() < LEAST_SECONDS:
+            return False
+        if self.run.on_gpu or not judged:
+            return True
+        if any(entry.verdict.status in schema.CORRECT for entry in judged):
+            return False
+        # A variant computes the same as its sibling: wrong there is wrong here.
+        wrong = [entry.candidate for entry in judged if entry.verdict.status == "wrong"]
+        return not (candidate.variant and any(sibling.generator == candidate.generator for sibling in wrong))
+
+    async def _format(self, candidate: schema.Candidate) -> bool:
+        """Format the candidate in place; one that does not parse is rejected there and then."""
+        try:
+            candidate.source = await format_source(candidate.source)
+        except errors.FormatterFailed as error:
+            self._enter(schema.Judged(candidate, schema.Verdict("rejected", reason=str(error))))
+            return False
+        return True
+
+    async def _judge(self, candidate: schema.Candidate) -> schema.Judged | None:
+        number = len(self.run.report.candidates)
+        expected = sum(source.expected or source.samples for source in self.run.report.sources)
+
+        def percentage(fraction: float) -> float:
+            # How many will come is not known: each takes half of what is left of the bar; without a GPU there is but one.
+            done = 1 - 0.5 ** (number + fraction) if self.run.on_gpu else fraction
+            return _CANDIDATES_FROM + done * (_CANDIDATES_TO - _CANDIDATES_FROM)
+
+        of = f" of {expected}" if expected > 1 else ""
+        self.run.progress("validating", f"Judging candidate {number + 1}{of}", percentage(0.0))
+        if self.generating:  # timed later: now the model would slow it down, and be slowed down by it
+            judged = await self.run.judge(candidate, "none", percentage)
+            if judged is not None and judged.verdict.status in schema.CORRECT:
+                self._untimed.append(judged)
+            return judged
+        async with self._timing():
+            return await self.run.judge(candidate, self._how(), percentage)
+
+    async def _time_untimed(self) -> None:
+        while self._untimed:
+            entry = self._untimed.pop(0)
+            if self.run.remaining() < LEAST_SECONDS:
+                entry.measurement = entry.measurement or schema.Measurement(missing="the time was over")
+                continue
+            self.run.progress("measuring", f"Timing a candidate of {self.name}", _CANDIDATES_TO)
+            async with self._timing():
+                await self.run.judge(entry.candidate, self._how(), lambda _: _CANDIDATES_TO, entry)
+
+    def _timing(self) -> contextlib.AbstractAsyncContextManager[Any]:
+        return self.run.gpu if self.run.on_gpu else contextlib.nullcontext()
+
+    def _how(self) -> str:
+        """torch.compile's figure belongs to the module, so the first timed candidate takes it for all that follow."""
+        timed = (entry.measurement for entry in self.run.report.candidates if entry.measurement)
+        return "eager" if any(one.shapes for one in timed) else "full"
+
+
+def syntax_tree(source: str) -> str:
+    """What two sources have in common that differ only in layout, comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and body and _is_docstring(body[0]):
+            body.pop(0)
+    return ast.dump(tree)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def enough(run: Run) -> str:
+    """Why no more candidates are wanted, as a clause; "" if they are."""
+    correct = [entry for entry in run.report.candidates if entry.verdict.status in schema.CORRECT]
+    if run.remaining() < LEAST_SECONDS:
+        return "the time was over"
+    if not run.on_gpu:
+        return "a kernel is correct, and there is no GPU to tell a faster one" if correct else ""
+    if not correct:
+        return ""
+    best = min(correct, key=total_time)
+    shapes = best.measurement.shapes if best.measurement else []
+    if shapes and all((shape.roofline_share or 0.0) >= _NEAR_ROOFLINE for shape in shapes):
+        return "a kernel is within 5 % of the roofline"
+    return ""

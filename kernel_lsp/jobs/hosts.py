@@ -1,0 +1,135 @@
+"""Model hosts as the jobs see them: started on demand, lent to one request at a time, ended when idle.
+
+The process speaks the worker's protocol (docs/architecture.md), so the worker's client is its client, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import errors
+from kernel_lsp.jobs.client import Worker
+
+log = logging.getLogger("kernel_lsp.modelhost")
+
+HOST_MAIN = Path(__file__).resolve().parent.parent / "modelhost" / "__main__.py"
+
+OnEvent = Callable[[str, Any], None]
+
+
+class ModelHost:
+    """One model host process with at most one model in it. Implements ``generators.Host``."""
+
+    def __init__(self, command: Sequence[str], cwd: Path | None) -> None:
+        self.client = Worker(command, cwd, HOST_MAIN)
+        self.lock = asyncio.Lock()
+        self.loaded: dict[str, Any] = {}
+        self.used = time.monotonic()  # when it was given back
+        self._ending: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def ask(self, method: str, params: dict[str, Any], on_event: OnEvent, seconds: float) -> Any:
+        """The answer to one request.
+
+        Raises:
+            UserError: the one it answered with; ModelHostDied, ModelHostTimedOut, InterpreterMissing.
+        """
+        try:
+            return await self.client.request(method, params, seconds=seconds, stage=method, on_event=on_event)
+        except errors.WorkerDied as error:
+            self.loaded = {}
+            raise errors.ModelHostDied(detail=str(error.values.get("detail", "no word of why"))) from error
+        except errors.WorkerTimedOut as error:
+            raise errors.ModelHostTimedOut(seconds=seconds, stage=method) from error
+        except asyncio.CancelledError:
+            if self.client.pid is None:  # it did not answer the cancel, and was killed
+                self.loaded = {}
+            raise
+
+    def rest(self, seconds: float) -> None:
+        """End the process, and with it unload the model, unless it is lent again within so many seconds."""
+        self.used = time.monotonic()
+        self._ending = asyncio.get_running_loop().call_later(seconds, self._end)
+
+    def wake(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+
+    def _end(self) -> None:
+        if not self.lock.locked():
+            log.info("model host %s: idle, ended", self.client.pid)
+            self.loaded = {}
+            self._closing = asyncio.get_running_loop().create_task(self.client.stop())
+
+    async def close(self) -> None:
+        self.wake()
+        await self.client.close()
+
+
+class ModelHosts:
+    """The model hosts of all jobs: one for each command and backend."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[tuple[str, ...], ModelHost] = {}
+
+    def pids(self) -> list[int]:
+        return [host.client.pid for host in self._hosts.values() if host.client.pid is not None]
+
+    @contextlib.asynccontextmanager
+    async def lend(
+        self,
+        commands: Sequence[Sequence[str]],
+        load: dict[str, Any],
+        idle_seconds: float,
+        *,
+        cwd: Path | None,
+        on_event: OnEvent,
+        remaining: Callable[[], float],
+    ) -> AsyncIterator[ModelHost]:
+        """A host with the model of ``load`` in it, for as long as the context lasts.
+
+        Args:
+            commands: to try one after the other, where an interpreter lacks a package.
+            remaining: seconds that are left for waiting and loading.
+
+        Raises:
+            UserError: of loading; ModelPackageMissing names the first of ``commands``.
+        """
+        first: errors.UserError | None = None
+        for command in commands:
+            host = self._host(command, load["backend"], cwd)
+            async with host.lock:
+                host.wake()
+                try:
+                    host.loaded = await host.ask("load", load, on_event, max(remaining(), 1.0))
+                except (errors.ModelPackageMissing, errors.InterpreterMissing) as error:
+                    await host.client.stop()  # so that the next job finds what was installed meanwhile
+                    first = first or error
+                    continue
+                except BaseException:
+                    host.rest(idle_seconds)
+                    raise
+                try:
+                    yield host
+                finally:
+                    host.rest(idle_seconds)
+                return
+        assert first is not None
+        raise first
+
+    def _host(self, command: Sequence[str], backend: str, cwd: Path | None) -> ModelHost:
+        key = (*command, backend)
+        if key not in self._hosts:
+            self._hosts[key] = ModelHost(command, cwd)
+        return self._hosts[key]
+
+    async def close(self) -> None:
+        """End every host; nothing of them is left afterwards."""
+        await asyncio.gather(*(host.close() for host in self._hosts.values()), return_exceptions=True)

@@ -1,0 +1,47 @@
+"""What each source of candidates came up with: counted, and in words."""
+
+from __future__ import annotations
+
+from kernel_lsp import schema
+
+
+def speedup(judged: schema.Judged) -> float | None:
+    """Times eager at the example inputs, the first of the shapes; None where that was not measured."""
+    shapes = judged.measurement.shapes if judged.measurement else []
+    if not shapes or shapes[0].eager is None or shapes[0].kernel is None or not shapes[0].kernel.median:
+        return None
+    return shapes[0].eager.median / shapes[0].kernel.median
+
+
+def count(report: schema.Report) -> None:
+    """Fill in how many candidates of each source are correct, and the best speedup."""
+    for source in report.sources:
+        own = [entry for entry in report.candidates if entry.candidate.generator == source.generator]
+        correct = [entry for entry in own if entry.verdict.status in schema.CORRECT]
+        source.correct = len(correct)
+        source.best = max(filter(None, map(speedup, correct)), default=None)
+
+
+def words(report: schema.Report) -> list[str]:
+    """One text a source: ``kernelllm: 10 samples, 3 correct, best 1.40×``, ``synthesizer: 1.90×, chosen``."""
+    chosen = report.candidates[report.chosen].candidate.generator if report.chosen is not None else None
+    return [_one(source, source.generator == chosen, report) for source in report.sources]
+
+
+def _one(source: schema.Source, chosen: bool, report: schema.Report) -> str:
+    parts = []
+    if source.samples > 1:
+        parts.append(f"{source.samples} samples, {source.correct} correct")
+        if source.unjudged:
+            parts.append(f"{source.unjudged} not judged")
+        if source.best is not None:
+            parts.append(f"best {source.best:.2f}×")
+    elif source.samples == 1:
+        own = [entry for entry in report.candidates if entry.candidate.generator == source.generator]
+        verdict = own[0].verdict.status if own else "not judged"
+        parts.append(f"{source.best:.2f}×" if source.best is not None else "correct" if source.correct else verdict)
+    if chosen:
+        parts.append("chosen")
+    if source.problem:
+        parts.append(source.problem.rstrip("."))
+    return f"{source.generator}: {', '.join(parts) or 'nothing'}"
