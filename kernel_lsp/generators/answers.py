@@ -7,10 +7,12 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernel_lsp.generators.blocks import Statement, blocks, plain_text, statements
+from kernel_lsp.generators.blocks import Block, Statement, blocks, plain_text, statements
 
+#: the name that the answer is to give its own
 WANTED = "ModelNew"
-_ORIGINAL = "Model"
+#: the name of the user's class in the prompt
+ORIGINAL = "Model"
 
 #: imports that are obviously meant where a name is used and bound nowhere
 IMPORTS = {
@@ -30,6 +32,7 @@ IMPORTS = {
     },
 }
 
+_ELSEWHERE = 10**9  # lines from here on are not in the answer
 _CUT = "the answer was cut off here"
 
 
@@ -99,6 +102,22 @@ def extract(text: str, finish: str) -> Code:
     raise problem
 
 
+def completed(code: Code, source: str, without: set[str]) -> Code:
+    """``code`` with what it uses of ``source``, the module in the prompt, but binds nowhere itself.
+
+    ``without``: names of ``source`` that are never taken over.
+    """
+    theirs = [s for s in statements(Block(source.split("\n"), _ELSEWHERE, True), False) if not s.binds & without]
+    ours = statements(Block(code.source.split("\n"), 1, True), False)
+    missing = set().union(*(s.uses for s in ours)) - set().union(*(s.binds for s in ours), dir(builtins), IMPORTS)
+    if not missing & set().union(*(s.binds for s in theirs)):
+        return code
+    wanted = next(s for s in ours if isinstance(s.node, ast.ClassDef) and s.node.name == code.class_name)
+    more = _written([theirs, ours], _closure([theirs, ours], 1, wanted), code.class_name)
+    lines = tuple(0 if line >= _ELSEWHERE or not line else code.lines[line - 1] for line in more.lines)
+    return Code(more.source, code.first_line, code.class_name, lines)
+
+
 def _choose(parsed: Blocks) -> Code:
     """The best class with all it uses. Raises Unusable, with the first thing that stood in the way."""
     problem: Unusable | None = None
@@ -109,7 +128,7 @@ def _choose(parsed: Blocks) -> Code:
         except Unusable as unusable:
             problem = problem or unusable
             continue
-        if statement.node.name == _ORIGINAL and not _launches(parsed, needed):
+        if statement.node.name == ORIGINAL and not _launches(parsed, needed):
             kernels = any(_is_kernel(s) for block in parsed for s in block)
             said = "defines kernels, but" if kernels else "repeats the module, but"
             problem = problem or Unusable(f"it {said} no class {WANTED}", statement.line)
@@ -141,10 +160,10 @@ def _does_not_parse(statement: Statement) -> Unusable:
 def _classes(parsed: Blocks) -> Iterator[tuple[int, Statement]]:
     """(block, class) that may be meant, the likeliest first: by name, then what nothing else uses, the last first."""
     every = [(at, s) for at, block in enumerate(parsed) for s in block if isinstance(s.node, ast.ClassDef)]
-    modules = {"Module", _ORIGINAL}
+    modules = {"Module", ORIGINAL}
     for _, s in every:  # bases come before what derives from them
         assert isinstance(s.node, ast.ClassDef)
-        if any(_last_name(base) in modules for base in s.node.bases) and s.node.name != _ORIGINAL:
+        if any(_last_name(base) in modules for base in s.node.bases) and s.node.name != ORIGINAL:
             modules.add(s.node.name)
     every = [(at, s) for at, s in reversed(every) if isinstance(s.node, ast.ClassDef) and s.node.name in modules]
     used = {name for _, s in every for name in s.uses - s.binds}
@@ -154,7 +173,7 @@ def _classes(parsed: Blocks) -> Iterator[tuple[int, Statement]]:
         assert isinstance(node, ast.ClassDef)
         if not any(isinstance(s, ast.FunctionDef) and s.name == "forward" for s in node.body):
             return 4 if node.name == WANTED else 5
-        return 0 if node.name == WANTED else 3 if node.name == _ORIGINAL else 2 if node.name in used else 1
+        return 0 if node.name == WANTED else 3 if node.name == ORIGINAL else 2 if node.name in used else 1
 
     yield from sorted(every, key=unlikely)
 
@@ -232,7 +251,7 @@ def _written(parsed: Blocks, needed: dict[Place, set[str]], class_name: str) -> 
     for place in sorted(needed):
         statement = parsed[place[0]][place[1]]
         if isinstance(statement.node, _IMPORT):
-            for text in _imports(statement.node, needed[place]):
+            for text in import_parts(statement.node, needed[place]):
                 imports.setdefault(text, statement.line)
             bound |= needed[place]
         else:
@@ -261,7 +280,7 @@ def _written(parsed: Blocks, needed: dict[Place, set[str]], class_name: str) -> 
     return Code(source, first, class_name, tuple(lines))
 
 
-def _imports(node: ast.Import | ast.ImportFrom, wanted: set[str]) -> list[str]:
+def import_parts(node: ast.Import | ast.ImportFrom, wanted: set[str]) -> list[str]:
     """The part of an import that binds ``wanted``, one statement for each."""
     found = []
     for alias in node.names:

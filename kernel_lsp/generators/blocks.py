@@ -163,6 +163,12 @@ def names(text: str) -> tuple[set[str], set[str]]:
     return binds, uses
 
 
+def parsed_or_none(text: str) -> ast.Module | None:
+    """The tree of a text; None if it does not parse."""
+    tree = _parse(text)
+    return tree if isinstance(tree, ast.Module) else None
+
+
 def _parse(text: str) -> ast.Module | SyntaxError:
     try:
         with warnings.catch_warnings():
