@@ -22,6 +22,7 @@ from kernel_lsp.generators.constructors import (
     first_argument,
     has_state,
     is_module,
+    local_values,
     locals_of,
     normal,
     positions,
@@ -35,6 +36,9 @@ from kernel_lsp.schema import Subject
 SET_UP = "_set_up"
 #: methods of the drop-in class
 RESERVED = ("_in_envelope", "_forward", SET_UP)
+
+
+_DEEPEST = 8  # variables that a value is followed through
 
 
 @dataclass
@@ -100,6 +104,7 @@ class _Settling:
         self.theirs = constructor_of_model(subject.source)
         self.ours = assigned(answer.init) if answer.init else {}
         mine = positions(answer.init) if answer.init else {}
+        self.locals = local_values(answer.init) if answer.init else {}
         self.texts = {name: normal(value, mine) for name, (value, _) in self.ours.items()}
         self.wanted: list[tuple[str, ast.expr]] = []
         self.done: set[str] = set()
@@ -139,16 +144,25 @@ class _Settling:
         elif name in self.ours:
             self._set_by_the_answer(name)
         elif name in self.answer.constants:
-            self.result.constants.append(name)
+            self._constant(name)
         elif name not in self.there and name not in self.stored:
             raise self.answer.fail(f"it reads self.{name}, which neither it nor the module sets", node)
 
+    def _constant(self, name: str) -> None:
+        """A name in the class body, with the others there that its value is made of."""
+        if name not in self.result.constants:
+            self.result.constants.append(name)
+            for node in ast.walk(self.answer.constants[name]):
+                if isinstance(node, ast.Name) and node.id in self.answer.constants:
+                    self._constant(node.id)
+
     def _set_by_the_answer(self, name: str) -> None:
-        value, statement = self.ours[name]
+        written, statement = self.ours[name]
+        value = self._resolved(written)
         kind = self._kind(value)
         there = name in self.there
         if kind == "helper":
-            self._helper(name, value, statement)
+            self._helper(name, value, written, statement)
         elif kind == "parameter" or (kind == "module" and not torch_names.is_stateless(value)):
             if not there:
                 self.result.renames[name] = self._elsewhere(name, kind)
@@ -160,21 +174,33 @@ class _Settling:
             self.result.renames[name] = ".".join(chain)
             self.wanted.append((chain[0], value))
         else:
-            self._keep(name, value, kind)
+            self._keep(name, written, kind)
 
-    def _kind(self, value: ast.expr) -> str:
+    def _resolved(self, value: ast.expr) -> ast.expr:
+        """What a variable of the constructor stands for."""
+        for _ in range(_DEEPEST):
+            if not isinstance(value, ast.Name) or value.id not in self.locals:
+                break
+            value = self.locals[value.id]
+        return value
+
+    def _kind(self, value: ast.expr, depth: int = 0) -> str:
+        """What the constructor makes of a value: "helper", "parameter", "module", "tensor" or "plain"."""
         if isinstance(value, ast.Call) and dotted(value.func) in self.answer.helpers:
             return "helper" if is_module(self.answer.helpers[dotted(value.func)]) else "plain"
         called = [dotted(n.func) for n in ast.walk(value) if isinstance(n, ast.Call)]
         if any(name.split(".")[-1] in ("Parameter", "Buffer") for name in called):
             return "parameter"
         chain = dotted(value).split(".")
-        if chain[-1] in ("weight", "bias") and chain[0] != first_argument(self.answer.init):
+        if chain[-1] in ("weight", "bias") and chain[0] not in ("", first_argument(self.answer.init)) and chain[1:]:
             return "parameter"  # of a layer that the constructor makes for its initial values alone
         if torch_names.module_kind(value):
             return "module"
-        made_by = root(value)
-        return "tensor" if made_by.startswith("torch.") and made_by.split(".")[-1] in torch_names.MAKE_TENSORS else "plain"
+        made_by = root(value) or dotted(value)
+        first = made_by.partition(".")[0]
+        if first in self.locals and depth < _DEEPEST:
+            return self._kind(self.locals[first], depth + 1)
+        return "tensor" if first == "torch" and made_by.split(".")[-1] in torch_names.MAKE_TENSORS else "plain"
 
     def _same(self, name: str) -> str:
         """The attribute that the user's constructor gives the same value as the answer's gives ``name``."""
@@ -216,7 +242,7 @@ class _Settling:
         theirs = [n for n in theirs if n in self.there]
         return theirs[mine.index(name)] if len(mine) == len(theirs) else ""
 
-    def _helper(self, name: str, value: ast.expr, statement: ast.stmt) -> None:
+    def _helper(self, name: str, value: ast.expr, written: ast.expr, statement: ast.stmt) -> None:
         """A submodule of a class of the answer: its forward computes with the module's own in its place."""
         assert isinstance(value, ast.Call)
         helper = self.answer.helpers[dotted(value.func)]
@@ -234,7 +260,7 @@ class _Settling:
                 waiting += inside
                 reads |= {n for n in inside if n not in methods}
         if not holds:
-            self._keep(name, value, "module")
+            self._keep(name, written, "module")
             return
         place = name if name in self.there else self._with_state(holds)
         known = {key.removeprefix(f"{place}.").split(".")[0] for key in self.state if key.startswith(f"{place}.")}

@@ -115,6 +115,15 @@ def locals_of(init: Function | None) -> set[str]:
     return {a.arg for a in every if a is not None} | {name for s in init.body for name in binds(s)}
 
 
+def local_values(init: Function) -> dict[str, ast.expr]:
+    """variable → what a constructor assigns to it first."""
+    found: dict[str, ast.expr] = {}
+    for node in _statements(init.body):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, node.value)
+    return found
+
+
 def calls_super(statement: ast.stmt) -> bool:
     calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
     return isinstance(statement, ast.Expr) and any(dotted(c.func) == "super" for c in calls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator
 
 from kernel_lsp.generators.blocks import parsed_or_none
@@ -87,6 +88,32 @@ class Source:
                 lines[end_line - 1] = lines[end_line - 1][end:]
                 lines[line : end_line - 1] = [""] * (end_line - 1 - line)
         return lines
+
+    def piece(self, lines: list[str], node: ast.stmt, indentation: int) -> str:
+        """A statement in ``lines``, the changed ones, with its decorators and the comments above, moved."""
+        before = self.lines[node.lineno - 1][: node.col_offset]
+        if before.strip() and not getattr(node, "decorator_list", []):
+            return textwrap.indent(ast.unparse(node), " " * indentation)  # not the first statement on its line
+        last = node.end_lineno or node.lineno
+        return self.moved(lines, self.first_line(node), last, node.col_offset, indentation)
+
+    def first_line(self, node: ast.stmt, after: int = 0) -> int:
+        """Where a statement begins, with its decorators and the comments right above, but after a line."""
+        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+        while first - 1 > after and self.lines[first - 2].lstrip().startswith("#"):
+            first -= 1
+        return first
+
+    def moved(self, lines: list[str], first: int, last: int, old: int, new: int) -> str:
+        """Lines ``first`` to ``last`` of ``lines`` moved from one indentation to another, as far as they have it."""
+        kept = []
+        for number in range(first, last + 1):
+            if number in self.gone:
+                continue
+            line = lines[number - 1]
+            depth = len(line) - len(line.lstrip(" "))
+            kept.append(line if not line.strip() or depth < old else " " * new + line[old:])
+        return "\n".join(kept)
 
 
 def is_jit(node: ast.AST) -> bool:
