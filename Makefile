@@ -1,5 +1,6 @@
 # make demo     generate, validate and (with a GPU) time a kernel for every module in samples/, and print one table
 # make test     the test suite
+# make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
 # make docs     docs/settings.md and docs/errors.md, from the code
@@ -13,16 +14,22 @@ VENV ?= .venv
 VENV_FLAGS ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test lint bench picture docs clean
+.PHONY: demo test test-models lint bench picture docs clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2
+
+# One thread a process: several libraries with a pool of threads each would wait for one another.
+test-models: $(MODELS_INSTALLED)
+	$(BIN)/python -m tests.tiny_model.cache
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m models
 
 lint: $(INSTALLED)
 	$(BIN)/python -m ruff check .
@@ -41,6 +48,12 @@ docs: $(INSTALLED)
 
 clean:
 	rm -rf $(VENV) samples/kernels build *.egg-info
+
+# llama-cpp-python comes as source: compiling it takes minutes.
+$(MODELS_INSTALLED): $(INSTALLED)
+	@echo "Installing the packages of the language models' backends (minutes the first time)"
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[models,kernelllm,llama-cpp,openai,dev-models]"
+	touch $@
 
 # A stamp, so that the second time takes no time.
 $(INSTALLED): constraints.txt pyproject.toml tools/make-venv

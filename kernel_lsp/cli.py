@@ -82,12 +82,19 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
 
     commands.add_parser("doctor", parents=[shared], help="say whether everything needed is here, and how to get it")
-    _models(commands.add_parser("models", help="language models: what is here, fetch one, remove one"), output)
+    _models(
+        commands.add_parser("models", help="language models: what is here, fetch, remove or try one"),
+        output,
+        shared,
+        judging,
+    )
     return parser
 
 
-def _models(models: argparse.ArgumentParser, output: argparse.ArgumentParser) -> None:
-    """``kernel-lsp models list | pull | remove``; see docs/models.md."""
+def _models(
+    models: argparse.ArgumentParser, output: argparse.ArgumentParser, *running: argparse.ArgumentParser
+) -> None:
+    """``kernel-lsp models list | pull | remove | try``; see docs/models.md."""
     actions = models.add_subparsers(dest="action", required=True, metavar="ACTION")
     name = "a known model, or ORGANISATION/REPOSITORY on the Hugging Face Hub; for a GGUF with :QUANTISATION or :FILE"
     offline = "ask the network for nothing (as HF_HUB_OFFLINE=1 does)"
@@ -106,6 +113,14 @@ def _models(models: argparse.ArgumentParser, output: argparse.ArgumentParser) ->
     remove = actions.add_parser("remove", parents=[output], help="delete a model from the cache")
     remove.add_argument("name", metavar="NAME", help=name)
     remove.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+    attempt = actions.add_parser("try", parents=list(running), help="have one model write kernels for one class")
+    attempt.add_argument(
+        "name", metavar="NAME", help="a model that is here, a folder or .gguf file, or http://HOST/v1[#MODEL]"
+    )
+    attempt.add_argument("target", metavar="FILE::CLASS")
+    attempt.add_argument("--samples", type=int, default=1, help="how many answers (default: 1)")
+    attempt.add_argument("--write", action="store_true", help="write the kernel file if an answer is correct")
 
 
 def _log(verbose: bool) -> None:

@@ -246,6 +246,10 @@ class ModelNameInvalid(UserError):
     template = "{name} is not the name of a model. Use a known one ({known}) or ORGANISATION/REPOSITORY as on the Hugging Face Hub; for a GGUF with :QUANTISATION or :FILE after it."
 
 
+class ModelTryTarget(UserError):
+    template = "{target} names no class. Write FILE::CLASS, for instance model.py::RMSNorm."
+
+
 class ModelNotHere(UserError):
     template = "{name} is not in {folder}. `kernel-lsp models list` shows what is there."
 
@@ -287,7 +291,9 @@ class LicenceNotAccepted(UserError):
 
 
 class PullRunning(UserError):
-    template = "{name} is being fetched by another process already. Wait for it, or end it; what it has fetched is kept."
+    template = (
+        "{name} is being fetched by another process already. Wait for it, or end it; what it has fetched is kept."
+    )
 
 
 class DownloadInterrupted(UserError):

@@ -1,6 +1,6 @@
-"""``kernel-lsp models list | pull NAME | remove NAME``; each further action is a file of its own, named in ``run``.
+"""``kernel-lsp models list | pull NAME | remove NAME | try NAME FILE::CLASS``; the last is in a file of its own.
 
-Exit status: 0 done, 1 declined by the user, 2 an error, 130 interrupted.
+Exit status (of ``try``: as of ``generate``): 0 done, 1 declined by the user, 2 an error, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from kernel_lsp.commands import try_model
 from kernel_lsp.commands.download_progress import Bar, JsonLines
 from kernel_lsp.commands.running import INTERRUPTED, NOT_JUDGED, WANTED, WRONG, print_json
 from kernel_lsp.errors import HubOffline, LicenceNotAccepted, UserError
@@ -23,7 +24,7 @@ DECLINED = WRONG
 
 def run(options: Any) -> int:
     """One of the subcommands."""
-    actions = {"list": _list, "pull": _pull, "remove": _remove}
+    actions = {"list": _list, "pull": _pull, "remove": _remove, "try": try_model.run}
     lines = getattr(options, "json_progress", False)
     try:
         return actions[options.action](options)

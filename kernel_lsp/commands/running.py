@@ -93,9 +93,12 @@ def _plain(text: str) -> str:
     return escape(text)
 
 
-def settings_from(options: Any) -> Callable[[Path], Settings]:
-    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once."""
-    cli = {
+def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callable[[Path], Settings]:
+    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once.
+
+    ``further``: settings that no option of the command line gives, by name; a group's in a dictionary.
+    """
+    cli: dict[str, Any] = {
         "interpreter": options.interpreter,
         "device": getattr(options, "device", None),
         "seconds": getattr(options, "seconds", None),
@@ -104,6 +107,7 @@ def settings_from(options: Any) -> Callable[[Path], Settings]:
     }
     if getattr(options, "generator", None):
         cli["generators"] = [name.strip() for name in options.generator.split(",") if name.strip()]
+    cli |= further or {}
     said: set[str] = set()
 
     def settings_for(path: Path) -> Settings:

@@ -73,13 +73,19 @@ def row(task: Task, width: int = _WIDTH) -> list[str]:
     status = "regressed" if report and report.regression else verdict.status
     return [
         f"[{_GOOD if is_good(task) else _BAD}]{status}[/]",
-        re.sub(r"\s*ops? in Triton.*", "", judged.candidate.note) or "–",
+        ops_text(judged.candidate.note),
         errors_text(verdict, width >= _NARROW),
         *compiled,
         times_text(judged.measurement),
         speedup_text(judged.measurement),
         last,
     ]
+
+
+def ops_text(note: str) -> str:
+    """``6 of 6`` from the synthesizer's note; of a language model's candidate it is not known."""
+    found = re.match(r"\d+ of \d+", note)
+    return found.group() if found else "–"
 
 
 def is_good(task: Task) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from kernel_lsp import schema
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
 from kernel_lsp.generators import Host, Request, answers, assembly, prompt
 from kernel_lsp.schema import Candidate, Judged, Subject
+
+log = logging.getLogger("kernel_lsp.generators")
 
 Messages = list[dict[str, str]]
 Proposal = Candidate | Judged
@@ -286,6 +289,12 @@ def _sample(run: Search, answer: dict[str, Any], asked: dict[str, Any], hashed: 
         candidate.source = assembly.assemble(sample.code, run.subject, exact=False, generator=run.model.generator)
     except answers.Unusable as unusable:
         sample.rejected = Judged(candidate, schema.Verdict("rejected", unusable.reason, unusable.line))
+    except Exception as error:  # whatever a model writes, it must not end the job
+        log.exception("an answer of %s", run.request.source.model)
+        reason = (
+            f"kernel-lsp could not read the answer ({type(error).__name__}: {error}); please report it with the log"
+        )
+        sample.rejected = Judged(candidate, schema.Verdict("rejected", reason))
     return sample
 
 

@@ -9,6 +9,7 @@ from lsprotocol import types
 from kernel_lsp.analysis import ModuleClass, Range
 from kernel_lsp.errors import UntrustedWorkspace
 
+from . import models
 from .documents import Document
 from .edits import example_inputs, use_kernel, workspace_edit
 from .standing import Standing, standing
@@ -75,6 +76,8 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
     if s.running is not None and s.running.job is not None:
         title = f"Cancel the kernel job for {c.name}"
         actions.append(_command(title, REFACTOR, "kernelLsp.cancel", {"jobId": s.running.job.id}))
+    if state.model_hint == (document.path, c.name):
+        actions.append(_command(models.TITLE, FIX, "kernelLsp.pullModel", {}))
     missing = type(s.error).__name__ == "NoExampleInputs"
     if c.inputs is None and (missing or state.settings_for(document.path).inputs_for(document.path, c.name) is None):
         actions.append(_add_inputs(state, document, c, diagnostics))

@@ -13,7 +13,7 @@ from pygls.lsp.server import LanguageServer
 
 from kernel_lsp import __version__
 
-from . import actions, commands, configuration, diagnostics, hover, inlay, lens
+from . import actions, commands, configuration, diagnostics, hover, inlay, lens, models
 from .client import read_client
 from .progress import Progress
 from .protocol import Protocol
@@ -42,7 +42,7 @@ class Server(LanguageServer):
         self.exited = False  # by an exit notification, not a lost connection
         self._asked: dict[str, bool] = {}  # parameterless requests under way → whether to ask once more
         self._closing: asyncio.Task[None] | None = None
-        for room in (actions, commands, configuration, diagnostics, hover, inlay, lens):
+        for room in (actions, commands, configuration, diagnostics, hover, inlay, lens, models):
             room.register(self.state)
 
     # What the protocol hands over.
@@ -68,7 +68,9 @@ class Server(LanguageServer):
         self.refresher.soon()
 
     def on_progress_cancel(self, token: Any) -> None:
-        if self.state.jobs is not None:
+        if str(token) in self.state.downloads:
+            self.state.downloads[str(token)].cancel()
+        elif self.state.jobs is not None:
             self.state.jobs.cancel(str(token))
 
     def on_shutdown(self) -> None:

@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from kernel_lsp.analysis import ModuleClass, Range
 
+from . import models
 from .documents import Document
 from .protocol import Raw
 from .standing import Standing, standings
@@ -55,6 +56,8 @@ def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> 
         add("cannot-validate", HINT, f"No kernel for {c.name}. {s.no_kernel}")
     elif s.kernel is None and s.running is None and not _has_inputs(state, document, c):
         add("no-example-inputs", HINT, no_inputs_words(c))
+    if state.model_hint == (document.path, c.name):
+        add("no-model", HINT, models.words())
     if s.kernel is None:
         return found
     if s.verdict is None:

@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from kernel_lsp.errors import KernelFileEdited, UserError
 
+from . import models
 from .state import Record, State
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Listener:
         state.documents.touch()
         state.server.job_progress.end(job.id, _last_words(job))
         record = self._record(job)
+        models.note(state, job)
         if job.state == "failed" and job.error is not None:
             self._failed(job, job.error, record)
         else:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernel_lsp.settings import Settings
 
     from .app import Server
+    from .models import Download
 
 
 @dataclass
@@ -51,6 +52,10 @@ class State:
     jobs: Jobs | None = None
     closing: bool = False
     report_folder: Path | None = None
+    model_hint: tuple[Path, str] | None = None  # the class that says that no language model is here
+    model_hinted: bool = False  # once a session
+    downloads: dict[str, Download] = field(default_factory=dict)  # under way, by progress token
+    background: set[asyncio.Task[Any]] = field(default_factory=set)  # kept until they are done
     _settings: dict[Path, tuple[float, Settings]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
 
@@ -103,5 +108,12 @@ class State:
     async def close(self) -> None:
         """End every job and worker."""
         self.closing = True
+        for download in list(self.downloads.values()):
+            download.cancel()
+        for task in list(self.background):
+            if not self.downloads:
+                task.cancel()
         if self.jobs is not None:
             await asyncio.wait_for(self.jobs.close(), 1.8)
+        if self.background:
+            await asyncio.wait(self.background, timeout=1.0)
