@@ -38,6 +38,9 @@ SET_UP = "_set_up"
 RESERVED = ("_in_envelope", "_forward", SET_UP)
 
 
+_VALUES = (
+    ast.Constant | ast.JoinedStr | ast.UnaryOp | ast.BinOp | ast.Compare | ast.Tuple | ast.List | ast.Dict | ast.Set
+)
 _DEEPEST = 8  # variables that a value is followed through
 
 
@@ -292,8 +295,10 @@ class _Settling:
             self.result.renames[name] = new
         free = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} & locals_of(self.answer.init)
         several = sum(isinstance(s, ast.stmt) and name in stores(s, self._own()) for s in body_of(self.answer.init)) > 1
-        # A tensor has to move with the module, so it becomes a buffer, and that takes an instance.
-        if not free and not several and kind != "tensor" and known[1] in body_of(self.answer.init):
+        # A tensor has to move with the module, so it becomes a buffer, and that takes an instance; a function in a
+        # class would become a method.
+        simple = kind == "module" or (kind == "plain" and isinstance(value, _VALUES))
+        if simple and not free and not several and known[1] in body_of(self.answer.init):
             self.result.shared[new] = value
         else:
             self.result.kept[name] = kind

@@ -103,14 +103,17 @@ def _arguments(answer: Answer, subject: Subject) -> str:
     places = [name for name in takes if "=" not in name]
     named = [name.partition("=")[0] for name in takes if "=" in name]
     by_name = {name.partition("=")[0] for name in gives if "*" not in name}
+    least = len(places) - len(forward.args.defaults)
+    left_out: list[str] = []
     if {*places, *named} <= by_name:
         told = [*places, *(f"{name}={name}" for name in named)]
-        least = len(told)
+        given = {*places, *named}
+        left_out = [text for text in subject.tensors if text.partition("[")[0] not in given]
     else:
         told = [name.partition("=")[0] for name in gives if "*" not in name]
-        least = len(places) - len(forward.args.defaults)
-    left_out = [t for t in subject.tensors if not any(t == name or t.startswith(f"{name}[") for name in told)]
-    if len(told) > len(takes) or len(told) < least or (left_out and {*places, *named} <= by_name):
+        if not least <= len(told) <= len(takes) or any("*" in name for name in gives):
+            told = subject.tensors  # the envelope holds everything else to what it was
+    if left_out or not least <= len(told) <= len(takes):
         theirs = ", ".join(subject.parameters)
         raise answer.fail(f"its forward takes ({', '.join(takes)}), the module's takes ({theirs})", forward)
     return ", ".join(told)
