@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -274,7 +275,9 @@ def _written(parsed: Blocks, needed: dict[Place, set[str]], class_name: str) -> 
     source = "\n".join(texts) + "\n"
     first = min((line for line in lines if line), default=1)
     try:
-        ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unusable(f"its statements do not parse together: {error}", first) from None
     return Code(source, first, class_name, tuple(lines))

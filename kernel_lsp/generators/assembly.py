@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+import warnings
 
 from kernel_lsp.generators import answers
 from kernel_lsp.generators.answers import Code, Unusable
@@ -63,7 +64,9 @@ def _assembled(code: Code, subject: Subject, exact: bool, generator: str) -> str
         "\n".join(constants),
     ]
     source = "\n\n".join(head) + "\n\n\n" + body + "\n"
-    ast.parse(source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about what the model wrote
+        compile(source, "answer", "exec", dont_inherit=True)
     return source
 
 

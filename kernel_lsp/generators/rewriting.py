@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+import warnings
 from collections.abc import Iterator
 
 from kernel_lsp.generators.blocks import parsed_or_none
@@ -31,7 +32,9 @@ class Source:
             spaced = re.sub(r"(?m)^[ \t]+", lambda m: m[0].replace("\t", "    "), text)
             text = spaced if parsed_or_none(spaced) else text
         self.lines = text.split("\n")
-        self.tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.tree = ast.parse(text)
         self.gone: set[int] = set()
         self._changes: dict[tuple[int, int], tuple[int, int, str]] = {}
 

@@ -196,6 +196,7 @@ def test_a_whole_block_is_not_cut_off():
         ("x\n" + LESS_ONE_NAME, "double_kernel does not parse", 11),
         (WHOLE.replace("return double(x)", "return double(x"), "ModelNew does not parse", 21),
         (IMPORTS + "X = 3\n", "it defines no class ModelNew", None),
+        (IMPORTS + "class ModelNew(nn.Module):\n    return 3\n", "ModelNew does not parse: 'return' outside", 6),
     ],
 )
 def test_what_cannot_be_used_says_why_and_where(text, reason, line):
