@@ -226,7 +226,7 @@ def _is_docstring(statement: ast.stmt) -> bool:
 def enough(run: Run) -> str:
     """Why no more candidates are wanted, as a clause; "" if they are."""
     correct = [entry for entry in run.report.candidates if entry.verdict.status in schema.CORRECT]
-    if run.remaining() < LEAST_SECONDS:
+    if run.remaining() < (LEAST_SECONDS if run.report.candidates else 0.0):
         return "the time was over"
     if not run.on_gpu:
         return "a kernel is correct, and there is no GPU to tell a faster one" if correct else ""

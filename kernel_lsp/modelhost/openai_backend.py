@@ -247,7 +247,7 @@ class ServedModel:
         """The client's exceptions as ours: ``Unfinished`` for what may pass, user errors for what will not."""
         import openai
 
-        def words(error: Exception) -> str:
+        def words(error: BaseException) -> str:
             return self.server.scrubbed(words_of(error))
 
         try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from kernel_lsp.errors import UserError
+from kernel_lsp.errors import NotExportable, NothingToLower, NotWritable, UserError
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
@@ -39,9 +39,12 @@ def register(state: State) -> None:
 
 
 def note(state: State, job: Job) -> None:
-    """After a generation: the first one in a session that went without a language model carries the hint."""
+    """After a job: the first generation in a session that went without a language model carries the hint, until the
+    next job is over."""
+    state.model_hint = None
     sources = job.report.sources if job.report is not None else []
-    alone = job.kind == "generate" and [source.generator for source in sources] == [SYNTHESIZER]
+    could_help = job.state == "done" or isinstance(job.error, (NothingToLower, NotExportable, NotWritable))
+    alone = job.kind == "generate" and [source.generator for source in sources] == [SYNTHESIZER] and could_help
     if alone and not state.model_hinted and not state.settings_for(job.path).generators:
         state.model_hinted, state.model_hint = True, (job.path, job.target.class_name)
         state.server.log_message(words(), "info")

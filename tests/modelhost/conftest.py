@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +15,7 @@ import pytest_asyncio
 
 from kernel_lsp import errors
 from kernel_lsp.jobs.client import Worker
+from tests.tiny_model.serving import serving
 
 HOST = Path(__file__).parents[2] / "kernel_lsp" / "modelhost" / "__main__.py"
 
@@ -106,22 +103,5 @@ def on_server(base_url: str, **more: Any) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def llama_server(tiny_model: tuple[Path, Path]) -> Iterator[str]:
     """The address of llama-cpp-python's own server with the tiny model."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(tiny_model[1]), "--port", str(port)]
-    command += ["--n_threads", "1", "--n_ctx", "1024", "--interrupt_requests", "False"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}/v1"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            opener.open(f"{address}/models", timeout=2).read()
-            break
-        except OSError:
-            assert process.poll() is None and time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.1)
-    yield address
-    process.kill()
-    process.wait()
+    with serving(tiny_model[1], context=1024) as served:
+        yield served.address
