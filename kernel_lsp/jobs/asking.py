@@ -154,7 +154,9 @@ class Asking:
             return True
         if any(entry.verdict.status in schema.CORRECT for entry in judged):
             return False
-        # A variant computes the same as its sibling: wrong there is wrong here.
+        if candidate.pinned:
+            return True
+        # Another schedule computes the same as its sibling: wrong there is wrong here.
         wrong = [entry.candidate for entry in judged if entry.verdict.status == "wrong"]
         return not (candidate.variant and any(sibling.generator == candidate.generator for sibling in wrong))
 

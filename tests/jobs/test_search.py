@@ -1,0 +1,127 @@
+"""The search around a language model: repair rounds, narrower candidates, equal ones. The server is scripted, the rest real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_lsp import kernel_file
+from kernel_lsp.jobs import Job
+
+from .chat_server import ChatServer, Messages
+from .conftest import over, target
+
+pytestmark = [pytest.mark.models, pytest.mark.timeout(180)]
+
+MODULE = """
+import torch
+
+class Third(torch.nn.Module):
+    def forward(self, x):
+        return x * 3 + 1
+
+def get_inputs():
+    return [torch.randn(4, 64)]
+"""
+
+ANSWER = """Here it is.
+
+```python
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def third_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x * FACTOR + 1.0, mask=mask)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        n = x.numel()
+        third_kernel[(triton.cdiv(n, 256),)](x, out, n, BLOCK=256)
+        return out
+```
+"""
+RIGHT, WRONG = ANSWER.replace("FACTOR", "3.0"), ANSWER.replace("FACTOR", "2.0")
+BROKEN = ANSWER.replace("FACTOR", "undefined_name")
+# The last few elements are left out, unless their number is a multiple of 16: as if it had no mask.
+UNMASKED = RIGHT.replace("mask = offsets < n\n", "mask = offsets < n // 16 * 16\n")
+
+
+@pytest.fixture
+def talker(request: pytest.FixtureRequest) -> Iterator[Callable[[Callable[[Messages], str]], ChatServer]]:
+    made: list[ChatServer] = []
+
+    def make(answer: Callable[[Messages], str]) -> ChatServer:
+        made.append(ChatServer(answer))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.close()
+
+
+async def run(make_jobs: Any, module: Any, server: ChatServer, **options: Any) -> tuple[Job, Path]:
+    settings = {"device": "interpreter", "generators": ["openai"], "samples": 1, "openai": {"base_url": server.address}}
+    jobs, path = make_jobs(**settings | options), module(MODULE)
+    return await over(jobs.submit("generate", target(path, "Third"), path), 120), path
+
+
+async def test_a_wrong_candidate_is_repaired_from_what_was_found(make_jobs, module, talker) -> None:
+    server = talker(lambda messages: [BROKEN, WRONG, RIGHT][len(messages) // 2])
+    job, _ = await run(make_jobs, module, server)
+    assert job.state == "done", job.error
+    report = job.report
+    statuses = [entry.verdict.status for entry in report.candidates]
+    assert statuses[1:] == ["wrong", "ok"] and statuses[0] not in ("ok", "wrong"), report.candidates
+    assert [entry.candidate.parent for entry in report.candidates] == [None, 0, 1]
+    assert report.chosen == 2
+    (source,) = report.sources
+    assert (source.samples, source.correct, source.rounds, source.model) == (3, 1, 2, "talker")
+    # What the model was told: its own answer, and what was found, with the place.
+    last = server.conversations[-1]
+    assert [message["role"] for message in last] == ["user", "assistant", "user", "assistant", "user"]
+    assert last[1]["content"] == BROKEN and "undefined_name" in last[2]["content"]
+    assert report.candidates[1].verdict.reason[:60] in last[4]["content"]
+    assert "class Model(" in last[0]["content"] and "x * 3 + 1" in last[0]["content"]
+
+
+async def test_rounds_are_bounded(make_jobs, module, talker) -> None:
+    count = iter(range(100))
+    server = talker(lambda messages: WRONG.replace("2.0", f"2.{next(count)}"))
+    job, _ = await run(make_jobs, module, server, rounds=2)
+    assert job.report.chosen is None
+    assert len(server.conversations) == 3
+    assert job.report.sources[0].rounds == 2
+
+
+async def test_equal_answers_are_judged_once(make_jobs, module, talker) -> None:
+    count = iter(range(100))
+    server = talker(lambda messages: WRONG + "# take " + str(next(count)))
+    job, _ = await run(make_jobs, module, server, samples=5, rounds=0)
+    (source,) = job.report.sources
+    assert (source.samples, source.equal) == (5, 4)
+    assert len(job.report.candidates) == 1
+    assert {entry.candidate.seed for entry in job.report.candidates} <= set(range(5))
+
+
+async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, module, talker) -> None:
+    server = talker(lambda messages: UNMASKED)
+    job, path = await run(make_jobs, module, server, rounds=0)
+    assert job.state == "done", job.error
+    first, narrower = job.report.candidates
+    assert first.verdict.status == "wrong"
+    assert narrower.verdict.status == "ok", narrower.verdict
+    assert (narrower.candidate.parent, narrower.candidate.pinned) == (0, True)
+    assert job.report.sources[0].samples == 1
+    written = kernel_file.read(kernel_file.kernel_path(path, "Third"))
+    assert "x.shape[0] == 4" in written.body and "x.shape[1] == 64" in written.body
+    assert written.header["envelope"]["inputs"] == ["x: float32[4, 64]"]
+    assert "sizes" not in written.header["envelope"]
