@@ -210,7 +210,7 @@ class Source:
     device: str = ""  # where the model ran: "cuda:0", "cpu", "remote"
     expected: int | None = None  # how many it set out to propose
     samples: int = 0  # candidates proposed, or answers of a model, usable or not
-    equal: int = 0  # of those, the ones with the syntax tree of an earlier one: not judged again
+    equal_to: list[int] = field(default_factory=list)  # entries of the report that others of its samples repeat
     unjudged: int = 0  # of those, the ones left out when the time was over, or there was no need
     correct: int = 0
     best: float | None = None  # times eager, of the fastest correct one

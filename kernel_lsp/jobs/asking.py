@@ -133,7 +133,7 @@ class Asking:
         elif await self._format(candidate):
             tree = syntax_tree(candidate.source)
             if tree in self.seen:
-                self.source.equal += 1
+                self.source.equal_to.append(self.seen[tree])
                 self._index[id(candidate)] = self.seen[tree]
                 return
             index = len(self.run.report.candidates)

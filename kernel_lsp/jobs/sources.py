@@ -14,9 +14,10 @@ def speedup(judged: schema.Judged) -> float | None:
 
 
 def count(report: schema.Report) -> None:
-    """Fill in how many candidates of each source are correct, and the best speedup."""
+    """Fill in how many samples of each source are correct, repetitions included, and the best speedup."""
     for source in report.sources:
         own = [entry for entry in report.candidates if entry.candidate.generator == source.generator]
+        own += [report.candidates[i] for i in source.equal_to]
         correct = [entry for entry in own if entry.verdict.status in schema.CORRECT]
         source.correct = len(correct)
         source.best = max(filter(None, map(speedup, correct)), default=None)

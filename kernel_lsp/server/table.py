@@ -185,7 +185,7 @@ def _source_lines(report: Report) -> list[str]:
         cells = [
             source.generator,
             f"{source.model} ({source.device})" if source.model else "",
-            str(source.samples) + (f" ({source.equal} equal to others)" if source.equal else ""),
+            str(source.samples) + (f" ({len(source.equal_to)} equal to others)" if source.equal_to else ""),
             str(source.correct),
             factor(source.best) if source.best else NOT,
             str(source.tokens or ""),

@@ -107,7 +107,7 @@ async def test_equal_answers_are_judged_once(make_jobs, module, talker) -> None:
     server = talker(lambda messages: WRONG + "# take " + str(next(count)))
     job, _ = await run(make_jobs, module, server, samples=5, rounds=0)
     (source,) = job.report.sources
-    assert (source.samples, source.equal) == (5, 4)
+    assert (source.samples, source.equal_to) == (5, [0] * 4)
     assert len(job.report.candidates) == 1
     assert {entry.candidate.seed for entry in job.report.candidates} <= set(range(5))
 
