@@ -64,3 +64,9 @@ def template(files: Path | None) -> str | None:
         return prompt.read_template((files / "kernelllm.py").read_text("utf-8")) if files else None
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def template_for(name: str, files: Path | None, settings: Settings) -> str | None:
+    """The template beside ``files``; else, for a KernelLLM in another form, that of the one that was fetched."""
+    found = template(files)
+    return found or (template(folder(settings)) if "kernelllm" in name.lower() else None)

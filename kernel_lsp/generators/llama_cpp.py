@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from kernel_lsp.generators import Request
-from kernel_lsp.generators.kernelllm import template
+from kernel_lsp.generators.kernelllm import template_for
 from kernel_lsp.generators.search import Model, Proposal, search
 from kernel_lsp.hub import cache
 from kernel_lsp.settings import Settings
@@ -53,7 +53,7 @@ async def generate(request: Request) -> AsyncIterator[Proposal]:
         load,
         options.idle_seconds,
         options.mode,
-        template(found.parent if found else None),
+        template_for(str(found), found.parent if found else None, request.settings),
     )
     async for proposal in search(request, model):
         yield proposal

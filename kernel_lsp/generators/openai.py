@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 from kernel_lsp.generators import Request
+from kernel_lsp.generators.kernelllm import template_for
 from kernel_lsp.generators.search import Model, Proposal, search
 from kernel_lsp.settings import Settings
 
@@ -41,7 +42,8 @@ async def generate(request: Request) -> AsyncIterator[Proposal]:
     }
     # A server on this machine may well share the GPU that candidates are timed on.
     device = "cuda" if on_loopback(options.base_url) else "remote"
-    model = Model(NAME, [[sys.executable]], load, _IDLE_SECONDS, options.mode, device=device)
+    template = template_for(options.model, None, request.settings)
+    model = Model(NAME, [[sys.executable]], load, _IDLE_SECONDS, options.mode, template, device=device)
     async for proposal in search(request, model):
         yield proposal
 

@@ -185,7 +185,7 @@ class Asking:
             if judged is not None and judged.verdict.status in schema.CORRECT:
                 self._untimed.append(judged)
             return judged
-        async with self._timing():
+        async with self.run.timing():
             return await self.run.judge(candidate, self._how(), percentage)
 
     async def _time_untimed(self) -> None:
@@ -195,11 +195,8 @@ class Asking:
                 entry.measurement = entry.measurement or schema.Measurement(missing="the time was over")
                 continue
             self.run.progress("measuring", f"Timing a candidate of {self.name}", _CANDIDATES_TO)
-            async with self._timing():
+            async with self.run.timing():
                 await self.run.judge(entry.candidate, self._how(), lambda _: _CANDIDATES_TO, entry)
-
-    def _timing(self) -> contextlib.AbstractAsyncContextManager[Any]:
-        return self.run.gpu if self.run.on_gpu else contextlib.nullcontext()
 
     def _how(self) -> str:
         """torch.compile's figure belongs to the module, so the first timed candidate takes it for all that follow."""

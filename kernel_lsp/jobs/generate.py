@@ -75,7 +75,7 @@ async def _complete_measurement(run: Run) -> None:
     if _has_compiled(chosen) or not others:  # none: torch.compile had no figure to give
         return
     run.progress("measuring", "Timing the fastest candidate against torch.compile", 95)
-    async with run.gpu:
+    async with run.timing():
         await run.judge(chosen.candidate, "full", lambda fraction: 95.0 + fraction, chosen)
     report.chosen = fastest(report.candidates)
 

@@ -106,6 +106,10 @@ class Run:
     def on_gpu(self) -> bool:
         return self.report.device is not None and self.report.device.kind == "cuda"
 
+    def timing(self) -> contextlib.AbstractAsyncContextManager[Any]:
+        """To be held around whatever times something: no model generates on the GPU meanwhile."""
+        return self.gpu if self.on_gpu else contextlib.nullcontext()
+
     def params(self) -> dict[str, Any]:
         """What every request about the class begins with."""
         return {

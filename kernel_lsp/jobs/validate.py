@@ -30,7 +30,8 @@ async def validate(run: Run) -> None:
         variant=str(text.get("variant", "")),
     )
     run.progress("validating", f"Judging {kernel.name}", 20)
-    judged = await run.judge(candidate, "full", lambda fraction: 20 + 75 * fraction)
+    async with run.timing():
+        judged = await run.judge(candidate, "full", lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead
     report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
     report.regression = regression(parsed, judged)
