@@ -99,6 +99,7 @@ class Candidate:
     answer: str = ""  # what the language model wrote, whole
     seed: int | None = None  # that it was drawn with
     pinned: bool = False  # stands for the module at the example's sizes only
+    narrowed: bool = False  # its parent's answer once more, pinned
 
 
 @dataclass

@@ -158,7 +158,8 @@ def source_lines(task: Task) -> list[str]:
     report = task.report
     if report is None or not any(source.model or source.problem for source in report.sources):
         return []
-    lines = [f"{part}." for part in sources.words(report)]
+    told = str(task.error).rstrip(".") if task.error else None  # said already
+    lines = [f"{part}." for part in sources.words(report) if not (told and told in part)]
     for source in report.sources:
         if source.model:
             rate = f", {source.tokens_per_second:.0f} tokens/s" if source.tokens_per_second else ""

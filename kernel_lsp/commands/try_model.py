@@ -56,7 +56,7 @@ def print_answers(task: Task) -> None:
 
     console = Console(highlight=False)
     for number, entry in enumerate(task.report.candidates if task.report else [], 1):
-        if not entry.candidate.answer or (entry.candidate.pinned and entry.candidate.parent is not None):
+        if not entry.candidate.answer or entry.candidate.narrowed:
             continue
         console.print(Rule(f"answer {number} · {entry.candidate.note}", align="left"))
         console.print(Syntax(entry.candidate.answer.strip(), "markdown", word_wrap=True, background_color="default"))

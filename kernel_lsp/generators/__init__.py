@@ -109,7 +109,7 @@ def missing(name: str, settings: Settings) -> str:
 
 def chosen(settings: Settings) -> list[str]:
     """The generators to ask: those that the settings name, else every one that can run here."""
-    return settings.generators or [name for name in _MODULES if not missing(name, settings)]
+    return list(dict.fromkeys(settings.generators)) or [name for name in _MODULES if not missing(name, settings)]
 
 
 def _module(name: str) -> Any:

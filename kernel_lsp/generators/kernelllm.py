@@ -26,7 +26,7 @@ def missing(settings: Settings) -> str:
 def folder(settings: Settings) -> Path | None:
     """The folder of the model's files; None where it was not fetched."""
     name = settings.kernelllm.model
-    given = Path(os.path.expanduser(name))
+    given = (settings.root or Path.cwd()) / os.path.expanduser(name)
     if (given / "config.json").is_file():
         return given.absolute()
     found = cache.find(name)
@@ -51,7 +51,7 @@ async def generate(request: Request) -> AsyncIterator[Proposal]:
         load,
         options.idle_seconds,
         options.mode,
-        template(files),
+        lambda name: template(files),
         options.batch,
     )
     async for proposal in search(request, model):

@@ -14,6 +14,7 @@ from kernel_lsp.generators.search import Model, Proposal, search
 from kernel_lsp.settings import Settings
 
 NAME = "openai"
+_HOSTED = "https://api.openai.com/v1"
 _IDLE_SECONDS = 60.0  # the process holds no model, only a client
 
 
@@ -32,7 +33,7 @@ async def generate(request: Request) -> AsyncIterator[Proposal]:
     options = request.settings.openai
     load = {
         "backend": "openai",
-        "base_url": options.base_url,
+        "base_url": options.base_url or _HOSTED,
         "model": options.model,
         "api_key_env": options.api_key_env,
         "timeout": options.timeout,
@@ -42,7 +43,10 @@ async def generate(request: Request) -> AsyncIterator[Proposal]:
     }
     # A server on this machine may well share the GPU that candidates are timed on.
     device = "cuda" if on_loopback(options.base_url) else "remote"
-    template = template_for(options.model, None, request.settings)
+
+    def template(name: str) -> str | None:
+        return template_for(name, None, request.settings)
+
     model = Model(NAME, [[sys.executable]], load, _IDLE_SECONDS, options.mode, template, device=device)
     async for proposal in search(request, model):
         yield proposal

@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +38,7 @@ class Model:
         commands: interpreters to try for the host, the best first.
         load: the parameters of the host's "load".
         mode: "completion" for one prompt, "chat" for messages; "auto" decides by the model's name once it is loaded.
-        template: the prompt template that a completion model was trained with, or None.
+        template: from the model's name, once it is loaded, to the prompt template that it was trained with, or None.
         batch: samples at once, 0 for all.
         device: where it generates, if that is known better than the host knows it.
     """
@@ -48,7 +48,7 @@ class Model:
     load: dict[str, Any]
     idle_seconds: float = 600.0
     mode: str = "completion"
-    template: str | None = None
+    template: Callable[[str], str | None] = lambda name: None
     batch: int = 0
     device: str = ""
 
@@ -93,7 +93,6 @@ async def search(request: Request, model: Model) -> AsyncIterator[Proposal]:
     request.specimen = schema.from_json(schema.Specimen, sliced["specimen"])
     subject: Subject = schema.from_json(Subject, sliced["subject"])
     source = request.source
-    source.expected = request.samples
     request.progress(f"Loading {model.load.get('model') or 'the model'}")
     began = time.monotonic()
     async with request.host(model.commands, model.load, model.idle_seconds) as host:
@@ -110,16 +109,22 @@ async def search(request: Request, model: Model) -> AsyncIterator[Proposal]:
             if not proposed:
                 raise
             source.problem = str(error)
+        if not proposed and not source.problem:
+            source.problem = f"stopped before the first answer, because {request.enough() or 'nothing came'}"
 
 
 async def _proposals(run: Search) -> AsyncIterator[Proposal]:
     request, settled = run.request, run.request.settled
     assert settled is not None
+    # At temperature 0 every sample is the same.
+    wanted = request.samples if request.settings.temperature > 0 else 1
+    request.source.expected = wanted
     first: Messages = prompt.chat(run.subject) if run.chat else []
-    asked = {"messages": first} if first else {"prompt": prompt.completion(run.subject.source, run.model.template)}
+    template = None if run.chat else run.model.template(str(run.host.loaded.get("name") or ""))
+    asked = {"messages": first} if first else {"prompt": prompt.completion(run.subject.source, template)}
     samples: list[Sample] = []
-    while run.drawn < request.samples and not request.enough():
-        count = min(run.model.batch or request.samples, request.samples - run.drawn)
+    while run.drawn < wanted and not request.enough():
+        count = min(run.model.batch or wanted, wanted - run.drawn)
         batch: list[Sample] = []
         async for sample in _draw(run, asked, count, None):
             batch.append(sample)
@@ -146,6 +151,8 @@ async def _repair(run: Search, samples: list[Sample]) -> AsyncIterator[Proposal]
         request.source.rounds = number
         samples = []
         for sample, judged, index in chosen:
+            if request.enough():
+                break
             words = prompt.repair(judged, request.specimen)
             messages = [
                 *sample.messages,
@@ -204,7 +211,8 @@ def _narrower(run: Search, samples: list[Sample]) -> list[Candidate]:
                 run, sample.candidate.answer, sample.candidate.seed or 0, sample.candidate.prompt_hash
             )
             candidate.source = assembly.assemble(sample.code, run.subject, exact=True, generator=run.model.generator)
-            candidate.parent, candidate.pinned, candidate.variant = index, True, "the example's sizes only"
+            candidate.parent, candidate.variant = index, "the example's sizes only"
+            candidate.pinned = candidate.narrowed = True
             found.append(candidate)
     return found
 
@@ -256,6 +264,8 @@ async def _draw(run: Search, asked: dict[str, Any], count: int, parent: int | No
                 got += 1
                 source.tokens += int(answer.get("tokens") or 0)
                 yield _sample(run, answer, asked, hashed, parent)
+                if request.enough():
+                    break
         finally:
             if not task.done():
                 task.cancel()

@@ -14,6 +14,8 @@ from kernel_lsp.jobs.hosts import ModelHost
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run, total_time
 
 _CANDIDATES_FROM, _CANDIDATES_TO = 25.0, 95.0  # the part of the progress bar that belongs to the candidates
+_TIMING_SECONDS = 8.0  # what timing one candidate takes, its checks made again included
+_RESERVE = 0.15  # of the time budget, for timing what a model on the same GPU came up with
 _NEAR_ROOFLINE = 0.95  # a kernel that reaches this share of the roofline leaves nothing to look for
 
 Proposal = schema.Candidate | schema.Judged
@@ -43,19 +45,26 @@ class Asking:
         if why := enough(self.run):
             self.source.problem = f"not asked, because {why}"
             return
+        # Two tasks, so that a cancel reaches the worker and the model host at the same time.
         producer = asyncio.create_task(self._produce())
+        consumer = asyncio.create_task(self._consume())
         try:
-            while (item := await self._queue.get()) is not None:
-                if isinstance(item, asyncio.Future):
-                    await self._time_untimed()
-                    item.set_result(None)
-                else:
-                    await self._take(item)
-            await self._time_untimed()
+            await asyncio.wait({consumer})
         finally:
-            producer.cancel()
-            await asyncio.wait({producer})
+            for task in (consumer, producer):
+                task.cancel()
+            await asyncio.wait({consumer, producer})
+        consumer.result()
         producer.result()
+
+    async def _consume(self) -> None:
+        while (item := await self._queue.get()) is not None:
+            if isinstance(item, asyncio.Future):
+                await self._time_untimed()
+                item.set_result(None)
+            else:
+                await self._take(item)
+        await self._time_untimed()
 
     async def _produce(self) -> None:
         run = self.run
@@ -74,7 +83,7 @@ class Asking:
             generating=self._generating,
             settled=self._settled,
             judged=self._judged,
-            enough=lambda: enough(run),
+            enough=lambda: enough(run) or self._time_to_time(),
             remaining=run.remaining,
         )
         try:
@@ -110,6 +119,12 @@ class Asking:
             finally:
                 self.generating = False
 
+    def _time_to_time(self) -> str:
+        """Why a model that generates on the GPU has to stop: what is correct must still be timed there."""
+        reserve = max(_TIMING_SECONDS * len(self._untimed), _RESERVE * self.run.settings.seconds)
+        over = bool(self._untimed) and self.run.remaining() < reserve
+        return "the rest of the time was for timing what is correct" if over else ""
+
     async def _settled(self) -> None:
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(reached)
@@ -123,7 +138,7 @@ class Asking:
 
     async def _take(self, item: Proposal) -> None:
         candidate = item.candidate if isinstance(item, schema.Judged) else item
-        if not (candidate.pinned and candidate.parent is not None):  # the same sample, for fewer sizes
+        if not candidate.narrowed:
             self.source.samples += 1
         self._kept.append(candidate)
         if isinstance(item, schema.Judged):
@@ -139,6 +154,8 @@ class Asking:
             index = len(self.run.report.candidates)
             if await self._judge(candidate) is not None:
                 self.seen[tree] = self._index[id(candidate)] = index
+            else:
+                self.source.unjudged += 1
 
     def _enter(self, entry: schema.Judged) -> None:
         self._index[id(entry.candidate)] = len(self.run.report.candidates)
@@ -211,7 +228,10 @@ def syntax_tree(source: str) -> str:
         body = getattr(node, "body", None)
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and body and _is_docstring(body[0]):
             body.pop(0)
-    return ast.dump(tree)
+    try:
+        return ast.dump(tree)
+    except RecursionError:  # an expression of a thousand terms
+        return source
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

@@ -34,7 +34,8 @@ async def generate(run: Run) -> None:
     if not report.candidates and failures:
         raise failures[0]
     if not report.candidates:
-        raise errors.NoCandidates(class_name=job.target.class_name, detail=f"Nothing came of {', '.join(names)}.")
+        told = [f"{source.generator}: {source.problem or 'nothing'}" for source in report.sources]
+        raise errors.NoCandidates(class_name=job.target.class_name, detail=f"{'; '.join(told)}.")
     if run.on_gpu:
         await _complete_measurement(run)
     sources.count(report)
@@ -59,7 +60,8 @@ async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:
         except errors.UserError as error:
             asking.source.problem = str(error)
             failures.append(error)
-            if isinstance(error, errors.WorkerDied):
+            correct = any(entry.verdict.status in schema.CORRECT for entry in run.report.candidates)
+            if isinstance(error, errors.WorkerDied) and not correct:
                 raise
     return failures
 
@@ -92,9 +94,10 @@ def _why(report: schema.Report) -> str:
         return f"None of {len(report.candidates)} candidates is correct: {report.candidates[0].verdict.reason}{told}"
     correct = sum(entry.verdict.status in schema.CORRECT for entry in report.candidates)
     chosen = report.candidates[report.chosen]
+    on_gpu = report.device is not None and report.device.kind == "cuda"
     timed = chosen.measurement is not None and any(shape.kernel for shape in chosen.measurement.shapes)
     words = f"The fastest of {correct} correct candidates." if timed and correct > 1 else "The first correct candidate."
     unjudged = sum(source.unjudged for source in report.sources)
     if unjudged:
-        words += f" {unjudged} more were not judged: " + ("the time was over." if timed else "no GPU to time them on.")
+        words += f" {unjudged} more were not judged: " + ("the time was over." if on_gpu else "no GPU to time them on.")
     return words + told

@@ -20,6 +20,7 @@ def build(source: str, target: schema.Target, report: schema.Report, judged: sch
         "generator": candidate.generator,
         "note": candidate.note or None,
         "variant": candidate.variant or None,
+        "pinned": candidate.pinned or None,
         "version": __version__,
         "written": now(),
     }

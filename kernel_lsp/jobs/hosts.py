@@ -32,7 +32,7 @@ class ModelHost:
         self.loaded: dict[str, Any] = {}
         self.used = time.monotonic()  # when it was given back
         self._ending: asyncio.TimerHandle | None = None
-        self._closing: asyncio.Task[None] | None = None
+        self._idle: asyncio.Task[None] | None = None
 
     async def ask(self, method: str, params: dict[str, Any], on_event: OnEvent, seconds: float) -> Any:
         """The answer to one request.
@@ -63,10 +63,17 @@ class ModelHost:
             self._ending = None
 
     def _end(self) -> None:
-        if not self.lock.locked():
-            log.info("model host %s: idle, ended", self.client.pid)
+        self._idle = asyncio.get_running_loop().create_task(self.end())
+
+    async def end(self) -> None:
+        """End the process unless it is lent."""
+        if self.lock.locked():
+            return
+        async with self.lock:
+            log.info("model host %s: ended", self.client.pid)
+            self.wake()
             self.loaded = {}
-            self._closing = asyncio.get_running_loop().create_task(self.client.stop())
+            await self.client.stop()
 
     async def close(self) -> None:
         self.wake()
@@ -105,8 +112,9 @@ class ModelHosts:
         first: errors.UserError | None = None
         for command in commands:
             host = self._host(command, load["backend"], cwd)
-            async with host.lock:
+            async with _locked(host.lock, remaining, on_event):
                 host.wake()
+                await self._make_room(host, load["backend"])
                 try:
                     host.loaded = await host.ask("load", load, on_event, max(remaining(), 1.0))
                 except (errors.ModelPackageMissing, errors.InterpreterMissing) as error:
@@ -130,6 +138,30 @@ class ModelHosts:
             self._hosts[key] = ModelHost(command, cwd)
         return self._hosts[key]
 
+    async def _make_room(self, wanted: ModelHost, backend: str) -> None:
+        """End the other hosts that hold a model and are not lent: two rarely fit into one memory."""
+        if backend == "openai":
+            return
+        others = [host for key, host in self._hosts.items() if host is not wanted and key[-1] != "openai"]
+        await asyncio.gather(*(host.end() for host in others if host.client.pid is not None))
+
     async def close(self) -> None:
         """End every host; nothing of them is left afterwards."""
         await asyncio.gather(*(host.close() for host in self._hosts.values()), return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _locked(lock: asyncio.Lock, remaining: Callable[[], float], on_event: OnEvent) -> AsyncIterator[None]:
+    """Hold the lock. Raises ModelHostTimedOut if another job holds it until the time is over."""
+    if lock.locked():
+        on_event("progress", {"message": "Waiting for the model, which another job uses"})
+    seconds = max(remaining(), 1.0)
+    try:
+        async with asyncio.timeout(seconds):
+            await lock.acquire()
+    except TimeoutError:
+        raise errors.ModelHostTimedOut(seconds=seconds, stage="another job uses the model") from None
+    try:
+        yield
+    finally:
+        lock.release()

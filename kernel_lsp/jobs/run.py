@@ -181,6 +181,7 @@ class Run:
                 "judge", params, seconds=seconds + GRACE_SECONDS, stage="judging a candidate", on_event=on_event
             )
         except errors.UserError as error:
+            judged = judged or known  # what was found correct before stays so; only its time is missing
             if judged is None and isinstance(error, errors.WorkerTimedOut) and self.report.candidates:
                 return None
             if judged is None:

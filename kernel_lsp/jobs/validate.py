@@ -28,6 +28,7 @@ async def validate(run: Run) -> None:
         generator=parsed.generator,
         note=str(text.get("note", "")),
         variant=str(text.get("variant", "")),
+        pinned=text.get("pinned") is True,
     )
     run.progress("validating", f"Judging {kernel.name}", 20)
     async with run.timing():

@@ -14,7 +14,7 @@ HIDDEN = "•••"
 
 
 class Server:
-    """``shown`` is the address without a user name and password. The key is never kept: ``key()`` reads it each time."""
+    """``shown`` is the address without user name, password and query. The key is never kept: ``key()`` reads it each time."""
 
     def __init__(self, base_url: str, api_key_env: str, timeout: float) -> None:
         self.base_url = base_url.rstrip("/")
@@ -23,7 +23,7 @@ class Server:
         parts = urlsplit(self.base_url)
         host = parts.hostname or ""
         self.secret = parts.password or ""
-        self.shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        self.shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
         self.is_local = _is_loopback(host)
 
     def __repr__(self) -> str:

@@ -43,11 +43,20 @@ def note(state: State, job: Job) -> None:
     next job is over."""
     state.model_hint = None
     sources = job.report.sources if job.report is not None else []
-    could_help = job.state == "done" or isinstance(job.error, (NothingToLower, NotExportable, NotWritable))
+    could_help = _could_help(job)
     alone = job.kind == "generate" and [source.generator for source in sources] == [SYNTHESIZER] and could_help
     if alone and not state.model_hinted and not state.settings_for(job.path).generators:
         state.model_hinted, state.model_hint = True, (job.path, job.target.class_name)
         state.server.log_message(words(), "info")
+
+
+def _could_help(job: Job) -> bool:
+    """Whether a model's candidates would have been asked for: without a GPU they are not once a kernel is correct."""
+    if isinstance(job.error, (NothingToLower, NotExportable, NotWritable)):
+        return True
+    report = job.report
+    on_gpu = report is not None and report.device is not None and report.device.kind == "cuda"
+    return job.state == "done" and report is not None and (on_gpu or report.chosen is None)
 
 
 def words() -> str:

@@ -201,7 +201,7 @@ def _answer_lines(report: Report) -> list[str]:
     """What the language models wrote, whole."""
     lines = []
     for i, judged in enumerate(report.candidates):
-        if judged.candidate.answer and not (judged.candidate.pinned and judged.candidate.parent is not None):
+        if judged.candidate.answer and not judged.candidate.narrowed:
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", judged.candidate.answer)), default=0))
             lines += [f"### Answer {i + 1}", "", f"{judged.candidate.note}.", "", f"{fence}text"]
             lines += [judged.candidate.answer.rstrip("\n"), fence, ""]

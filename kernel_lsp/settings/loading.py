@@ -99,7 +99,7 @@ def _accept(
             continue
         value, wrong = _convert(option, value)
         if wrong:
-            shown = "…" if option.name == "openai.api_key_env" else value
+            shown = "…" if option.group == "openai" else value  # there may be a secret in it
             problems.append(SettingInvalid(name=name, value=shown, detail=f"{wrong} ({where})", path=where))
         else:
             accepted[option.name] = value

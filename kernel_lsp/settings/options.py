@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 Check = Callable[[Any], str]  # what is wrong with a value of the right type; "" when nothing is
 
@@ -64,7 +65,11 @@ def _one_of(*values: str) -> Check:
 
 
 def _web_address(value: str) -> str:
-    return "" if not value or re.match(r"https?://[^/\s]", value) else "it must begin with http:// or https://"
+    try:
+        good = urlsplit(value).scheme in ("http", "https") and bool(urlsplit(value).hostname)
+    except ValueError:
+        good = False
+    return "" if good or not value else "it must be an address that begins with http:// or https://"
 
 
 def _variable(value: str) -> str:
@@ -132,7 +137,7 @@ class OpenAI:
 
     base_url: str = _option(
         "",
-        "The server's address, with the path that its API begins at: `http://127.0.0.1:8000/v1`.",
+        "The server's address, with the path that its API begins at: `http://127.0.0.1:8000/v1`. Empty: OpenAI's own, if `model` is set and the key is there.",
         _web_address,
         program=True,
     )

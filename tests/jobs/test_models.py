@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest_asyncio
 from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import Settings, load
+from tests.modelhost.failing_server import FailingServer
 from tests.tiny_model.cache import trained
 from tests.tiny_model.cases import CASES
 from tests.tiny_model.serving import Served, free_port, serving
@@ -271,3 +274,45 @@ async def test_a_key_is_sent_and_shown_nowhere(bench: Bench, server: Served, mon
     assert isinstance(broken.error, errors.ModelServerUnreachable)
     everything = json.dumps(schema.to_json(job.report)) + str(broken.error) + caplog.text + repr(bench.memory.calls)
     assert "very-secret" not in everything + Path(job.report.file).read_text()
+
+
+async def test_a_server_that_fails_for_good_ends_the_job_with_its_words(bench: Bench, server: Served) -> None:
+    failing = FailingServer(server.address)
+    try:
+        for status, words in ((500, "on fire"), (429, "slow down"), (200, "<html>garbage</html>")):
+            failing.faults = [partial(answer_with, status, words)] * 10
+            job = await bench.run("RMSNorm", bench.backend("openai", failing.base_url))
+            assert isinstance(job.error, errors.ModelServerFailed), (status, job.error)
+            assert status == 200 or (str(status) in str(job.error) and words in str(job.error)), job.error
+        failing.faults = [partial(answer_with, 503, "not yet")]  # once: it is asked again
+        job = await bench.run("RMSNorm", bench.backend("openai", failing.base_url))
+        assert job.state == "done" and job.report.chosen == 0, job.error
+    finally:
+        failing.close()
+
+
+def answer_with(status: int, words: str, handler: Any) -> bool:
+    body = json.dumps({"error": {"message": words}}).encode() if status != 200 else words.encode()
+    handler.send_response(status)
+    handler.send_header("content-type", "application/json" if status != 200 else "text/event-stream")
+    handler.send_header("content-length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+    return True
+
+
+async def test_a_cancel_is_quick_even_when_worker_and_host_do_not_answer(bench: Bench) -> None:
+    job = bench.submit("SquaredReLU", bench.backend("llama-cpp"), **LONG)
+    await generating(bench, job)
+    stopped = [*bench.jobs.worker_pids(), *bench.jobs.model_host_pids()]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    bench.jobs.cancel(job.id)
+    await over(job, 5)
+    assert time.monotonic() - began < 1.0
+    for pid in stopped:  # one that had nothing to do was not asked, and lives
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    job = await bench.run("RMSNorm", bench.backend("llama-cpp"))
+    assert job.state == "done", job.error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from test_flow import progress
 from tests.hub.hub_server import Hub, Repository, gguf_repository
 from tests.hub.hub_server import serving as serving_hub
 from tests.tiny_model.cache import trained
-from tests.tiny_model.cases import CASES
+from tests.tiny_model.cases import CASES, ROOT
 from tests.tiny_model.serving import serving
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(600)]
@@ -82,14 +84,16 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 
 async def test_the_hint_leads_to_a_model(client: Any, tmp_path: Path, hub: Hub) -> None:
     (tmp_path / "pyproject.toml").touch()
-    sample = Path(shutil.copy(CASES["RMSNorm"].path, tmp_path))
+    sample = Path(shutil.copy(ROOT / "samples" / "sorted_unique.py", tmp_path))
     await client.start(tmp_path)
     uri = client.open(sample)
-    action = (await client.actions(uri, 6, 8))["Generate Triton kernel for RMSNorm"]
+    line = next(i for i, text in enumerate(sample.read_text().splitlines()) if text.startswith("class "))
+    action = (await client.actions(uri, line, 8))["Generate Triton kernel for SortedUnique"]
     await client.execute(action.command.command, *action.command.arguments)
+    # The rules cannot do it, and no language model is here: said once, quietly, with the way to one.
     await client.until(lambda: "no-model" in client.codes(uri), 120)
-    assert client.messages == []
-    get = next(a for title, a in (await client.actions(uri, 6, 8)).items() if title.startswith("Get KernelLLM"))
+    client.messages.clear()  # the user asked, and was told why there is no kernel
+    get = next(a for title, a in (await client.actions(uri, line, 8)).items() if title.startswith("Get KernelLLM"))
 
     client.choice = "Cancel"  # the licence is not accepted: nothing is asked of the Hub
     await client.execute(get.command.command, *get.command.arguments)
@@ -122,3 +126,24 @@ async def test_a_download_that_fails_says_why(client: Any, tmp_path: Path, hub: 
     await client.execute("kernelLsp.pullModel", {})
     (toast,) = await client.until(lambda: client.messages, 60)
     assert toast.type == types.MessageType.Error and "facebook_KernelLLM-GGUF" in toast.message
+
+
+async def test_a_killed_model_host_is_said_and_the_next_request_works(client: Any, tmp_path: Path, tiny: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    sample = Path(shutil.copy(CASES["RMSNorm"].path, tmp_path))
+    backend = {"model": str(tiny), "device": "cpu", "dtype": "fp32"}
+    settings = {"generators": ["kernelllm"], "samples": 100, "kernelllm": backend, "device": "interpreter"}
+    await client.start(tmp_path, options={"settings": settings})
+    uri = client.open(sample)
+    action = (await client.actions(uri, 6, 8))["Generate Triton kernel for RMSNorm"]
+    job = await client.execute(action.command.command, *action.command.arguments)
+    heard = client.progress_reports
+    await client.until(
+        lambda: any("tokens" in (p.message or "") for p in heard.get(job, []) if p.kind == "report"), 120
+    )
+    for pid in (await client.debug())["modelHostPids"]:
+        os.kill(pid, signal.SIGKILL)
+    told = await client.until(lambda: progress(client, job), 60)
+    assert "SIGKILL" in told[-1].message
+    job = await client.execute(action.command.command, *action.command.arguments)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"], 120)
