@@ -125,3 +125,28 @@ async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, mo
     assert "x.shape[0] == 4" in written.body and "x.shape[1] == 64" in written.body
     assert written.header["envelope"]["inputs"] == ["x: float32[4, 64]"]
     assert "sizes" not in written.header["envelope"]
+
+    # Judged again, it is held to the same sizes: at others it is eager, which proves nothing.
+    assert written.header["pinned"] is True
+    jobs = make_jobs(device="interpreter")
+    job = await over(jobs.submit("validate", target(path, "Third"), path), 60)
+    assert job.state == "done" and job.report.chosen == 0, job.error
+    again = kernel_file.read(kernel_file.kernel_path(path, "Third"))
+    assert again.header["pinned"] is True
+    assert not [
+        check.name for check in again.verdict.checks if check.name in ("odd sizes", "sizes of one", "no elements")
+    ]
+
+
+UNTRACEABLE = MODULE.replace("return x * 3 + 1", "return x * 3 + 1 if x.sum().item() < 1e9 else x")
+
+
+async def test_repairs_of_what_cannot_be_exported_are_samples_too(make_jobs, module, talker) -> None:
+    server = talker(lambda messages: [WRONG, RIGHT][len(messages) // 2])
+    settings = {"device": "interpreter", "generators": ["openai"], "samples": 1, "openai": {"base_url": server.address}}
+    jobs, path = make_jobs(**settings), module(UNTRACEABLE)
+    job = await over(jobs.submit("generate", target(path, "Third"), path), 120)
+    assert job.state == "done", job.error
+    assert [entry.verdict.status for entry in job.report.candidates] == ["wrong", "ok"]
+    assert all(entry.candidate.pinned and not entry.candidate.narrowed for entry in job.report.candidates)
+    assert job.report.sources[0].samples == 2
