@@ -246,6 +246,10 @@ class ModelNameInvalid(UserError):
     template = "{name} is not the name of a model. Use a known one ({known}) or ORGANISATION/REPOSITORY as on the Hugging Face Hub; for a GGUF with :QUANTISATION or :FILE after it."
 
 
+class ModelServerNotNamed(UserError):
+    template = "The generator openai has no server. Set kernelLsp.openai.baseUrl, or kernelLsp.openai.model for a model of OpenAI's own."
+
+
 class ModelTryTarget(UserError):
     template = "{target} names no class. Write FILE::CLASS, for instance model.py::RMSNorm."
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
+from kernel_lsp.errors import ModelServerNotNamed
 from kernel_lsp.generators import Request
 from kernel_lsp.generators.kernelllm import template_for
 from kernel_lsp.generators.search import Model, Proposal, search
@@ -29,8 +30,10 @@ def missing(settings: Settings) -> str:
 
 
 async def generate(request: Request) -> AsyncIterator[Proposal]:
-    """Candidates from the server's model. Raises what ``search`` raises."""
+    """Candidates from the server's model. Raises ModelServerNotNamed, and what ``search`` raises."""
     options = request.settings.openai
+    if not options.base_url and not options.model:  # code goes nowhere that nobody named
+        raise ModelServerNotNamed()
     load = {
         "backend": "openai",
         "base_url": options.base_url or _HOSTED,

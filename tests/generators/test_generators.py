@@ -7,6 +7,7 @@ import pytest
 
 from kernel_lsp import errors, generators
 from kernel_lsp.jobs.client import Worker
+from kernel_lsp.settings import load
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
@@ -39,3 +40,27 @@ async def test_the_synthesizer_yields_candidates_and_leaves_the_specimen():
     assert candidates[0].generator == "synthesizer"
     assert request.specimen.inputs[0].shape == [8192, 4096]
     assert "TemperatureSoftmax" in told[0]
+
+
+def test_by_default_those_are_asked_that_can_run_here(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "a key alone is no leave to send code anywhere")
+    path = tmp_path / "x.py"
+    assert generators.chosen(load(path)[0]) == ["synthesizer"]
+    served = {"openai": {"base_url": "http://127.0.0.1:8000/v1"}}
+    assert generators.chosen(load(path, cli=served)[0]) == ["synthesizer", "openai"]
+    assert generators.chosen(load(path, cli={"openai": {"model": "gpt"}})[0]) == ["synthesizer", "openai"]
+    (tmp_path / "pyproject.toml").write_text('[tool.kernel-lsp.llama-cpp]\nmodel = "models/tiny.gguf"\n')
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "tiny.gguf").write_bytes(b"GGUF")  # relative to pyproject.toml
+    assert generators.chosen(load(path)[0]) == ["synthesizer", "llama-cpp"]
+    assert generators.chosen(load(path, cli={"generators": ["openai", "openai"]})[0]) == ["openai"]
+
+
+async def test_code_goes_to_no_server_that_nobody_named():
+    async def ask(method: str, stage: str):
+        raise AssertionError("nothing was to be asked")
+
+    request = generators.Request(SAMPLES / "softmax.py", "TemperatureSoftmax", None, "auto", 1, ask, print)
+    with pytest.raises(errors.ModelServerNotNamed):
+        async for _ in generators.find("openai")(request):
+            pass
