@@ -23,7 +23,7 @@ pytest_plugins = ["hub_home"]
 pytestmark = pytest.mark.models
 
 
-def test_a_pull_fetches_what_is_needed_and_the_cache_has_it(home, hub, monkeypatch):
+def test_a_pull_fetches_what_is_needed_and_the_cache_has_it(home, hub):
     done = home.run("pull", TINY, "--accept-licence")
     assert done.returncode == 0, done.stderr
     assert f"Licence of {TINY}: llama3.1, {hub.endpoint}/{TINY}/blob/main/LICENSE" in done.stderr
@@ -32,8 +32,6 @@ def test_a_pull_fetches_what_is_needed_and_the_cache_has_it(home, hub, monkeypat
     left_out = {"pytorch_model-00001-of-00001.bin", "original/consolidated.00.pth", "plot.png"}
     assert set(hub.repositories[TINY].files) - set(there) == left_out
 
-    monkeypatch.setenv("HF_HOME", str(home.folder))
-    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     assert cache.find(TINY) == home.repository(TINY) / "snapshots" / COMMIT
     assert (home.repository(TINY) / "refs" / "main").read_text() == COMMIT
 
@@ -49,12 +47,11 @@ def test_a_pull_fetches_what_is_needed_and_the_cache_has_it(home, hub, monkeypat
     assert len(hub.asked) == asked + 1  # what there is; no file was asked for
 
 
-def test_a_cache_that_the_real_client_wrote_is_found(home, hub, monkeypatch):
+def test_a_cache_that_the_real_client_wrote_is_found(home, hub):
     program = f"import huggingface_hub as h; print(h.snapshot_download({TINY!r}, ignore_patterns=['*.bin', '*.pth']))"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=home.environment, check=True
     )
-    monkeypatch.setenv("HF_HOME", str(home.folder))
     assert cache.find(TINY) == Path(done.stdout.strip())
     began = time.perf_counter()
     cache.find(TINY)
@@ -64,8 +61,7 @@ def test_a_cache_that_the_real_client_wrote_is_found(home, hub, monkeypatch):
     assert (row["state"], row["generator"], row["path"]) == ("complete", "kernelllm", done.stdout.strip())
 
 
-def test_one_quantisation_is_fetched_and_split_files_all(home, hub, monkeypatch):
-    monkeypatch.setenv("HF_HOME", str(home.folder))
+def test_one_quantisation_is_fetched_and_split_files_all(home, hub):
     document = home.json("pull", f"{QUANTISED}:q5_k_m", "--accept-licence")
     assert set(home.files(QUANTISED)) == {"tiny-Q5_K_M.gguf", "README.md"}
     assert Path(document["path"]) == cache.find(QUANTISED) == cache.find(f"{QUANTISED}:Q5_K_M")

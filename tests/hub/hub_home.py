@@ -81,5 +81,9 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path, hub):
-    return Home(tmp_path / "home", hub.endpoint)
+def home(tmp_path, hub, monkeypatch):
+    """This process looks where the command does."""
+    home = Home(tmp_path / "home", hub.endpoint)
+    monkeypatch.delenv("HF_HUB_CACHE")  # of the whole run: tests/conftest.py
+    monkeypatch.setenv("HF_HOME", str(home.folder))
+    return home

@@ -221,8 +221,7 @@ class Huge(bytes):
         return 10**15
 
 
-def test_an_interrupted_update_leaves_the_older_version_in_use(home, hub, monkeypatch):
-    monkeypatch.setenv("HF_HOME", str(home.folder))
+def test_an_interrupted_update_leaves_the_older_version_in_use(home, hub):
     old = home.json("pull", TINY, "--yes")["path"]
     shard = "model-00001-of-00002.safetensors"
     hub.repositories[TINY].files[shard] = hub_server.safetensors(5, 50_000)
