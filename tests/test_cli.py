@@ -148,7 +148,12 @@ def test_an_interrupt_ends_everything_and_still_prints_one_document(tmp_path):
     path = tmp_path / "sleeper.py"
     path.write_text(SLEEPER)
     with subprocess.Popen(
-        command("generate", f"{path}::Sleeper", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command("generate", f"{path}::Sleeper", "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that starts the tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:
         deadline = time.monotonic() + 60
         while not (tmp_path / "sleeper.py.here").exists():
