@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,8 @@ class Home:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment,
+            # A shell that starts the tests in the background has them ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def files(self, repository: str) -> dict[str, bytes]:
