@@ -3,7 +3,8 @@
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
-# make docs     docs/settings.md and docs/errors.md, from the code
+# make extension  vscode-extension/kernel-lsp.vsix, with the server in it
+# make docs     docs/settings.md, docs/errors.md and the settings in vscode-extension/package.json, from the code
 # make picture  make demo, and save its table as docs/images/demo.svg
 #
 # PYTHON=python3.12 chooses the interpreter of .venv. On a machine that has torch and triton already,
@@ -14,11 +15,12 @@ VENV ?= .venv
 VENV_FLAGS ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+EDITORS := $(CURDIR)/.editors
 MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-models lint bench picture docs clean
+.PHONY: demo test test-models lint bench picture docs extension clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -45,6 +47,10 @@ picture: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python tools/reference.py
+
+extension: $(INSTALLED)
+	tools/editors/install-node
+	tools/make-extension $(EDITORS)/node/bin $(BIN)/python
 
 clean:
 	rm -rf $(VENV) samples/kernels build *.egg-info

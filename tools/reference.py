@@ -1,15 +1,51 @@
-"""Write docs/settings.md and docs/errors.md from kernel_lsp/settings/options.py and kernel_lsp/errors.py.
+"""Write what is documented from the code: docs/settings.md and docs/errors.md, and the settings in the VS Code extension.
 
 ``--check`` writes nothing and exits with 1 if a page is not up to date.
 """
 
+import dataclasses
+import json
 import sys
+import typing
 from pathlib import Path
 
 from kernel_lsp import errors
 from kernel_lsp.settings import Settings, camel, kebab, options
+from kernel_lsp.settings.options import Option, groups
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "vscode-extension" / "package.json"
+
+#: The extension's own settings: how it starts the server.
+EXTENSION_SETTINGS = {
+    "kernelLsp.importStrategy": {
+        "type": "string",
+        "enum": ["useBundled", "fromEnvironment"],
+        "enumDescriptions": [
+            "The server that comes with the extension, in an environment of its own.",
+            "The kernel-lsp that is installed in the selected interpreter's environment.",
+        ],
+        "default": "useBundled",
+        "markdownDescription": "Which server runs.",
+        "scope": "machine-overridable",
+    },
+    "kernelLsp.python": {
+        "type": "string",
+        "default": "",
+        "markdownDescription": "The Python (3.11 or newer) that the server's own environment is made with. Empty: the selected "
+        "interpreter where it is new enough, else one on PATH. Your modules run in `#kernelLsp.interpreter#`, not here.",
+        "scope": "machine-overridable",
+    },
+    "kernelLsp.trace.server": {
+        "type": "string",
+        "enum": ["off", "messages", "verbose"],
+        "default": "off",
+        "markdownDescription": "What of the conversation with the server goes into the log *Kernel LSP Trace*.",
+        "scope": "window",
+    },
+}
+#: Of those, the ones that name programs.
+EXTENSION_PROGRAMS = ["kernelLsp.importStrategy", "kernelLsp.python"]
 
 SETTINGS = """\
 # Settings
@@ -68,6 +104,34 @@ def settings_page() -> str:
     return SETTINGS.format(rows="\n".join(rows))
 
 
+def extension_package() -> str:
+    """The extension's package.json with the settings of now in it."""
+    package = json.loads(PACKAGE.read_text("utf-8"))
+    found = {f"kernelLsp.{camel(option.name)}": option for option in options()}
+    properties = {name: _property(option) for name, option in found.items()}
+    package["contributes"]["configuration"]["properties"] = properties | EXTENSION_SETTINGS
+    programs = [name for name, option in found.items() if option.field.metadata["program"]]
+    package["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = programs + EXTENSION_PROGRAMS
+    return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
+
+
+def _property(option: Option) -> dict[str, object]:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    owner = Settings if not option.group else groups()[option.group]
+    kind = typing.get_type_hints(owner)[option.field.name]
+    made = option.field.default_factory
+    default = made() if made is not dataclasses.MISSING else option.field.default
+    doc = option.field.metadata["doc"]
+    if kind in kinds:
+        shape: dict[str, object] = {"type": kinds[kind]}
+    else:
+        shape = {"type": "array", "items": {"type": "string"}}
+    if option.name == "interpreter":  # the server's own Python is no use in VS Code, where another one is selected
+        doc = doc.replace("Empty: the Python that runs kernel-lsp.", "Empty: the interpreter that is selected in VS Code.")
+    scope = "machine-overridable" if option.field.metadata["program"] else "resource"
+    return {**shape, "default": default, "markdownDescription": doc, "scope": scope}
+
+
 def errors_page() -> str:
     kinds = sorted(errors.UserError.__subclasses__(), key=lambda kind: kind.__name__)
     return ERRORS.format(rows="\n".join(f"| `{kind.__name__}` | {kind.template} |" for kind in kinds))
@@ -75,11 +139,12 @@ def errors_page() -> str:
 
 def main() -> int:
     stale = []
-    for name, text in (("settings.md", settings_page()), ("errors.md", errors_page())):
-        page = DOCS / name
+    docs = ROOT / "docs"
+    pages = {docs / "settings.md": settings_page(), docs / "errors.md": errors_page(), PACKAGE: extension_package()}
+    for page, text in pages.items():
         if page.exists() and page.read_text("utf-8") == text:
             continue
-        stale.append(name)
+        stale.append(page.name)
         if "--check" not in sys.argv:
             page.write_text(text, "utf-8")
     if stale and "--check" in sys.argv:

@@ -1,0 +1,86 @@
+// The language client: what it tells the server at the start, and what it does otherwise than VS Code's own.
+
+import * as vscode from "vscode";
+import {
+  type Executable,
+  LanguageClient,
+  type LanguageClientOptions,
+  type Middleware,
+  RevealOutputChannelOn,
+} from "vscode-languageclient/node";
+import { explicitSettings, type Settings, settingNames } from "./configuration";
+import { restartPolicy } from "./crashes";
+import { selectedInterpreter } from "./interpreter";
+import type { Logs } from "./logs";
+import type { Problem } from "./problems";
+import { SECTION } from "./protocol";
+
+export interface ClientEvents {
+  /** The server wants a page shown. False leaves it to VS Code. */
+  showDocument: (uri: vscode.Uri) => Promise<boolean>;
+  /** The server ended, and will not be started again. */
+  gaveUp: (problem: Problem) => void;
+}
+
+const PYTHON = [{ language: "python", scheme: "file" }];
+
+export function createClient(
+  context: vscode.ExtensionContext,
+  server: Executable,
+  logs: Logs,
+  paused: boolean,
+  events: ClientEvents,
+): LanguageClient {
+  const options: LanguageClientOptions = {
+    documentSelector: PYTHON,
+    outputChannel: logs.main,
+    traceOutputChannel: logs.trace,
+    revealOutputChannelOn: RevealOutputChannelOn.Never,
+    initializationOptions: { trusted: vscode.workspace.isTrusted, status: true, review: true, paused },
+    initializationFailedHandler: () => false, // the one who starts it says so
+    errorHandler: restartPolicy(events.gaveUp),
+    middleware: middleware(settingNames(context.extension), events),
+    // Python writes its log to standard error, whatever its level.
+    stdioOptions: {
+      stdout: () => undefined,
+      stderr: (stream) => stream.on("data", (text: Buffer) => logServerOutput(logs.main, text.toString())),
+    },
+  };
+  return new LanguageClient(SECTION, "Kernel LSP", server, options);
+}
+
+function middleware(names: string[], events: ClientEvents): Middleware {
+  return {
+    workspace: {
+      configuration: async (params) =>
+        await Promise.all(
+          params.items.map((item) => {
+            const scope = item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri);
+            return item.section === SECTION ? serverSettings(names, scope) : null;
+          }),
+        ),
+    },
+    window: {
+      showDocument: async (params, token, next) => {
+        const shown = await events.showDocument(vscode.Uri.parse(params.uri));
+        return shown ? { success: true } : await next(params, token);
+      },
+    },
+    handleWorkDoneProgress: (token, params, next) => {
+      // One that can be cancelled is shown as a notification. Ours can be cancelled above the class and in the status.
+      next(token, params.kind === "begin" ? { ...params, cancellable: false } : params);
+    },
+  };
+}
+
+async function serverSettings(names: string[], scope: vscode.Uri | undefined): Promise<Settings> {
+  return { ...explicitSettings(names, scope), selectedInterpreter: (await selectedInterpreter(scope)) ?? "" };
+}
+
+function logServerOutput(log: vscode.LogOutputChannel, text: string): void {
+  for (const line of text.split("\n").filter(Boolean)) {
+    if (/^(ERROR|CRITICAL|Traceback)/.test(line)) log.error(line);
+    else if (line.startsWith("WARNING")) log.warn(line);
+    else log.info(line);
+  }
+}

@@ -1,0 +1,74 @@
+// The commands of the palette. The server's own, which lenses and code actions carry, are registered by the client.
+
+import * as vscode from "vscode";
+import { chooseClass } from "./classes";
+import { printDebugInformation } from "./debug_information";
+import { selectGpu } from "./gpu";
+import { ACTION_TITLES, type Action, Problem } from "./problems";
+import type { Job } from "./protocol";
+import type { Session } from "./session";
+
+export interface CommandContext {
+  session: Session;
+  /** The jobs that run, as last heard. */
+  jobs: () => Job[];
+  activationMilliseconds: () => number;
+}
+
+const NO_KERNEL = "No class here has a kernel yet. Generate one first.";
+
+export function registerCommands({ session, jobs, activationMilliseconds }: CommandContext): void {
+  const register = (name: string, action: () => Promise<void>): void => {
+    const command = vscode.commands.registerCommand(`kernelLsp.${name}`, () => action().catch(explain));
+    session.context.subscriptions.push(command);
+  };
+  const onClass = (command: string, needsKernel: boolean) => async (): Promise<void> => {
+    const chosen = needsKernel
+      ? await chooseClass(session, (found) => found.kernel !== null, NO_KERNEL)
+      : await chooseClass(session);
+    if (chosen !== undefined) await session.execute(command, chosen.argument);
+  };
+
+  register("generateAtCursor", onClass("kernelLsp.generate", false));
+  register("validateAtCursor", onClass("kernelLsp.validate", true));
+  register("showReportAtCursor", onClass("kernelLsp.showReport", false));
+  register("cancelAtCursor", async () => {
+    const job = await pickJob(jobs());
+    if (job !== undefined) await session.execute("kernelLsp.cancel", { jobId: job.id });
+  });
+  register("openKernelBeside", async () => {
+    const chosen = await chooseClass(session, (found) => found.kernel !== null, NO_KERNEL);
+    if (chosen?.found.kernel == null) return;
+    const options = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+    await vscode.window.showTextDocument(vscode.Uri.parse(chosen.found.kernel), options);
+  });
+  register("selectGpu", () => selectGpu(session));
+  register("pauseBackground", () => session.setPaused(true));
+  register("resumeBackground", () => session.setPaused(false));
+  register("restartServer", async () => {
+    await session.restart();
+    if (session.problem !== undefined) throw session.problem;
+  });
+  register("showLogs", async () => session.logs.main.show());
+  register("printDebugInformation", () => printDebugInformation(session, activationMilliseconds()));
+  register("explainProblem", async () => {
+    if (session.problem !== undefined) throw session.problem;
+  });
+}
+
+async function pickJob(jobs: Job[]): Promise<Job | undefined> {
+  if (jobs.length < 2) return jobs[0];
+  const items = jobs.map((job) => ({ label: job.className, description: job.message, job }));
+  return (await vscode.window.showQuickPick(items, { placeHolder: "Cancel which job?" }))?.job;
+}
+
+/** The user asked for something, and it failed: that is said, with what helps. */
+async function explain(error: unknown): Promise<void> {
+  const actions: Action[] = error instanceof Problem ? error.actions : [];
+  const text = error instanceof Error ? error.message : String(error);
+  const chosen = await vscode.window.showErrorMessage(text, ...actions.map((action) => ACTION_TITLES[action]));
+  const action = actions.find((candidate) => ACTION_TITLES[candidate] === chosen);
+  if (action === "openSettings") await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp");
+  else if (action === "manageTrust") await vscode.commands.executeCommand("workbench.trust.manage");
+  else if (action !== undefined) await vscode.commands.executeCommand(action);
+}

@@ -1,0 +1,146 @@
+// The server's own environment: made once from the wheel that comes with the extension, in VS Code's storage for it.
+
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as vscode from "vscode";
+import { setting } from "./configuration";
+import { pathInterpreter, selectedInterpreter } from "./interpreter";
+import { waitForLock } from "./lock";
+import * as problems from "./problems";
+import { onPath, ProgramFailed, run } from "./programs";
+
+const LEAST_PYTHON = [3, 11] as const;
+const KEPT_DAYS = 7;
+const NEWEST_FIRST = ["python3.13", "python3.12", "python3.11"];
+
+/**
+ * The Python of the environment with this version's server in it; made first where it is not there yet.
+ * Throws a Problem.
+ */
+export async function bundledServer(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<string> {
+  const bundled = vscode.Uri.joinPath(context.extensionUri, "bundled").fsPath;
+  const storage = context.globalStorageUri.fsPath;
+  const folder = join(storage, `server-${await fingerprint(bundled)}`);
+  if (await isComplete(folder)) return pythonIn(folder);
+  await mkdir(storage, { recursive: true });
+  const release = await waitForLock(join(storage, "installing"));
+  try {
+    if (await isComplete(folder)) return pythonIn(folder); // by another window, meanwhile
+    const title = "Kernel LSP: installing its server";
+    await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title }, (progress) =>
+      install(folder, bundled, log, (message) => progress.report({ message })),
+    );
+    await removeOthers(storage, folder);
+  } finally {
+    await release();
+  }
+  return pythonIn(folder);
+}
+
+function pythonIn(folder: string): string {
+  return process.platform === "win32" ? join(folder, "Scripts", "python.exe") : join(folder, "bin", "python");
+}
+
+/** The stamp is written last; the interpreter it was made from may have gone since. */
+async function isComplete(folder: string): Promise<boolean> {
+  return Promise.all([stat(join(folder, "complete")), stat(pythonIn(folder))]).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function fingerprint(bundled: string): Promise<string> {
+  const names = (await readdir(bundled)).sort();
+  const hash = createHash("sha256");
+  for (const name of names) hash.update(name).update(await readFile(join(bundled, name)));
+  return hash.digest("hex").slice(0, 16);
+}
+
+async function install(
+  folder: string,
+  bundled: string,
+  log: vscode.LogOutputChannel,
+  tell: (message: string) => void,
+): Promise<void> {
+  const base = await basePython();
+  log.info(`Making the server's environment with ${base.path} (Python ${base.version}) in ${folder}`);
+  await rm(folder, { recursive: true, force: true });
+  tell("making an environment");
+  try {
+    await run(base.path, ["-m", "venv", folder]);
+  } catch (error) {
+    log.error(String(error));
+    throw problems.noVenv(base.path, base.version);
+  }
+  tell("downloading packages");
+  const wheel = (await readdir(bundled)).find((name) => name.endsWith(".whl"));
+  if (wheel === undefined) throw problems.installFailed("the extension's package is incomplete. Install it again.");
+  const pip = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--timeout", "10", "--retries", "1"];
+  const began = Date.now();
+  try {
+    const constraints = ["-c", join(bundled, "constraints.txt")];
+    log.debug(await run(pythonIn(folder), [...pip, ...constraints, join(bundled, wheel)]));
+  } catch (error) {
+    log.error(String(error));
+    await rm(folder, { recursive: true, force: true });
+    throw pipProblem(error);
+  }
+  await writeFile(join(folder, "complete"), "");
+  log.info(`The server's environment is ready after ${((Date.now() - began) / 1000).toFixed(1)} s`);
+}
+
+function pipProblem(error: unknown): problems.Problem {
+  const output = error instanceof ProgramFailed ? error.output : String(error);
+  const unreachable = /connection broken|Failed to establish|Name or service not known|Temporary failure|No matching distribution|timed out|ProxyError/i;
+  if (unreachable.test(output)) return problems.offline();
+  const lines = output.split("\n").filter((line) => line.startsWith("ERROR"));
+  return problems.installFailed(`${lines.at(-1)?.replace(/^ERROR: */, "") ?? output.slice(-200)} The log has all of it.`);
+}
+
+interface Python {
+  path: string;
+  version: string;
+}
+
+/** The Python that makes the environment: the setting's, else the first that is new enough. Throws a Problem. */
+async function basePython(): Promise<Python> {
+  const named = setting("python", "");
+  if (named !== "") return await checked(named);
+  // What a folder that is not trusted has selected may lie in that folder.
+  const selected = vscode.workspace.isTrusted ? await selectedInterpreter(undefined) : await pathInterpreter();
+  const others = await Promise.all(NEWEST_FIRST.map(onPath));
+  const candidates = [selected, await pathInterpreter(), ...others].filter((path) => path !== undefined);
+  let problem: unknown = problems.noPython();
+  for (const path of new Set(candidates)) {
+    try {
+      return await checked(path);
+    } catch (error) {
+      problem = error;
+    }
+  }
+  throw problem;
+}
+
+async function checked(path: string): Promise<Python> {
+  let version: string;
+  try {
+    version = (await run(path, ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], undefined, 20)).trim();
+  } catch {
+    throw problems.noPython();
+  }
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const isOld = major < LEAST_PYTHON[0] || (major === LEAST_PYTHON[0] && minor < LEAST_PYTHON[1]);
+  if (isOld) throw problems.pythonTooOld(path, version);
+  return { path, version };
+}
+
+/** Environments of earlier versions of the extension; not the last days', which another window may still run. */
+async function removeOthers(storage: string, folder: string): Promise<void> {
+  for (const name of await readdir(storage)) {
+    const path = join(storage, name);
+    if (!name.startsWith("server-") || path === folder) continue;
+    const { mtimeMs } = await stat(path);
+    if (Date.now() - mtimeMs > KEPT_DAYS * 86_400_000) await rm(path, { recursive: true, force: true });
+  }
+}

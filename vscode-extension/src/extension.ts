@@ -1,0 +1,81 @@
+// Where VS Code begins and ends: everything is made here and handed to whoever needs it.
+
+import * as vscode from "vscode";
+import type { LanguageClient } from "vscode-languageclient/node";
+import { registerCommands } from "./commands";
+import { onInterpreterChange } from "./interpreter";
+import { createLogs } from "./logs";
+import type { Job } from "./protocol";
+import { Reports } from "./report";
+import { Review } from "./review";
+import { strategy } from "./server";
+import { Session } from "./session";
+import { StatusItem, type StatusView } from "./status";
+
+const LOADED = performance.now();
+
+/** For tests and for other extensions. */
+export interface Api {
+  client: () => LanguageClient | undefined;
+  /** Settled when the first server runs, or could not be started. */
+  ready: Promise<void>;
+  /** From the loading of this extension to when it starts the server. */
+  readonly activationMilliseconds: number;
+  status: () => StatusView;
+}
+
+let session: Session | undefined;
+
+export function activate(context: vscode.ExtensionContext): Api {
+  const began = performance.now();
+  const logs = createLogs(context);
+  const item = new StatusItem(context);
+  const reports = new Reports();
+  const review = new Review(context);
+  let jobs: Job[] = [];
+  context.subscriptions.push(reports);
+
+  const current = new Session(context, logs, {
+    starting: () => item.starting(),
+    running: () => item.update({ state: current.paused ? "paused" : "idle", message: "", jobs: [] }),
+    failed: (problem) => item.failed(problem),
+    status: (status) => {
+      jobs = status.jobs;
+      item.update(status);
+    },
+    proposal: (proposal) => void review.show(proposal),
+    showDocument: (uri) => reports.show(uri),
+  });
+  session = current;
+  const activationMilliseconds = (): number => (current.firstStart ?? performance.now()) - Math.min(LOADED, began);
+  registerCommands({ session: current, jobs: () => jobs, activationMilliseconds });
+  restartWhenNeeded(context, current);
+  return {
+    client: () => current.client,
+    ready: current.restart(),
+    get activationMilliseconds() {
+      return activationMilliseconds();
+    },
+    status: () => item.view,
+  };
+}
+
+export async function deactivate(): Promise<void> {
+  await session?.stop();
+}
+
+function restartWhenNeeded(context: vscode.ExtensionContext, current: Session): void {
+  const settingsOfStart = ["importStrategy", "python"].map((name) => `kernelLsp.${name}`);
+  context.subscriptions.push(
+    // What was not run in an untrusted folder is now: the server has to look at everything again.
+    vscode.workspace.onDidGrantWorkspaceTrust(() => void current.restart()),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (settingsOfStart.some((name) => event.affectsConfiguration(name))) void current.restart();
+    }),
+  );
+  onInterpreterChange(context, () => {
+    if (strategy() === "fromEnvironment") void current.restart();
+    // The server asks for its settings then, and the interpreter is among them.
+    else void current.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
+  });
+}

@@ -1,0 +1,93 @@
+// The language status item: what the server is doing, with the one action that fits.
+
+import * as vscode from "vscode";
+import type { Problem } from "./problems";
+import type { Status } from "./protocol";
+
+export interface StatusView {
+  state: Status["state"] | "starting";
+  text: string;
+}
+
+type Look = { detail: string; severity: vscode.LanguageStatusSeverity; command: vscode.Command };
+
+const { Information, Warning } = vscode.LanguageStatusSeverity;
+const LOGS = { title: "Show Logs", command: "kernelLsp.showLogs" };
+
+export class StatusItem {
+  view: StatusView = { state: "starting", text: "Starting" };
+  readonly #item: vscode.LanguageStatusItem;
+
+  constructor(context: vscode.ExtensionContext) {
+    this.#item = vscode.languages.createLanguageStatusItem("kernelLsp.status", { language: "python" });
+    this.#item.name = "Kernel LSP";
+    context.subscriptions.push(this.#item);
+    this.starting();
+  }
+
+  starting(): void {
+    this.#show({ state: "starting", text: "Starting" }, { detail: "", severity: Information, command: LOGS });
+  }
+
+  failed(problem: Problem): void {
+    const [command = "kernelLsp.showLogs"] = problem.actions;
+    const retry = command === "kernelLsp.restartServer";
+    this.#show(
+      { state: "error", text: "Not running" },
+      {
+        detail: problem.message,
+        severity: vscode.LanguageStatusSeverity.Error,
+        command: retry ? { title: "Try Again", command } : { title: "What to do", command: "kernelLsp.explainProblem" },
+      },
+    );
+  }
+
+  update(status: Status): void {
+    const first = status.jobs[0];
+    const more = status.jobs.length > 1 ? ` and ${status.jobs.length - 1} more` : "";
+    switch (status.state) {
+      case "busy":
+        this.#show(
+          { state: "busy", text: `${first?.className ?? ""}: ${status.message}${more}` },
+          {
+            detail: first === undefined ? "" : `${first.percentage} %`,
+            severity: Information,
+            command: { title: "Cancel", command: "kernelLsp.cancelAtCursor" },
+          },
+        );
+        break;
+      case "paused":
+        this.#show(
+          { state: "paused", text: "Background work is paused" },
+          {
+            detail: "Saves are not validated",
+            severity: Information,
+            command: { title: "Resume", command: "kernelLsp.resumeBackground" },
+          },
+        );
+        break;
+      case "error":
+        this.#show({ state: "error", text: status.message }, { detail: "", severity: Warning, command: LOGS });
+        break;
+      case "idle":
+        this.#show(
+          { state: "idle", text: status.message || "Ready" },
+          {
+            detail: "",
+            severity: Information,
+            command: { title: "Pause", command: "kernelLsp.pauseBackground" },
+          },
+        );
+    }
+  }
+
+  #show(view: StatusView, look: Look): void {
+    this.view = view;
+    this.#item.text = `Kernel LSP: ${view.text}`;
+    this.#item.detail = look.detail;
+    this.#item.severity = look.severity;
+    this.#item.command = look.command;
+    this.#item.busy = view.state === "busy" || view.state === "starting";
+    void vscode.commands.executeCommand("setContext", "kernelLsp.state", view.state);
+  }
+}
