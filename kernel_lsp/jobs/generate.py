@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from kernel_lsp import errors, generators, kernel_file, schema
 from kernel_lsp.jobs import header, sources
 from kernel_lsp.jobs.asking import Asking
@@ -25,8 +28,9 @@ async def generate(run: Run) -> None:
     names = generators.chosen(settings)
     for name in names:
         generators.find(name)
+    proposing = job.write and job.review and os.path.lexists(kernel)
     if job.write:
-        kernel_file.may_write(kernel, source, overwrite)
+        _may_write(kernel, source, overwrite, proposing)
 
     await run.start_worker()
     failures = await _ask_generators(run, names)
@@ -42,11 +46,24 @@ async def generate(run: Run) -> None:
     report.why = _why(report)
 
     if report.chosen is not None and job.write:
-        run.progress("writing", f"Writing {kernel.name}", 97)
         chosen = report.candidates[report.chosen]
         text = kernel_file.assemble(header.build(source, job.target, report, chosen), chosen.candidate.source)
-        kernel_file.write(kernel, text, source, overwrite)
+        same = proposing and kernel_file.read(kernel).body == chosen.candidate.source
+        if proposing and not same:
+            job.proposal = text
+            return
+        run.progress("writing", f"Writing {kernel.name}", 97)
+        kernel_file.write(kernel, text, source, overwrite or same)
         report.file = str(kernel)
+
+
+def _may_write(kernel: Path, source: str, overwrite: bool, proposing: bool) -> None:
+    """An edited file may be the subject of a proposal; one that is not ours may not."""
+    try:
+        kernel_file.may_write(kernel, source, overwrite)
+    except errors.KernelFileEdited:
+        if not proposing:
+            raise
 
 
 async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:

@@ -145,6 +145,10 @@ class ModelHosts:
         others = [host for key, host in self._hosts.items() if host is not wanted and key[-1] != "openai"]
         await asyncio.gather(*(host.end() for host in others if host.client.pid is not None))
 
+    async def end_idle(self) -> None:
+        """End the hosts that are not lent."""
+        await asyncio.gather(*(host.end() for host in self._hosts.values() if host.client.pid is not None))
+
     async def close(self) -> None:
         """End every host; nothing of them is left afterwards."""
         await asyncio.gather(*(host.close() for host in self._hosts.values()), return_exceptions=True)

@@ -23,6 +23,7 @@ class Job:
         kernel: the kernel file; by default the one that belongs to the class.
         write: whether files may be written at all.
         overwrite: whether an edited kernel file may be replaced; None leaves it to the settings.
+        review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
     id: str
@@ -33,6 +34,8 @@ class Job:
     kernel: Path | None = None
     write: bool = True
     overwrite: bool | None = None
+    review: bool = False
+    proposal: str | None = None
     state: State = "queued"
     report: Report | None = None
     error: UserError | None = None

@@ -55,6 +55,7 @@ class Jobs:
         kernel: Path | None = None,
         write: bool = True,
         overwrite: bool | None = None,
+        review: bool = False,
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -67,10 +68,10 @@ class Jobs:
                 continue
             if other.target.class_name == target.class_name:
                 same = other.target.version == target.version is not None and other.source == source
-                if same and (other.write, other.overwrite) == (write, overwrite):
+                if same and (other.write, other.overwrite, other.review) == (write, overwrite, review):
                     return other
                 self.cancel(other.id)
-        job = Job(f"{kind}-{next(self._numbers)}", kind, target, path, source, kernel, write, overwrite)
+        job = Job(f"{kind}-{next(self._numbers)}", kind, target, path, source, kernel, write, overwrite, review)
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)
@@ -103,6 +104,14 @@ class Jobs:
                 log.info("worker not ready: %s", error)
 
         self._keep(asyncio.get_running_loop().create_task(start()))
+
+    def rest(self) -> None:
+        """End the workers and model hosts that nobody uses now: what they hold of a GPU is free again."""
+        for key, worker in list(self._workers.items()):
+            if not worker.lock.locked():
+                del self._workers[key]
+                self._keep(asyncio.get_running_loop().create_task(worker.close()))
+        self._keep(asyncio.get_running_loop().create_task(self._hosts.end_idle()))
 
     async def hello(self, path: Path) -> dict[str, Any]:
         """What the worker for a file says of itself: interpreter, versions, devices, problems.

@@ -14,6 +14,7 @@ from .documents import Document
 from .edits import example_inputs, use_kernel, workspace_edit
 from .standing import Standing, standing
 from .state import State
+from .words import speed
 
 REWRITE, REFACTOR, FIX = (
     types.CodeActionKind.RefactorRewrite,
@@ -95,8 +96,11 @@ def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types
     edits = use_kernel(document, c, s.kernel_path)
     if not edits:
         return None
-    title = f"Use {c.name.rpartition('.')[2]}Triton in this file"
-    return types.CodeAction(title, kind=REWRITE, edit=workspace_edit(state.client, document, edits))
+    short = c.name.rpartition(".")[2]
+    title = f"Use {short}Triton in this file"
+    description = f"{s.kernel_path.name}: {speed(s)}"
+    annotation = types.ChangeAnnotation(f"{short}Triton in place of {short}", True, description)
+    return types.CodeAction(title, kind=REWRITE, edit=workspace_edit(state.client, document, edits, annotation))
 
 
 def _add_inputs(state: State, document: Document, c: ModuleClass, diagnostics: Any) -> types.CodeAction:

@@ -20,6 +20,7 @@ from .protocol import Protocol
 from .refresh import Refresher
 from .saving import warm_worker
 from .state import State
+from .status import StatusReports
 
 log = logging.getLogger("kernel_lsp.server")
 
@@ -37,6 +38,7 @@ class Server(LanguageServer):
         self.state = State(self)
         self.job_progress = Progress(self)
         self.refresher = Refresher(self.state)
+        self.status_reports = StatusReports(self.state)
         self.stopped = asyncio.Event()
         self.status = 1
         self.exited = False  # by an exit notification, not a lost connection

@@ -12,7 +12,9 @@ from pygls.exceptions import JsonRpcException
 from kernel_lsp import __version__, errors, schema
 from kernel_lsp.errors import UserError
 
+from . import background
 from .documents import Document
+from .standing import standings
 from .state import Record, State
 
 
@@ -46,6 +48,27 @@ def register(state: State) -> None:
         from .report import show_report  # what it imports is rarely needed
 
         return show_report(state, document, name)
+
+    @command("kernelLsp.classes")
+    def classes(*arguments: Any) -> list[dict[str, Any]]:
+        document = state.documents.get(str(_argument(arguments).get("uri", "")))
+        return [] if document is None else _classes(state, document)
+
+    @command("kernelLsp.devices")
+    async def devices(*arguments: Any) -> list[dict[str, Any]]:
+        document = state.documents.get(str(_argument(arguments).get("uri", "")))
+        try:
+            return await _devices(state, document.path if document is not None else Path.cwd() / "file.py")
+        except UserError as error:
+            raise _refused(error) from None
+
+    @command("kernelLsp.pause")
+    def pause(*arguments: Any) -> None:
+        background.pause(state)
+
+    @command("kernelLsp.resume")
+    def resume(*arguments: Any) -> None:
+        background.resume(state)
 
     @command("kernelLsp.debugInformation")
     def debug(*arguments: Any) -> dict[str, Any]:
@@ -111,11 +134,38 @@ def submit(
     record = Record(asked=asked, text=document.text)
     if kernel is None:
         record.fingerprint = state.documents.fingerprint(document, class_name)
-    record.job = jobs.submit(kind, target, path, document.text, kernel=kernel, overwrite=overwrite)
+    review = state.review and kind == "generate" and not overwrite
+    record.job = jobs.submit(kind, target, path, document.text, kernel=kernel, overwrite=overwrite, review=review)
     state.records[(path, class_name)] = record
     state.server.job_progress.begin(record.job.id, _title(kind, class_name))
+    state.server.status_reports.soon()
     state.server.refresher.soon(0.0)
     return record.job.id
+
+
+def _classes(state: State, document: Document) -> list[dict[str, Any]]:
+    """The module classes of a document, for a client that asks which one a command is about."""
+    found = []
+    for c, s in standings(state, document):
+        job = s.running.job if s.running is not None else None
+        found.append(
+            {
+                "className": c.name,
+                "range": document.wire_range(c.whole_range),
+                "kernel": s.kernel_path.as_uri() if s.kernel_path is not None else None,
+                "running": job.id if job is not None else None,
+            }
+        )
+    return found
+
+
+async def _devices(state: State, path: Path) -> list[dict[str, Any]]:
+    """The CUDA devices that the worker for a file sees. Raises UntrustedWorkspace, or what starting the worker raises."""
+    if not state.trusted:
+        raise errors.UntrustedWorkspace()
+    found = (await state.start_jobs().hello(path))["devices"]
+    cuda = [device for device in found if device["kind"] == "cuda"]
+    return [{"device": f"cuda:{i}", "name": d["name"], "capability": d["capability"]} for i, d in enumerate(cuda)]
 
 
 def _title(kind: str, class_name: str) -> str:
@@ -152,6 +202,7 @@ def debug_information(state: State) -> dict[str, Any]:
         "workerPids": state.jobs.worker_pids() if state.jobs is not None else [],
         "modelHostPids": state.jobs.model_host_pids() if state.jobs is not None else [],
         "trusted": state.trusted,
+        "paused": state.paused,
         "documents": sum(1 for _ in state.documents),
         "jobs": [job.id for job in state.jobs.active()] if state.jobs is not None else [],
         "pendingFutures": len(protocol._request_futures),

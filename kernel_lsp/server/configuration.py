@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls.uris import to_fs_path
 
-from .saving import validate_changed
+from .saving import validate_changed, warm_worker
 from .state import State
 
 SECTION = "kernelLsp"
+_OPTIONS = ("trusted", "review", "paused", "status", "settings", SECTION)
 log = logging.getLogger("kernel_lsp.server")
 
 
@@ -27,13 +31,17 @@ def register(state: State) -> None:
         if state.client.configuration:
             pull(state)
         else:
-            accept(state, _section(params.settings))
+            accept(state, {None: _section(params.settings)})
 
     @feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def watched(params: types.DidChangeWatchedFilesParams) -> None:
         state.forget_settings()
         state.documents.touch()
         state.server.refresher.soon()
+
+    @feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        pull(state)  # pygls has brought its own list up to date
 
     @feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))
     def saved(params: types.DidSaveTextDocumentParams) -> None:
@@ -44,41 +52,63 @@ def register(state: State) -> None:
 
 
 def read_initialization_options(state: State, options: Any) -> None:
-    """``{"trusted": bool, "settings": {…}}``. A client that says nothing is trusted: its user started the server."""
+    """``{"trusted": bool, "settings": {…}, "status": bool, "review": bool, "paused": bool}``, all optional.
+
+    A client that says nothing is trusted: its user started the server.
+    """
     options = plain(options)
     if not isinstance(options, dict):
         return
     state.trusted = options.get("trusted") is not False
+    state.review = options.get("review") is True
+    state.paused = options.get("paused") is True
+    state.server.status_reports.wanted = options.get("status") is True
     settings = options.get("settings", options.get(SECTION))
-    rest = {name: value for name, value in options.items() if name not in ("trusted", "settings", SECTION)}
-    state.editor_settings = {**rest, **(settings if isinstance(settings, dict) else {})}
+    rest = {name: value for name, value in options.items() if name not in _OPTIONS}
+    state.initial_settings = {**rest, **(settings if isinstance(settings, dict) else {})}
 
 
 def pull(state: State) -> None:
-    """Ask the client for its settings, if it answers such questions."""
+    """Ask the client for its settings, for each workspace folder and without one, if it answers such questions."""
     if not state.client.configuration:
         return
-    params = types.ConfigurationParams([types.ConfigurationItem(section=SECTION)])
-    future = state.server.ask(types.WORKSPACE_CONFIGURATION, params)
+    folders = {uri: Path(path) for uri in state.server.workspace.folders if (path := to_fs_path(uri)) is not None}
+    items = [types.ConfigurationItem(section=SECTION)]
+    items += [types.ConfigurationItem(scope_uri=uri, section=SECTION) for uri in folders]
+    future = state.server.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
 
     def answered(answer: Any) -> None:
         if future.cancelled() or future.exception() is not None:
             log.warning("the client did not send its settings")
             return
-        values = future.result()
-        accept(state, plain(values[0]) if values else None)
+        accept(state, dict(zip([None, *folders.values()], map(plain, future.result() or []), strict=False)))
 
     future.add_done_callback(answered)
 
 
-def accept(state: State, settings: Any) -> None:
-    """Put settings into force; those given at initialization stay where these say nothing."""
-    if not isinstance(settings, dict):
-        return
-    state.editor_settings = {**state.editor_settings, **{k: v for k, v in settings.items() if v is not None}}
+def accept(state: State, settings: dict[Path | None, Any]) -> None:
+    """Put settings into force, by folder; those given at initialization stay where these say nothing."""
+    before = state.editor_settings
+    state.editor_settings = {
+        folder: {name: value for name, value in given.items() if value is not None}
+        for folder, given in settings.items()
+        if isinstance(given, dict)
+    }
+    if before and before != state.editor_settings:
+        _settings_changed(state)
     state.forget_settings()
     state.documents.touch()
     state.server.refresher.soon(0.0)
+
+
+def _settings_changed(state: State) -> None:
+    """What failed for want of an interpreter or a device may not fail now; and another worker may be needed."""
+    for key, record in list(state.records.items()):
+        error = record.job.error if record.job is not None and record.job.over else None
+        if error is not None and error.line is None:
+            del state.records[key]
+    for document in state.documents:
+        asyncio.get_running_loop().call_soon(warm_worker, state, document.path)
 
 
 def _section(settings: Any) -> Any:

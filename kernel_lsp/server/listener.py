@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from kernel_lsp import kernel_file
 from kernel_lsp.errors import KernelFileEdited, UserError
 
 from . import models
+from .standing import Standing
 from .state import Record, State
+from .words import speed
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
@@ -28,6 +31,7 @@ class Listener:
         if record is not None:
             record.stage, record.message, record.percentage = stage, message, percentage
         self._state.server.job_progress.report(job.id, message, percentage)
+        self._state.server.status_reports.soon()
         self._state.server.refresher.soon(0.1)
 
     def verdict(self, job: Job) -> None:
@@ -39,6 +43,11 @@ class Listener:
         state.server.job_progress.end(job.id, _last_words(job))
         record = self._record(job)
         models.note(state, job)
+        state.server.status_reports.finished(job)
+        if job.proposal is not None:
+            propose(state, job, job.proposal)
+        if state.paused and state.jobs is not None and not state.jobs.active():
+            state.jobs.rest()
         if job.state == "failed" and job.error is not None:
             self._failed(job, job.error, record)
         else:
@@ -78,6 +87,23 @@ class Listener:
                 submit(state, job.kind, document, job.target.class_name, asked=True, overwrite=True)
 
         future.add_done_callback(answered)
+
+
+def propose(state: State, job: Job, text: str) -> None:
+    """``kernelLsp/proposal``: the client shows what would replace the kernel file, and the user decides."""
+    assert job.report is not None and job.report.chosen is not None
+    folder = state.settings_for(job.path).kernel_folder
+    kernel = job.kernel or kernel_file.kernel_path(job.path, job.target.class_name, folder)
+    chosen = job.report.candidates[job.report.chosen]
+    proposal = {
+        "jobId": job.id,
+        "uri": job.target.uri,
+        "className": job.target.class_name,
+        "file": kernel.as_uri(),
+        "text": text,
+        "why": speed(Standing(verdict=chosen.verdict, measurement=chosen.measurement)),
+    }
+    state.server.protocol.notify_raw("kernelLsp/proposal", proposal)
 
 
 def _last_words(job: Job) -> str:

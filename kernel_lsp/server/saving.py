@@ -18,7 +18,7 @@ def validate_changed(state: State) -> list[str]:
     Also for documents that were not the one saved: what they import may have been. A class whose last validation
     was of exactly this text is left alone, or one that cannot be validated would be tried at every save.
     """
-    if not state.trusted:
+    if not state.trusted or state.paused:
         return []
     started = []
     for document in state.documents:
@@ -49,7 +49,7 @@ def _unsaved(state: State, document: Document) -> bool:
 def warm_worker(state: State, path: Path) -> None:
     """Start the worker for a file that holds a module class, so that the first kernel need not wait for torch."""
     document = state.document_at(path)
-    if state.closing or not state.trusted or document is None or not state.documents.classes(document):
+    if state.closing or not state.trusted or state.paused or document is None or not state.documents.classes(document):
         return
     try:
         state.start_jobs().warm(path)

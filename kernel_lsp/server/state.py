@@ -48,7 +48,10 @@ class State:
     kernels: Kernels = field(default_factory=Kernels)
     records: dict[tuple[Path, str], Record] = field(default_factory=dict)
     trusted: bool = True
-    editor_settings: dict[str, Any] = field(default_factory=dict)
+    paused: bool = False  # no background work: nothing is validated on save, no worker is started early
+    review: bool = False  # the client shows a proposed kernel before it replaces one
+    initial_settings: dict[str, Any] = field(default_factory=dict)  # given at initialization
+    editor_settings: dict[Path | None, dict[str, Any]] = field(default_factory=dict)  # by workspace folder; None: any
     jobs: Jobs | None = None
     closing: bool = False
     report_folder: Path | None = None
@@ -68,11 +71,17 @@ class State:
             return known[1]
         from kernel_lsp.settings import load
 
-        settings, problems = load(path, self.editor_settings, trusted=self.trusted)
+        settings, problems = load(path, self.given_settings(path), trusted=self.trusted)
         self._settings[folder] = (now, settings)
         for problem in problems:
             self.report_once(problem)
         return settings
+
+    def given_settings(self, path: Path) -> dict[str, Any]:
+        """What the editor says for a file: of the innermost workspace folder that holds it, else without a folder."""
+        inside = [folder for folder in self.editor_settings if folder is not None and path.is_relative_to(folder)]
+        folder = max(inside, key=lambda folder: len(folder.parts), default=None)
+        return {**self.initial_settings, **self.editor_settings.get(folder, {})}
 
     def forget_settings(self) -> None:
         self._settings.clear()

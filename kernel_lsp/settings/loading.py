@@ -31,7 +31,8 @@ def load(
     """The settings in force for the source file ``path``, and what was wrong with those given.
 
     Args:
-        editor: the editor's ``kernelLsp`` section, camelCase.
+        editor: the editor's ``kernelLsp`` section, camelCase. Its ``selectedInterpreter``, which is no setting, is what
+            the user has chosen in the editor for Python in general: it stands in where nothing names an interpreter.
         cli: command line options, snake_case; None stands for "not given".
         trusted: False ignores settings that name programs (from pyproject.toml and the editor alike).
     """
@@ -40,6 +41,9 @@ def load(
     inputs = table.pop("inputs", {})
     given |= _accept(table, kebab, str(project), trusted, problems)
     given |= _accept(dict(editor or {}), camel, "kernelLsp", trusted, problems, report_unknown=False)
+    selected = (editor or {}).get("selectedInterpreter")
+    if trusted and isinstance(selected, str) and not given.get("interpreter"):
+        given["interpreter"] = selected
     given |= _accept({k: v for k, v in (cli or {}).items() if v is not None}, str, "command line", True, problems)
     root = project.parent if project else None
     plain = {name: value for name, value in given.items() if "." not in name}

@@ -14,7 +14,7 @@ export async function selectGpu(session: Session): Promise<void> {
   const now = setting("device", "auto", resource);
   const items = [
     { label: "Automatic", description: "auto", detail: "A GPU where there is one, else Triton's interpreter", device: "auto" },
-    ...devices.map((device) => ({ label: device.name, description: device.device, detail: memory(device), device: device.device })),
+    ...devices.map((device) => ({ label: device.name, description: device.device, detail: `compute capability ${device.capability}`, device: device.device })),
     { label: "No GPU", description: "interpreter", detail: "Triton's interpreter: checks kernels, times nothing", device: "interpreter" },
   ].map((item) => (item.device === now ? { ...item, label: `$(check) ${item.label}` } : item));
   const chosen = await vscode.window.showQuickPick(items, { placeHolder: "Where kernels are judged" });
@@ -22,13 +22,4 @@ export async function selectGpu(session: Session): Promise<void> {
   const isOpen = vscode.workspace.workspaceFolders !== undefined;
   const target = isOpen ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;
   await vscode.workspace.getConfiguration(SECTION).update("device", chosen.device, target);
-}
-
-function memory({ freeMemory, totalMemory }: Device): string {
-  if (freeMemory === null || totalMemory === null) return "";
-  return `${gigabytes(freeMemory)} of ${gigabytes(totalMemory)} GB free`;
-}
-
-function gigabytes(bytes: number): string {
-  return (bytes / 1e9).toFixed(0);
 }

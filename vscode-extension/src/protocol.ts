@@ -50,7 +50,6 @@ export interface Device {
   /** As the setting `kernelLsp.device` names it: "cuda:0". */
   device: string;
   name: string;
-  /** Bytes; null where it is not known. */
-  freeMemory: number | null;
-  totalMemory: number | null;
+  /** Of its compute capability: "9.0". */
+  capability: string;
 }
