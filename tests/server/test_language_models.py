@@ -106,6 +106,7 @@ async def test_the_hint_leads_to_a_model(client: Any, tmp_path: Path, hub: Hub) 
         lambda: next((t for t in client.progress_reports if str(t).startswith("pull-")), None), 30
     )
     await client.until(lambda: any(p.kind == "report" for p in client.progress_reports[token]), 30)
+    await client.until(lambda: list((tmp_path / "hub").rglob("*.incomplete")), 30)
     client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(token))  # what was fetched is kept
     await client.until(lambda: client.progress_reports[token][-1].kind == "end", 5)
     assert "no-model" in client.codes(uri)
