@@ -107,6 +107,7 @@ def _settings_changed(state: State) -> None:
         error = record.job.error if record.job is not None and record.job.over else None
         if error is not None and error.line is None:
             del state.records[key]
+    state.server.status_reports.forget_error()
     for document in state.documents:
         asyncio.get_running_loop().call_soon(warm_worker, state, document.path)
 

@@ -32,6 +32,11 @@ class StatusReports:
             self.error = str(job.error) if isinstance(job.error, _OURS) else ""
         self.soon()
 
+    def forget_error(self) -> None:
+        """The settings have changed: whether it would fail again is not known."""
+        self.error = ""
+        self.soon()
+
     def soon(self) -> None:
         if self.wanted and self._timer is None and not self._state.closing:
             self._timer = asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._send)

@@ -78,7 +78,10 @@ class Client(LanguageClient):
         await self.start_io(*command)
         capabilities = client_capabilities(profile) if isinstance(profile, str) else profile
         params = types.InitializeParams(
-            capabilities=capabilities, root_uri=folder.as_uri(), initialization_options=options
+            capabilities=capabilities,
+            root_uri=folder.as_uri(),
+            workspace_folders=[types.WorkspaceFolder(folder.as_uri(), folder.name)],
+            initialization_options=options,
         )
         return await self.initialize_session(params)
 

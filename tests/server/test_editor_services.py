@@ -1,0 +1,229 @@
+"""What an editor's extension builds on beside LSP: status, pause, classes, devices, review, settings by folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from lsp_client import BODY, MODULE, Client, write_kernel
+from lsprotocol import types
+
+pytest.importorskip("torch", reason="the worker needs torch")
+pytest.importorskip("triton", reason="the worker needs triton")
+
+CPU = {"interpreter": sys.executable, "device": "interpreter"}
+
+
+def argument(uri: str) -> dict[str, Any]:
+    return {"uri": uri, "className": "Double", "version": 1}
+
+
+def data(value: Any) -> Any:
+    return value._asdict() if hasattr(value, "_asdict") else vars(value) if hasattr(value, "__dict__") else value
+
+
+@pytest.fixture
+def notified(client: Client) -> dict[str, list[Any]]:
+    """The parameters of our own notifications, by method."""
+    seen: dict[str, list[Any]] = {"kernelLsp/status": [], "kernelLsp/proposal": []}
+    for method, found in seen.items():
+        client.feature(method)(lambda params, found=found: found.append(data(params)))
+    return seen
+
+
+def states(notified: dict[str, list[Any]]) -> list[str]:
+    return [status["state"] for status in notified["kernelLsp/status"]]
+
+
+@pytest.mark.timeout(120)
+async def test_status_goes_from_busy_to_idle_and_pause_lets_go(client: Client, module: Path, notified: Any) -> None:
+    await client.start(module.parent, options={"status": True, "settings": CPU})
+    uri = client.open(module)
+    (found,) = [data(c) for c in await client.execute("kernelLsp.classes", {"uri": uri})]
+    assert (found["className"], found["kernel"], found["running"]) == ("Double", None, None)
+    job = await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: "busy" in states(notified))
+    busy = notified["kernelLsp/status"][-1]
+    assert [data(j)["id"] for j in busy["jobs"]] == [job] and data(busy["jobs"][0])["className"] == "Double"
+    await client.until(lambda: states(notified)[-1] == "idle", 90)
+    (found,) = [data(c) for c in await client.execute("kernelLsp.classes", {"uri": uri})]
+    kernel = module.parent / "kernels" / "double_triton.py"
+    assert found["kernel"] == kernel.as_uri()
+
+    # Paused: the worker is gone, and a save that changes the maths is not validated.
+    (worker,) = (await client.debug())["workerPids"]
+    await client.execute("kernelLsp.pause")
+    await client.until(lambda: states(notified)[-1] == "paused")
+    await client.until(lambda: not psutil.pid_exists(worker))
+    changed = MODULE.replace("x * 2.0", "x * 3.0")
+    client.change(uri, 2, changed)
+    module.write_text(changed)
+    client.save(uri)
+    await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+    debug = await client.debug()
+    assert debug["jobs"] == [] and debug["workerPids"] == [] and debug["paused"] is True
+
+    # Resumed: what was saved meanwhile is judged.
+    await client.execute("kernelLsp.resume")
+    await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 90)
+    await client.until(lambda: states(notified)[-1] == "idle")
+    assert client.messages == []  # nobody asked for this validation
+
+
+@pytest.mark.timeout(120)
+async def test_paused_from_the_start_does_what_is_asked(client: Client, module: Path, notified: Any) -> None:
+    await client.start(module.parent, options={"status": True, "paused": True, "settings": CPU})
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"], 90)
+    await client.until(lambda: states(notified)[-1] == "paused")
+
+    async def let_go() -> bool:
+        return (await client.debug())["workerPids"] == []
+
+    await client.until(let_go)
+
+
+async def test_a_set_up_that_does_not_work_is_an_error_until_it_does(
+    client: Client, module: Path, notified: Any
+) -> None:
+    client.set_configuration({"interpreter": "/no/such/python"}, section="kernelLsp")
+    await client.start(module.parent, options={"status": True})
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: states(notified)[-1:] == ["error"], 20)
+    assert "/no/such/python" in notified["kernelLsp/status"][-1]["message"]
+    client.set_configuration(CPU, section="kernelLsp")
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings=None))
+    await client.until(lambda: client.codes(uri) == [], 20)  # that it failed says nothing of the new interpreter
+    await client.until(lambda: states(notified)[-1] == "idle")
+
+
+async def test_status_and_review_come_only_to_those_who_asked(client: Client, module: Path, notified: Any) -> None:
+    await client.start(module.parent, options={"settings": CPU})
+    write_kernel(module)
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    kernel = module.parent / "kernels" / "double_triton.py"
+    await client.until(lambda: "@triton.jit" in kernel.read_text(), 90)
+    assert notified == {"kernelLsp/status": [], "kernelLsp/proposal": []}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_kernel_that_is_there_is_not_replaced_but_proposed(
+    client: Client, module: Path, notified: Any, edited: bool
+) -> None:
+    await client.start(module.parent, options={"review": True, "settings": CPU})
+    kernel = write_kernel(module)
+    if edited:
+        kernel.write_text(kernel.read_text() + "# mine\n")
+    before = kernel.read_text()
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    (proposal,) = await client.until(lambda: notified["kernelLsp/proposal"], 90)
+    assert kernel.read_text() == before and BODY in before
+    assert (proposal["file"], proposal["className"]) == (kernel.as_uri(), "Double")
+    assert "@triton.jit" in proposal["text"] and proposal["why"] == "not timed"
+    # Accepted: the session's verdict is about what is there now.
+    kernel.write_text(proposal["text"])
+    changes = [types.FileEvent(kernel.as_uri(), types.FileChangeType.Changed)]
+    client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams(changes))
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    assert client.messages == []
+    # The same kernel again replaces nothing, so there is nothing to review.
+    await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: any("generate-2" in m.message for m in client.log_messages), 90)
+    assert len(notified["kernelLsp/proposal"]) == 1
+
+
+async def test_somebody_elses_file_is_not_even_proposed_for(client: Client, module: Path, notified: Any) -> None:
+    await client.start(module.parent, options={"review": True, "settings": CPU})
+    kernel = module.parent / "kernels" / "double_triton.py"
+    kernel.parent.mkdir()
+    kernel.write_text("print('mine')\n")
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    (message,) = await client.until(lambda: client.messages, 20)
+    assert "was not written by kernel-lsp" in message.message
+    assert kernel.read_text() == "print('mine')\n" and notified["kernelLsp/proposal"] == []
+
+
+async def test_devices_are_the_workers(client: Client, module: Path) -> None:
+    await client.start(module.parent, options={"settings": {"interpreter": sys.executable}})
+    uri = client.open(module)
+    devices = [data(d) for d in await client.execute("kernelLsp.devices", {"uri": uri})]
+    assert [d["device"] for d in devices] == [f"cuda:{i}" for i in range(len(devices))]
+    assert len((await client.debug())["workerPids"]) == 1
+
+
+async def test_each_folder_has_settings_of_its_own(client: Client, tmp_path: Path) -> None:
+    uris = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "double.py").write_text(MODULE)
+        client.set_configuration({"interpreter": f"/no/{name}"}, section="kernelLsp", scope_uri=folder.as_uri())
+    await client.start(tmp_path / "one")
+    added = types.WorkspaceFolder((tmp_path / "two").as_uri(), "two")
+    event = types.WorkspaceFoldersChangeEvent(added=[added], removed=[])
+    client.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(event))
+    for name in ("one", "two"):
+        uris.append(client.open(tmp_path / name / "double.py"))
+    for name, uri in zip(("one", "two"), uris, strict=True):
+        await client.execute("kernelLsp.generate", argument(uri))
+        await client.until(lambda uri=uri: client.codes(uri) == ["cannot-validate"], 20)
+        assert f"/no/{name}" in client.diagnostics[uri][0].message
+
+
+@pytest.mark.parametrize(
+    "project, trusted, wins", [("", True, "/selected"), ("/project", True, "/project"), ("", False, "")]
+)
+async def test_the_selected_interpreter_stands_in_where_nothing_names_one(
+    client: Client, module: Path, project: str, trusted: bool, wins: str
+) -> None:
+    if project:
+        (module.parent / "pyproject.toml").write_text(f'[tool.kernel-lsp]\ninterpreter = "{project}"\n')
+    options = {"trusted": trusted, "settings": {"selectedInterpreter": "/selected"}}
+    await client.start(module.parent, options=options)
+    uri = client.open(module)
+    if not trusted:
+        with pytest.raises(Exception, match="not trusted"):
+            await client.execute("kernelLsp.generate", argument(uri))
+        return
+    await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: client.codes(uri) == ["cannot-validate"], 20)
+    assert wins in client.diagnostics[uri][0].message
+
+
+async def test_a_setting_that_is_taken_back_is_gone(client: Client, module: Path) -> None:
+    client.set_configuration({"kernelFolder": "elsewhere"}, section="kernelLsp")
+    await client.start(module.parent)
+    write_kernel(module)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == [] and "workspace/codeLens/refresh" in client.requests)
+    assert await client.lenses(uri) == ["Generate Triton kernel"]
+    client.set_configuration({}, section="kernelLsp")
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings=None))
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+
+
+async def test_using_a_kernel_is_an_edit_that_is_shown_first(client: Client, module: Path) -> None:
+    module.write_text(MODULE + "\n\nmodel = Double()\n")
+    await client.start(module.parent)
+    write_kernel(module)
+    uri = client.open(module)
+    action = await client.until(lambda: offered(client, uri))
+    (change,) = action.edit.document_changes
+    (annotation,) = action.edit.change_annotations.values()
+    assert annotation.needs_confirmation and annotation.description.startswith("double_triton.py: 2.31× eager")
+    assert len(change.edits) == 2 and {edit.annotation_id for edit in change.edits} == set(
+        action.edit.change_annotations
+    )
+
+
+async def offered(client: Client, uri: str) -> Any:
+    return (await client.actions(uri, 4, 8)).get("Use DoubleTriton in this file")
