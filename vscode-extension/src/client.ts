@@ -28,7 +28,7 @@ export function createClient(
   context: vscode.ExtensionContext,
   server: Executable,
   logs: Logs,
-  paused: boolean,
+  paused: () => boolean,
   events: ClientEvents,
 ): LanguageClient {
   const options: LanguageClientOptions = {
@@ -36,7 +36,8 @@ export function createClient(
     outputChannel: logs.main,
     traceOutputChannel: logs.trace,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
-    initializationOptions: { trusted: vscode.workspace.isTrusted, status: true, review: true, paused },
+    // Asked for again when a server that ended is started again.
+    initializationOptions: () => ({ trusted: vscode.workspace.isTrusted, status: true, review: true, paused: paused() }),
     initializationFailedHandler: () => false, // the one who starts it says so
     errorHandler: restartPolicy(events.gaveUp),
     middleware: middleware(settingNames(context.extension), events),

@@ -1,6 +1,7 @@
 // The commands of the palette. The server's own, which lenses and code actions carry, are registered by the client.
 
 import * as vscode from "vscode";
+import { ResponseError } from "vscode-languageclient/node";
 import { chooseClass } from "./classes";
 import { printDebugInformation } from "./debug_information";
 import { selectGpu } from "./gpu";
@@ -64,11 +65,16 @@ async function pickJob(jobs: Job[]): Promise<Job | undefined> {
 
 /** The user asked for something, and it failed: that is said, with what helps. */
 async function explain(error: unknown): Promise<void> {
-  const actions: Action[] = error instanceof Problem ? error.actions : [];
+  const actions = error instanceof Problem ? error.actions : isUntrusted(error) ? (["manageTrust"] as Action[]) : [];
   const text = error instanceof Error ? error.message : String(error);
   const chosen = await vscode.window.showErrorMessage(text, ...actions.map((action) => ACTION_TITLES[action]));
   const action = actions.find((candidate) => ACTION_TITLES[candidate] === chosen);
   if (action === "openSettings") await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp");
   else if (action === "manageTrust") await vscode.commands.executeCommand("workbench.trust.manage");
   else if (action !== undefined) await vscode.commands.executeCommand(action);
+}
+
+/** The server's refusal, with its error's code (docs/errors.md). */
+function isUntrusted(error: unknown): boolean {
+  return error instanceof ResponseError && (error.data as { code?: string } | undefined)?.code === "UntrustedWorkspace";
 }

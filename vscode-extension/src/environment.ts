@@ -67,12 +67,10 @@ async function install(
   log.info(`Making the server's environment with ${base.path} (Python ${base.version}) in ${folder}`);
   await rm(folder, { recursive: true, force: true });
   tell("making an environment");
-  try {
-    await run(base.path, ["-m", "venv", folder]);
-  } catch (error) {
+  await run(base.path, ["-m", "venv", folder]).catch((error: unknown) => {
     log.error(String(error));
-    throw problems.noVenv(base.path, base.version);
-  }
+    throw problems.installFailed(`${base.path} could not make an environment in ${folder}. ${lastLine(error)}`);
+  });
   tell("downloading packages");
   const wheel = (await readdir(bundled)).find((name) => name.endsWith(".whl"));
   if (wheel === undefined) throw problems.installFailed("the extension's package is incomplete. Install it again.");
@@ -94,8 +92,13 @@ function pipProblem(error: unknown): problems.Problem {
   const output = error instanceof ProgramFailed ? error.output : String(error);
   const unreachable = /connection broken|Failed to establish|Name or service not known|Temporary failure|No matching distribution|timed out|ProxyError/i;
   if (unreachable.test(output)) return problems.offline();
-  const lines = output.split("\n").filter((line) => line.startsWith("ERROR"));
-  return problems.installFailed(`${lines.at(-1)?.replace(/^ERROR: */, "") ?? output.slice(-200)} The log has all of it.`);
+  return problems.installFailed(lastLine(error));
+}
+
+function lastLine(error: unknown): string {
+  const lines = (error instanceof ProgramFailed ? error.output : String(error)).split("\n").filter(Boolean);
+  const line = lines.findLast((candidate) => candidate.startsWith("ERROR")) ?? lines.at(-1) ?? "";
+  return `${line.replace(/^ERROR: */, "")} (The log has all of it.)`;
 }
 
 interface Python {
@@ -125,13 +128,16 @@ async function basePython(): Promise<Python> {
 async function checked(path: string): Promise<Python> {
   let version: string;
   try {
-    version = (await run(path, ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], undefined, 20)).trim();
+    version = (await run(path, ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], 20)).trim();
   } catch {
     throw problems.noPython();
   }
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const isOld = major < LEAST_PYTHON[0] || (major === LEAST_PYTHON[0] && minor < LEAST_PYTHON[1]);
   if (isOld) throw problems.pythonTooOld(path, version);
+  await run(path, ["-c", "import ensurepip, venv"], 20).catch(() => {
+    throw problems.noVenv(path, version); // Debian keeps these in a package of their own
+  });
   return { path, version };
 }
 

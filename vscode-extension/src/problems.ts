@@ -50,6 +50,14 @@ export function installFailed(detail: string): Problem {
   return new Problem(`Kernel LSP could not install its server: ${detail}`);
 }
 
+export function didNotStart(detail: string): Problem {
+  return new Problem(`The server of Kernel LSP did not start: ${detail}`);
+}
+
+export function notRunning(): Problem {
+  return new Problem("The server of Kernel LSP is starting. Try again in a moment.", ["kernelLsp.showLogs"]);
+}
+
 export function notInEnvironment(python: string): Problem {
   return new Problem(
     `kernel-lsp is not installed in ${python}, and kernelLsp.importStrategy is fromEnvironment. Install it there, select another interpreter, or set importStrategy to useBundled.`,

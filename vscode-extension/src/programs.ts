@@ -34,9 +34,9 @@ export class ProgramFailed extends Error {
   }
 }
 
-/** What a program printed. It is killed when `signal` says so or the time is over; throws ProgramFailed. */
-export function run(program: string, args: string[], signal?: AbortSignal, seconds = 900): Promise<string> {
-  const options = { timeout: seconds * 1000, maxBuffer: 16 << 20, ...(signal ? { signal } : {}) };
+/** What a program printed. It is killed when the time is over; throws ProgramFailed. */
+export function run(program: string, args: string[], seconds = 900): Promise<string> {
+  const options = { timeout: seconds * 1000, maxBuffer: 16 << 20 };
   return new Promise((resolve, reject) => {
     execFile(program, args, options, (error, stdout, stderr) => {
       if (error === null) resolve(stdout);

@@ -29,7 +29,7 @@ async function environmentServer(): Promise<string> {
   if (!vscode.workspace.isTrusted) throw problems.untrustedEnvironment();
   const python = setting("interpreter", "") || (await selectedInterpreter(vscode.workspace.workspaceFolders?.[0]?.uri));
   if (python === undefined) throw problems.noPython();
-  const found = run(python, ["-P", "-c", "import kernel_lsp.cli"], undefined, 20);
+  const found = run(python, ["-P", "-c", "import kernel_lsp.cli"], 20);
   await found.catch(() => {
     throw problems.notInEnvironment(python);
   });

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { type LanguageClient, State } from "vscode-languageclient/node";
 import { createClient } from "./client";
 import type { Logs } from "./logs";
-import { installFailed, Problem } from "./problems";
+import { didNotStart, notRunning, Problem } from "./problems";
 import type { Proposal, Status } from "./protocol";
 import { serverCommand } from "./server";
 
@@ -55,7 +55,7 @@ export class Session {
   /** A command of the server's. Throws the Problem that keeps the server from running, or the server's own error. */
   async execute<T>(command: string, ...args: unknown[]): Promise<T> {
     await this.#queue;
-    if (this.client?.state !== State.Running) throw this.problem ?? installFailed("it is not running.");
+    if (this.client?.state !== State.Running) throw this.problem ?? notRunning();
     return await this.client.sendRequest<T>("workspace/executeCommand", { command, arguments: args });
   }
 
@@ -65,7 +65,7 @@ export class Session {
     this.events.starting();
     try {
       const command = await serverCommand(this.context, this.logs.main);
-      const client = createClient(this.context, command, this.logs, this.paused, {
+      const client = createClient(this.context, command, this.logs, () => this.paused, {
         showDocument: this.events.showDocument,
         gaveUp: (problem) => this.#fail(problem),
       });
@@ -79,7 +79,7 @@ export class Session {
       this.firstStart ??= performance.now();
       await client.start();
     } catch (error) {
-      this.#fail(error instanceof Problem ? error : installFailed(`it did not start: ${String(error)}`));
+      this.#fail(error instanceof Problem ? error : didNotStart(error instanceof Error ? error.message : String(error)));
     }
   }
 
