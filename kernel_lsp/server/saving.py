@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .commands import submit
 from .documents import Document
 from .state import State
+
+if TYPE_CHECKING:
+    from kernel_lsp.kernel_file import KernelFile
 
 log = logging.getLogger("kernel_lsp.server")
 
@@ -32,9 +36,17 @@ def validate_changed(state: State) -> list[str]:
             now = state.documents.fingerprint(document, c.name)
             record = state.record(document.path, c.name)
             seen = record is not None and record.fingerprint == now and record.text == document.text
-            if now is not None and found[1].fingerprint != now and not seen:
+            if now is not None and _judged_for(state, document, c.name, found[1]) != now and not seen:
                 started.append(submit(state, "validate", document, c.name, asked=False))
     return started
+
+
+def _judged_for(state: State, document: Document, class_name: str, kernel: KernelFile) -> str | None:
+    """The fingerprint that the kernel's header holds, or will hold once the validation under way is over."""
+    running = state.running(document.path, class_name)
+    if running is not None and running.job is not None and running.job.kind == "validate":
+        return running.fingerprint
+    return kernel.fingerprint
 
 
 def _unsaved(state: State, document: Document) -> bool:
