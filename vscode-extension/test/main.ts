@@ -1,19 +1,20 @@
-// Usage: node main.js host|session …
+// Usage: node main.js host|session|screenshots|typing [NAME…]
 
-import { join } from "node:path";
-import { runSuite } from "./harness/host_tests";
 import { withRun } from "./harness/run";
-import { createWorkspace } from "./harness/workspace";
+import { runHostSuites } from "./host_suites";
 
-async function host(): Promise<number> {
-  return await withRun(async (run) => {
-    const installation = run.install("vscode");
-    const workspace = createWorkspace(join(run.folder, "workspace"));
-    return await runSuite(run, installation, { name: "trusted", workspace, seconds: 300 });
-  });
+const [part, ...names] = process.argv.slice(2);
+
+async function main(): Promise<number> {
+  switch (part) {
+    case "host":
+      return await withRun((run) => runHostSuites(run, names));
+    default:
+      throw new Error(`there is no part ${part}`);
+  }
 }
 
-host().then(
+main().then(
   (failed) => process.exit(failed === 0 ? 0 : 1),
   (error: unknown) => {
     console.error(error);

@@ -6,8 +6,8 @@ import { basename, join } from "node:path";
 import type { Browser } from "playwright-core";
 import { launch } from "./browser";
 import { alive, ended, pause, signal } from "./processes";
-import { install, type Installation, type Server, start } from "./vscode";
 import type { Settings } from "./settings";
+import { type Installation, install, type Server, start, writeSettings } from "./vscode";
 
 const GRACE = 10_000; // milliseconds that the language server and its workers have to end by themselves
 
@@ -19,6 +19,11 @@ export class Run {
 
   install(name: string, settings: Settings = {}): Installation {
     return install(join(this.folder, name), this.mark, settings);
+  }
+
+  /** The user's settings, for the next start. */
+  change(installation: Installation, settings: Settings): void {
+    writeSettings(installation, settings);
   }
 
   async start(installation: Installation, environment: NodeJS.ProcessEnv = {}): Promise<Server> {

@@ -18,13 +18,17 @@ export interface Installation {
 /** The .vsix and the stand-in for the Python extension, in a new installation. */
 export function install(folder: string, mark: string, settings: Settings = {}): Installation {
   const installation = { folder, mark };
-  const user = join(folder, "data", "User");
-  mkdirSync(user, { recursive: true });
-  writeFileSync(join(user, "settings.json"), JSON.stringify({ ...QUIET, ...settings }, null, 2));
+  writeSettings(installation, settings);
   cpSync(join(BUILT, "python-stub"), join(folder, "extensions", "ms-python.python-2026.0.0"), { recursive: true });
   const options = { env: marked(mark), stdio: ["ignore", "pipe", "pipe"] as ["ignore", "pipe", "pipe"] };
   execFileSync(process.execPath, [SERVER, ...places(installation), "--install-extension", VSIX], options);
   return installation;
+}
+
+export function writeSettings({ folder }: Installation, settings: Settings): void {
+  const user = join(folder, "data", "User");
+  mkdirSync(user, { recursive: true });
+  writeFileSync(join(user, "settings.json"), JSON.stringify({ ...QUIET, ...settings }, null, 2));
 }
 
 export interface Server {

@@ -17,11 +17,11 @@ export async function api(): Promise<Api> {
 }
 
 /** Asks again and again until the answer is neither undefined nor false. The last error is thrown when time is over. */
-export async function until<T>(what: string, ask: () => T | Promise<T>, seconds = 30): Promise<NonNullable<T>> {
+export async function until<T>(what: string, ask: () => T | Promise<T>, seconds = 30): Promise<Exclude<NonNullable<T>, false>> {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const answer = await ask();
-    if (answer) return answer;
+    if (answer) return answer as Exclude<NonNullable<T>, false>;
     if (Date.now() > end) throw new Error(`never came: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

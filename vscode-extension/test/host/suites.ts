@@ -1,8 +1,28 @@
 // Which tests run together in one VS Code, in this order.
 
 import { activation } from "./activation";
+import { cancelling } from "./cancelling";
+import { generating } from "./generating";
+import { installing } from "./installing";
+import { interpreting } from "./interpreting";
+import { reporting } from "./reporting";
+import { reviewing } from "./reviewing";
 import type { Test } from "./runner";
+import { serving } from "./serving";
+import { settings } from "./settings";
+import { untrusted } from "./untrusted";
 
-export const main: Record<string, Test[]> = {
-  trusted: [...activation],
+export const suites: Record<string, Test[]> = {
+  installing,
+  trusted: [
+    ...activation,
+    ...generating,
+    ...reviewing,
+    ...reporting,
+    ...cancelling,
+    ...serving,
+    ...settings,
+    ...interpreting,
+  ],
+  untrusted,
 };

@@ -1,0 +1,32 @@
+// The first start on a machine: the extension makes its server's environment. Here the package index is out of reach
+// at first (the harness says so in the environment of VS Code).
+
+import assert from "node:assert/strict";
+import * as vscode from "vscode";
+import { api, open } from "./editor";
+import { say, type Test } from "./runner";
+
+export const installing: Test[] = [
+  {
+    name: "where the package index cannot be reached, the status says so and what to do",
+    body: async () => {
+      assert.ok(process.env["PIP_INDEX_URL"], "the harness was to make the index unreachable");
+      await open("rms_norm.py");
+      const found = await api();
+      assert.deepEqual(found.status(), { state: "error", text: "Not running" });
+      assert.equal(found.client(), undefined);
+      const extension = vscode.extensions.getExtension("kernel-lsp.kernel-lsp");
+      assert.ok(extension?.isActive);
+    },
+  },
+  {
+    name: "once it can, Restart Server installs the server and starts it",
+    body: async () => {
+      delete process.env["PIP_INDEX_URL"];
+      const began = Date.now();
+      await vscode.commands.executeCommand("kernelLsp.restartServer");
+      assert.equal((await api()).status().state, "idle");
+      say(`  installed and started in ${((Date.now() - began) / 1000).toFixed(1)} s`);
+    },
+  },
+];

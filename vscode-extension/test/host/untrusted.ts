@@ -1,0 +1,56 @@
+// A folder that the user does not trust: nothing of it is imported or run, whatever one asks for.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import * as vscode from "vscode";
+import { actions, api, debugInformation, lenses, open, place, until, WORKSPACE } from "./editor";
+import type { Test } from "./runner";
+
+const IMPORTED = join(WORKSPACE, "imported"); // what the harness has the sample write when it is imported
+
+export const untrusted: Test[] = [
+  {
+    name: "the server runs, knows that the folder is not trusted, and shows classes",
+    body: async () => {
+      assert.equal(vscode.workspace.isTrusted, false);
+      const { document } = await open("rms_norm.py");
+      assert.equal((await api()).status().state, "idle");
+      assert.equal((await debugInformation())["trusted"], false);
+      await until("the lens", async () => (await lenses(document.uri)).length > 0);
+    },
+  },
+  {
+    name: "Generate is shown as not available, with the reason; asked for nevertheless it is refused",
+    body: async () => {
+      const editor = await open("rms_norm.py");
+      const { document } = editor;
+      const found = await actions(document.uri, place(editor, "RMSNorm"));
+      const generate = found.find(({ title }) => title.startsWith("Generate Triton kernel"));
+      assert.match(generate?.disabled?.reason ?? "", /trust/);
+      const client = (await api()).client();
+      const argument = { uri: document.uri.toString(), className: "RMSNorm", version: document.version };
+      const request = { command: "kernelLsp.generate", arguments: [argument] };
+      await assert.rejects(client?.sendRequest("workspace/executeCommand", request) ?? Promise.resolve(), /trust/);
+    },
+  },
+  {
+    name: "an interpreter that the folder's settings name is not taken",
+    body: async () => {
+      const settings = vscode.workspace.getConfiguration("kernelLsp");
+      assert.equal(settings.inspect("interpreter")?.workspaceValue, undefined);
+      assert.equal(settings.get("interpreter"), "");
+    },
+  },
+  {
+    name: "nothing was imported, also after a save",
+    body: async () => {
+      const { document } = await open("rms_norm.py");
+      await vscode.window.activeTextEditor?.edit((edit) => edit.insert(new vscode.Position(0, 0), "# \n"));
+      assert.ok(await document.save());
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      assert.ok(!existsSync(IMPORTED));
+      assert.deepEqual((await debugInformation())["workerPids"], []);
+    },
+  },
+];

@@ -1,0 +1,40 @@
+// The suites of test/host, each in a VS Code of its own over the same installation.
+
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runSuite } from "./harness/host_tests";
+import type { Run } from "./harness/run";
+import { createWorkspace } from "./harness/workspace";
+
+const CLOSED = "http://127.0.0.1:9/"; // the discard port: nothing listens there
+
+/** The number of suites that failed. */
+export async function runHostSuites(run: Run, only: string[]): Promise<number> {
+  const installation = run.install("vscode");
+  const wanted = (name: string): boolean => only.length === 0 || only.includes(name);
+  let failed = 0;
+  if (wanted("installing")) {
+    const workspace = createWorkspace(join(run.folder, "first"));
+    const environment = { PIP_INDEX_URL: CLOSED, PIP_EXTRA_INDEX_URL: "", PIP_FIND_LINKS: "" };
+    failed += await runSuite(run, installation, { name: "installing", workspace, seconds: 120, environment });
+  }
+  if (wanted("trusted")) {
+    const workspace = createWorkspace(join(run.folder, "trusted"));
+    failed += await runSuite(run, installation, { name: "trusted", workspace, seconds: 400 });
+  }
+  if (wanted("untrusted")) {
+    const workspace = createUntrusted(join(run.folder, "untrusted"));
+    run.change(installation, { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" });
+    failed += await runSuite(run, installation, { name: "untrusted", workspace, seconds: 120 });
+  }
+  return failed;
+}
+
+/** A folder that would like to run its own things: a sample that tells when it is imported, settings that name a program. */
+function createUntrusted(folder: string): string {
+  createWorkspace(folder, ["rms_norm.py"]);
+  appendFileSync(join(folder, "rms_norm.py"), `\nopen(${JSON.stringify(join(folder, "imported"))}, "w").close()\n`);
+  mkdirSync(join(folder, ".vscode"));
+  writeFileSync(join(folder, ".vscode", "settings.json"), JSON.stringify({ "kernelLsp.interpreter": join(folder, "python") }));
+  return folder;
+}
