@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of: {', '.join(generators.names())} (default: every one that can run here)",
     )
     generate.add_argument("--samples", type=int, help="at most this many candidates of each generator (default: 10)")
+    generate.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page for a browser, too")
     generate.add_argument("--overwrite", action="store_true", help="replace kernel files that were edited")
     generate.add_argument(
         "--may-fail",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.analysis import imported_with_inputs, module_classes
-from kernel_lsp.commands.running import Task, finish, run_tasks, settings_from
-from kernel_lsp.errors import ClassNotFound, UserError
+from kernel_lsp.commands import html
+from kernel_lsp.commands.running import NOT_JUDGED, Task, finish, refuse, run_tasks, settings_from
+from kernel_lsp.errors import ClassNotFound, FileNotWritten, UserError
 from kernel_lsp.jobs import Job, Jobs
 
 SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
@@ -18,6 +20,11 @@ SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "build", "dis
 
 def run(options: Any) -> int:
     """Generate for every class named; exit status as in cli.py."""
+    try:
+        if options.html is not None:
+            html.check(options.html)
+    except FileNotWritten as error:
+        return refuse(error, options.json)
     tasks = [task for target in options.targets for task in tasks_for(target, not options.no_write)]
     known = {_normal(name) for name in options.may_fail}
     for task in tasks:
@@ -25,7 +32,14 @@ def run(options: Any) -> int:
     completed = run_tasks(tasks, settings_from(options))
     single = len(options.targets) == 1 and "::" in options.targets[0]
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
-    return finish(tasks, completed, options, document)
+    status = finish(tasks, completed, options, document)
+    if options.html is not None:
+        try:
+            html.write(options.html, tasks)
+        except FileNotWritten as error:  # the disk is full by now; the result was shown
+            print(f"kernel-lsp: {error}", file=sys.stderr)
+            return NOT_JUDGED
+    return status
 
 
 def _normal(name: str) -> str:

@@ -175,6 +175,14 @@ def exit_status(tasks: list[Task]) -> int:
     return next((status for status in (WRONG, NOT_JUDGED) if status in statuses), WANTED)
 
 
+def refuse(error: UserError, as_json: bool) -> int:
+    """Say that nothing was begun, and why; returns the exit status."""
+    if as_json:
+        print_json({"error": error.to_json()})
+    print(f"kernel-lsp: {error}", file=sys.stderr)
+    return NOT_JUDGED
+
+
 def finish(tasks: list[Task], completed: bool, options: Any, document: Any) -> int:
     """Print the result, as JSON or as a table, and return the exit status."""
     if options.json:

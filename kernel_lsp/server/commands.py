@@ -40,14 +40,14 @@ def register(state: State) -> None:
         return _cancel(state, _argument(arguments))
 
     @command("kernelLsp.showReport")
-    def show(*arguments: Any) -> str | None:
-        try:
-            document, name = _resolve(state, _argument(arguments))
-        except UserError as error:
-            raise _refused(error) from None
+    async def show(*arguments: Any) -> str | None:
         from .report import show_report  # what it imports is rarely needed
 
-        return show_report(state, document, name)
+        try:
+            document, name = _resolve(state, _argument(arguments))
+            return await show_report(state, document, name)
+        except UserError as error:
+            raise _refused(error) from None
 
     @command("kernelLsp.classes")
     def classes(*arguments: Any) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from lsprotocol import types
 from kernel_lsp import kernel_file
 from kernel_lsp.errors import KernelFileEdited, UserError
 
-from . import models
+from . import models, report
 from .standing import Standing
 from .state import Record, State
 from .words import speed
@@ -52,6 +52,7 @@ class Listener:
             self._failed(job, job.error, record)
         else:
             state.server.log_message(f"{job.id} ({job.target.class_name}): {_last_words(job)}", "info")
+        report.rewrite(state, job)
         state.server.refresher.soon(0.0)
 
     def _record(self, job: Job) -> Record | None:

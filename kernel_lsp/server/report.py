@@ -1,50 +1,152 @@
-"""The validation report as a Markdown file that the editor opens."""
+"""The report of a class: a page of its own, shown in the client, and written again when a later job is over."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from kernel_lsp import errors
+from kernel_lsp import errors, kernel_file
+from kernel_lsp.analysis import module_classes
 
 from .documents import Document
 from .standing import Standing, standing
 from .state import State
-from .table import report_markdown
+from .words import running_words
+
+if TYPE_CHECKING:
+    from kernel_lsp.jobs import Job
+    from kernel_lsp.report_page import Facts
 
 
-def show_report(state: State, document: Document, class_name: str) -> str | None:
-    """Write the report and have the client show it; the id of the job that it is about, None for an earlier session's.
+async def show_report(state: State, document: Document, class_name: str) -> str | None:
+    """Write the page and have the client show it; the id of the job that it is about, None for an earlier session's.
 
     Raises FileNotWritten (as the command's error).
     """
-    record = state.record(document.path, class_name)
-    s = Standing()
-    for c in state.documents.classes(document):
-        if c.name == class_name:
-            s = standing(state, document, c)
-    job = record.job if record is not None else None
-    text = report_markdown(class_name, s, job.report if job is not None else None)
-    path = _folder(state) / f"{class_name}.md"
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise errors.FileNotWritten(path=str(path), detail=error.strerror or error) from None
+    facts, key = _facts(state, document, class_name)
+    path = _page_path(state, *key)
+    await _write(path, facts)
     if state.client.show_document:
-        params = types.ShowDocumentParams(uri=path.as_uri(), external=False, take_focus=True)
+        params = types.ShowDocumentParams(uri=path.as_uri(), external=True, take_focus=True)
         state.server.ask(types.WINDOW_SHOW_DOCUMENT, params)
     else:  # asked for, and no other way to show it
         state.server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Validation report: {path}"))
-    return job.id if job is not None else None
+    record = state.record(*key)
+    return record.job.id if record is not None and record.job is not None else None
 
 
-def _folder(state: State) -> Path:
+def rewrite(state: State, job: Job) -> None:
+    """After a job: the page of its class once more, if it was ever shown, for viewers that watch the file."""
+    path = state.reports.get((job.path, job.target.class_name))
+    document = state.documents.get(job.target.uri)
+    if path is None or document is None or state.closing:
+        return
+    task = asyncio.get_running_loop().create_task(_rewrite(state, document, job.target.class_name, path))
+    state.background.add(task)
+    task.add_done_callback(state.background.discard)
+
+
+async def _rewrite(state: State, document: Document, class_name: str, path: Path) -> None:
+    try:
+        facts, _ = _facts(state, document, class_name)
+        await _write(path, facts)
+    except errors.UserError as error:
+        state.server.log_message(str(error), "warning")
+
+
+async def _write(path: Path, facts: Facts) -> None:
+    """In a thread: colouring long sources takes tenths of a second. Whole or not at all, since viewers watch it."""
+
+    def work() -> None:
+        from kernel_lsp.report_page import page
+
+        text = page(facts)
+        temporary = None
+        try:
+            handle, temporary = tempfile.mkstemp(prefix=".", suffix=".html", dir=path.parent)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, path)
+        except OSError as error:
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
+            raise errors.FileNotWritten(path=str(path), detail=error.strerror or error) from None
+
+    await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tuple[Path, str]]:
+    """All that is known of a class, and what its record goes by: the source file and the class.
+
+    Raises NotAKernelFile, SourceMissing for a kernel file that says no longer what it is the kernel of.
+    """
+    from kernel_lsp.report_page import Facts
+
+    path, text, classes = document.path, document.text, state.documents.classes(document)
+    s = Standing()
+    if document.is_kernel_file:
+        s = _of_kernel_file(document)
+        assert s.kernel is not None
+        path, class_name = kernel_file.find_source(document.path, s.kernel), s.kernel.class_name
+        text = state.documents.read(path) or ""
+        classes = module_classes(text, path, state.documents.read)
+    found = next((c for c in classes if c.name == class_name), None)
+    if found is not None and not document.is_kernel_file:
+        s = standing(state, document, found)
+    record = state.record(path, class_name)
+    job = record.job if record is not None else None
+    facts = Facts(
+        class_name,
+        verdict=s.verdict,
+        measurement=s.measurement,
+        device=s.device,
+        stale=s.stale,
+        regression=s.regression,
+        error=str(s.error or s.no_kernel or ""),
+        running=running_words(s.running) if s.running is not None else "",
+        report=job.report if job is not None else None,
+        module_path=str(path),
+    )
+    if found is not None:
+        facts.add_module(text, found.whole_range.start.line, found.whole_range.end.line)
+    if s.kernel is not None:
+        facts.add_kernel(s.kernel, str(s.kernel_path or ""))
+    return facts, (path, class_name)
+
+
+def _of_kernel_file(document: Document) -> Standing:
+    """How the kernel in an open kernel file stands, by its header alone."""
+    kernel = kernel_file.parse(document.text, document.path)
+    stale = "The kernel file was edited since it was validated." if kernel.edited else ""
+    return Standing(document.path, kernel, kernel.verdict, kernel.measurement, kernel.device, stale)
+
+
+def _page_path(state: State, source: Path, class_name: str) -> Path:
+    """``<Class>.html`` in a folder of this session's; classes of one name in different files get different ones."""
     if state.report_folder is None:
         state.report_folder = Path(tempfile.mkdtemp(prefix="kernel-lsp-"))
-    return state.report_folder
+    known = state.reports.get((source, class_name))
+    if known is None:
+        name, number = file_name(class_name), 1
+        taken = {path.name.lower() for path in state.reports.values()}
+        while (f"{name}.html" if number == 1 else f"{name}-{number}.html").lower() in taken:
+            number += 1
+        known = state.report_folder / (f"{name}.html" if number == 1 else f"{name}-{number}.html")
+        state.reports[(source, class_name)] = known
+    return known
+
+
+def file_name(class_name: str) -> str:
+    """A class's name as the name of a file on any system: ``Outer.Inner`` stays, what is no identifier does not."""
+    parts = [re.sub(r"\W+", "_", part, flags=re.ASCII) for part in class_name.split(".") if part]
+    return ".".join(parts)[:80] or "report"
 
 
 def remove_reports(state: State) -> None:

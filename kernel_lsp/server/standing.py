@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from .state import Record, State
 if TYPE_CHECKING:
     from kernel_lsp.errors import UserError
     from kernel_lsp.kernel_file import KernelFile
-    from kernel_lsp.schema import Device, Judged, Measurement, ShapeMeasurement, Verdict
+    from kernel_lsp.schema import Device, Judged, Measurement, Verdict
 
 
 @dataclass
@@ -112,24 +111,3 @@ def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | Non
 
 def _timed(measurement: Measurement | None) -> bool:
     return measurement is not None and any(shape.kernel for shape in measurement.shapes)
-
-
-def speedups(measurement: Measurement | None) -> tuple[float | None, float | None]:
-    """How many times faster than eager and than torch.compile: geometric means over the shapes timed."""
-    shapes = measurement.shapes if measurement is not None else []
-    return _mean([over_eager(s) for s in shapes]), _mean([over_compiled(s) for s in shapes])
-
-
-def over_eager(shape: ShapeMeasurement) -> float | None:
-    return shape.eager.median / shape.kernel.median if shape.eager and shape.kernel and shape.kernel.median else None
-
-
-def over_compiled(shape: ShapeMeasurement) -> float | None:
-    return (
-        shape.compiled.median / shape.kernel.median if shape.compiled and shape.kernel and shape.kernel.median else None
-    )
-
-
-def _mean(ratios: list[float | None]) -> float | None:
-    known = [ratio for ratio in ratios if ratio]
-    return math.exp(sum(map(math.log, known)) / len(known)) if known else None

@@ -55,6 +55,7 @@ class State:
     jobs: Jobs | None = None
     closing: bool = False
     report_folder: Path | None = None
+    reports: dict[tuple[Path, str], Path] = field(default_factory=dict)  # the pages shown, by source file and class
     model_hint: tuple[Path, str] | None = None  # the class that says that no language model is here
     model_hinted: bool = False  # once a session
     downloads: dict[str, Download] = field(default_factory=dict)  # under way, by progress token

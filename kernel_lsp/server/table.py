@@ -1,17 +1,16 @@
-"""What was measured, as Markdown: the hover's table and the validation report."""
+"""What was measured, as Markdown: the hover's table."""
 
 from __future__ import annotations
 
 import datetime
-import json
-import re
 from typing import TYPE_CHECKING
 
-from .standing import Standing, over_compiled, over_eager
-from .words import factor
+from kernel_lsp.figures import factor, over_compiled, over_eager
+
+from .standing import Standing
 
 if TYPE_CHECKING:
-    from kernel_lsp.schema import Measurement, Report, ShapeMeasurement, TensorSpec, Timing, Verdict
+    from kernel_lsp.schema import Measurement, ShapeMeasurement, TensorSpec, Timing, Verdict
 
 NOT = "not measured"
 
@@ -124,85 +123,3 @@ def age(stamp: str, now: datetime.datetime | None = None) -> str:
             count = int(seconds // size)
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def report_markdown(class_name: str, s: Standing, report: Report | None) -> str:
-    """The validation report: the result, every check and every candidate with what became of it."""
-    lines = [f"# Triton kernel for {class_name}", ""]
-    if s.kernel is not None:
-        lines += [hover_markdown(class_name, s), ""]
-    if s.verdict is not None and s.verdict.checks:
-        lines += ["## Checks", ""]
-        lines += [
-            f"- {'✓' if c.passed else '✗'} {c.name}{': ' + c.detail if c.detail else ''}" for c in s.verdict.checks
-        ]
-        lines.append("")
-    if s.verdict is not None and s.verdict.kernels:
-        lines += ["## Compiled kernels", "", "| kernel | target | registers | spills | shared | warps |"]
-        lines.append("| --- | --- | ---: | ---: | ---: | ---: |")
-        for k in s.verdict.kernels:
-            cells = (k.registers, k.spills, k.shared, k.num_warps)
-            row = " | ".join(NOT if cell is None else str(cell) for cell in cells)
-            lines.append(f"| {k.name} | {k.target} | {row} |")
-        lines.append("")
-    if report is not None:
-        lines += _report_lines(report)
-    if s.error is not None:
-        lines += [f"The last job failed: {s.error}", ""]
-    return "\n".join(lines)
-
-
-def _report_lines(report: Report) -> list[str]:
-    lines = ["## Candidates", "", report.why, "", *_source_lines(report)]
-    for i, judged in enumerate(report.candidates):
-        chosen = " (chosen)" if i == report.chosen else ""
-        name = judged.candidate.generator + (f", {judged.candidate.variant}" if judged.candidate.variant else "")
-        note = f" {judged.candidate.note}." if judged.candidate.note else ""
-        at = f" (line {judged.verdict.line})" if judged.verdict.line else ""
-        lines.append(f"{i + 1}. {name}: **{judged.verdict.status}**{chosen}.{note} {judged.verdict.reason}{at}")
-    if report.specimen is not None:
-        spec = report.specimen
-        lines += ["", "## Specimen", "", f"Inputs from {spec.inputs_from}: "]
-        lines[-1] += ", ".join(f"{t.name} {tensor(t)}" for t in spec.inputs) + "."
-        lines.append(f"Operators: {json.dumps(spec.ops)}.")
-        if spec.bytes is not None:
-            lines.append(f"At least {spec.bytes:,} bytes to move" + (f", {spec.flops:,} FLOPs." if spec.flops else "."))
-    if report.seconds:
-        lines += [
-            "",
-            "Seconds since the command: " + ", ".join(f"{k} {v:.2f}" for k, v in report.seconds.items()) + ".",
-        ]
-    return [*lines, "", *_answer_lines(report)]
-
-
-def _source_lines(report: Report) -> list[str]:
-    """A table of what each source came up with, where a language model is among them."""
-    if not any(source.model or source.problem for source in report.sources):
-        return []
-    lines = ["| source | model | samples | correct | best | tokens | tokens/s | s | |"]
-    lines.append("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
-    for source in report.sources:
-        cells = [
-            source.generator,
-            f"{source.model} ({source.device})" if source.model else "",
-            str(source.samples) + (f" ({len(source.equal_to)} equal to others)" if source.equal_to else ""),
-            str(source.correct),
-            factor(source.best) if source.best else NOT,
-            str(source.tokens or ""),
-            f"{source.tokens_per_second:.0f}" if source.tokens_per_second else "",
-            ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in source.seconds.items()),
-            source.problem.replace("|", "\\|"),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _answer_lines(report: Report) -> list[str]:
-    """What the language models wrote, whole."""
-    lines = []
-    for i, judged in enumerate(report.candidates):
-        if judged.candidate.answer and not judged.candidate.narrowed:
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", judged.candidate.answer)), default=0))
-            lines += [f"### Answer {i + 1}", "", f"{judged.candidate.note}.", "", f"{fence}text"]
-            lines += [judged.candidate.answer.rstrip("\n"), fence, ""]
-    return ["## Answers", "", *lines] if lines else []

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from kernel_lsp.analysis import ModuleClass
+from kernel_lsp.figures import factor, speedups
 
-from .standing import Standing, speedups
+from .standing import Standing
 from .state import Record
-
-
-def factor(ratio: float) -> str:
-    """``2.31×``; with fewer digits where they would mean nothing."""
-    return f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.1f}×" if ratio < 100 else f"{ratio:.0f}×"
 
 
 def speed(s: Standing) -> str:

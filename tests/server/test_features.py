@@ -257,16 +257,6 @@ async def test_use_the_kernel_runs_in_either_import_order(client: Any, tmp_path:
     assert done.stdout.strip() == "DoubleTriton", done.stderr
 
 
-async def test_report(client: Any, module: Path) -> None:
-    write_kernel(module)
-    await client.start(module.parent)
-    uri = client.open(module)
-    assert await client.execute("kernelLsp.showReport", {"uri": uri, "className": "Double", "version": 1}) is None
-    (shown,) = await client.until(lambda: client.shown_documents)
-    text = Path(shown.uri.removeprefix("file://")).read_text()
-    assert "# Triton kernel for Double" in text and "✓ seeds: 5 seeds" in text and "2.31×" in text
-
-
 async def test_inlay_hints_are_off_until_wanted(client: Any, module: Path) -> None:
     write_kernel(module)
     await client.start(module.parent)

@@ -62,7 +62,7 @@ async def test_code_action_to_validated_file(client: Any, tmp_path: Path, tiny: 
     await client.execute("kernelLsp.showReport", *action.command.arguments)
     (shown,) = await client.until(lambda: client.shown_documents)
     report = Path(shown.uri.removeprefix("file://")).read_text()
-    assert "## Answers" in report and "class ModelNew" in report and f"| {name} |" in report
+    assert "What the model answered" in report and "class ModelNew" in report and f"<b>{name}</b>" in report
     assert client.messages == []
     about = await client.debug()
     assert about["heavyModules"] == [] and len(about["modelHostPids"]) == 1

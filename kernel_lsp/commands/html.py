@@ -1,0 +1,71 @@
+"""``--html FILE``: the report page of what was generated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kernel_lsp import kernel_file
+from kernel_lsp.analysis import module_classes
+from kernel_lsp.commands.running import Task
+from kernel_lsp.errors import FileNotWritten, NotAKernelFile
+from kernel_lsp.report_page import Facts, page, pages
+
+
+def check(path: Path) -> None:
+    """Find out before a minute of work whether the page can be written; its folder is made.
+
+    Raises:
+        FileNotWritten: it cannot.
+    """
+    with _user_error(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        there = os.path.lexists(path)
+        with path.open("ab"):
+            pass
+        if not there:
+            path.unlink()
+
+
+def write(path: Path, tasks: Sequence[Task]) -> None:
+    """One report, or several with an index. A task that failed has a page that says why. Raises FileNotWritten."""
+    facts = [facts_of(task) for task in tasks]
+    text = page(facts[0]) if len(facts) == 1 else pages(facts)
+    with _user_error(path):
+        path.write_text(text, "utf-8")
+
+
+@contextlib.contextmanager
+def _user_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FileNotWritten(path=str(path), detail=error.strerror or error) from None
+
+
+def facts_of(task: Task) -> Facts:
+    """What a task's report says, with the texts of the class and its kernel."""
+    error = str(task.error) if task.error is not None else ""
+    if task.report is None:
+        name = task.name.partition("::")[2] or task.name
+        return Facts(name, error=error or "It was not reached: the command was interrupted.", module_path=task.name)
+    facts = Facts.of_report(task.report, error)
+    if task.job is not None:
+        _add_module(facts, task.job.path)
+    if task.report.file:
+        with contextlib.suppress(NotAKernelFile):
+            facts.add_kernel(kernel_file.read(Path(task.report.file)), task.report.file)
+    return facts
+
+
+def _add_module(facts: Facts, path: Path) -> None:
+    facts.module_path = str(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError):
+        return
+    found = next((c for c in module_classes(text, path) if c.name == facts.class_name), None)
+    if found is not None:
+        facts.add_module(text, found.whole_range.start.line, found.whole_range.end.line)

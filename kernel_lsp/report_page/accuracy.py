@@ -1,0 +1,104 @@
+"""How exact the results are: the kernel's error against float64 beside eager's own, and every check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from kernel_lsp.schema import Check, Verdict
+
+from . import numbers
+from .facts import Facts
+from .html import Markup, details, div, el, percent, section, span
+
+#: Half the distance from 1 to the next number: what rounding once can cost.
+ROUNDING = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
+
+
+def accuracy(facts: Facts) -> Markup:
+    """The chart, the checks, and what could not be checked. There has to be a verdict."""
+    verdict = facts.verdict
+    assert verdict is not None
+    hint = "Largest relative error against the module computed in float64; further left is better."
+    if verdict.precision:
+        hint += f" Precision: {verdict.precision}."
+    return section("Exactness", _chart(verdict), el("p", hint, class_="hint"), checks(verdict), _limits(verdict))
+
+
+def _chart(verdict: Verdict) -> Markup:
+    errors = {"kernel": verdict.error, "eager": verdict.eager_error}
+    drawn = [value for error in errors.values() if (value := numbers.known(error)) is not None]
+    rounding = ROUNDING.get(verdict.precision)
+    around = [*drawn, *([rounding] if rounding else [])]
+    first = math.floor(math.log10(min(around, default=1e-8))) - 1
+    last = math.ceil(math.log10(max(around, default=1e-6))) + 1
+
+    def x(value: float) -> float:
+        return min(max((math.log10(value) - first) / (last - first), 0.0), 1.0)
+
+    step = max(1, math.ceil((last - first) / 6))
+    decades = range(first, last + 1, step)
+    marks = [
+        el("line", x1=at, x2=at, y1="0", y2="100%", class_="grid") for at in (percent(x(10.0**d)) for d in decades)
+    ]
+    if rounding:
+        at = percent(x(rounding))
+        marks.append(el("line", x1=at, x2=at, y1="0", y2="100%", class_="roof"))
+    rows = [_row(label, error, x, marks) for label, error in errors.items()]
+    return div("bars", rows, _axis(decades, x, rounding, verdict.precision))
+
+
+def _row(label: str, error: float | None, x: Callable[[float], float], marks: list[Markup]) -> Markup:
+    shown, dot = numbers.error(error), []
+    if (value := numbers.known(error)) is not None:
+        dot = [el("circle", cx=percent(x(value)), cy="14", r="6", class_=f"bar {label}")]
+    elif error is not None:
+        shown = "0, exact" if error == 0 else shown
+        at = "0" if error == 0 else "100%"
+        dot = [el("circle", cx=at, cy="14", r="6", class_=f"bar {label}")]
+    picture = el("svg", el("title", f"{label}: {shown}"), marks, dot, width="100%", height="28", role="img")
+    text = el("b", shown) if error is not None else span("missing", shown)
+    return div("row", span("label", label), div("track", picture), span("value", text), span("aside"))
+
+
+def _axis(decades: range, x: Callable[[float], float], rounding: float | None, precision: str) -> Markup:
+    labels = [
+        el("text", f"1e{d}", x=percent(x(10.0**d)), y="12", class_="tick", text_anchor=_anchor(x(10.0**d)))
+        for d in decades
+    ]
+    if rounding:
+        at = percent(x(rounding))
+        labels.append(
+            el("text", f"one rounding in {precision}", x=at, y="28", class_="tick", text_anchor=_anchor(x(rounding)))
+        )
+    picture = el("svg", labels, width="100%", height="34" if rounding else "18", aria_hidden="true")
+    return div("row axis", span("label"), div("track", picture), span("value"), span("aside"))
+
+
+def _anchor(share: float) -> str:
+    return "start" if share < 0.03 else "end" if share > 0.97 else "middle"
+
+
+def checks(verdict: Verdict) -> Markup:
+    """What failed is open, what passed folded."""
+    failed = [check for check in verdict.checks if not check.passed]
+    passed = [check for check in verdict.checks if check.passed]
+    if not verdict.checks:
+        return el("p", "No check was recorded.", class_="nothing")
+    return Markup(
+        (el("ul", [_check(check) for check in failed], class_="checks") if failed else "")
+        + (details(f"{len(passed)} checks passed", el("ul", map(_check, passed), class_="checks")) if passed else "")
+    )
+
+
+def _check(check: Check) -> Markup:
+    sign = span("good", "✓") if check.passed else span("bad", "✗")
+    said = span("visually-hidden", "passed: " if check.passed else "failed: ")
+    return el("li", sign, " ", said, el("b", check.name), " ", span("hint", check.detail) if check.detail else None)
+
+
+def _limits(verdict: Verdict) -> Markup | None:
+    if not verdict.limits:
+        return None
+    items = [el("li", limit) for limit in verdict.limits]
+    return div("limits", el("h3", "Not checked here"), el("ul", items))

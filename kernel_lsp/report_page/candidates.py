@@ -1,0 +1,116 @@
+"""Every candidate of the job with what became of it, and what each source came up with."""
+
+from __future__ import annotations
+
+from kernel_lsp.figures import factor, over_eager
+from kernel_lsp.schema import Candidate, Judged, Report, Source
+
+from . import code, numbers
+from .facts import Facts
+from .headline import mark
+from .html import Child, Markup, details, div, el, section, span, table
+
+COLUMNS = ("", "candidate", "result", "time", "× eager")
+
+
+def candidates(facts: Facts) -> Markup:
+    report = facts.report
+    if report is None:
+        text = "The candidates are known for as long as the session that judged them lasts: generate or validate again."
+        return section("Candidates", el("p", text, class_="nothing"))
+    if not report.candidates:
+        return section("Candidates", el("p", report.why or facts.error or "There was none.", class_="nothing"))
+    unit = numbers.Microseconds([time for judged in report.candidates if (time := _time(judged)) is not None])
+    bodies = [_entry(i, judged, report, unit) for i, judged in enumerate(report.candidates)]
+    head = el("thead", el("tr", [el("th", name, class_="number" if i > 2 else None) for i, name in enumerate(COLUMNS)]))
+    every = div("wide", el("table", head, bodies, class_="candidates"))
+    return section("Candidates", every, hint=report.why)
+
+
+def _time(judged: Judged) -> float | None:
+    shapes = judged.measurement.shapes if judged.measurement is not None else []
+    timing = numbers.timed(shapes[0].kernel) if shapes else None
+    return timing.median if timing is not None else None
+
+
+def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds) -> Markup:
+    """A body of its own with two rows: the figures, and what there is to open."""
+    candidate, verdict = judged.candidate, judged.verdict
+    shapes = judged.measurement.shapes if judged.measurement is not None else []
+    time, ratio = _time(judged), over_eager(shapes[0]) if shapes else None
+    missing = judged.measurement.missing if judged.measurement is not None else ""
+    line = f" (line {verdict.line})" if verdict.line else ""
+    row: list[Child] = [
+        str(i + 1),
+        el("b", candidate.generator),
+        [mark(verdict), span("chosen", "chosen") if i == report.chosen else None],
+        unit(time) if time is not None else span("missing", numbers.NOT),
+        factor(ratio) if ratio and time is not None else "–",
+    ]
+    cells = [el("td", cell, class_="number" if c > 2 else None) for c, cell in enumerate(row)]
+    reason = numbers.stop(f"{verdict.reason}{line}")
+    if time is None and missing and not reason:
+        reason = f"Not timed: {missing.rstrip('.')}."
+    opened = _opened(judged)
+    more = [
+        el("p", " · ".join(names), class_="hint") if (names := _names(candidate)) else None,
+        el("p", reason, class_="reason") if reason else None,
+        div("opened", opened) if opened else None,
+    ]
+    below = el("tr", el("td"), el("td", more, colspan=len(COLUMNS) - 1), class_="more") if any(more) else None
+    return el("tbody", el("tr", cells), below, class_="is-chosen" if i == report.chosen else None)
+
+
+def _names(candidate: Candidate) -> list[str]:
+    parts = [candidate.variant, candidate.note]
+    if candidate.parent is not None and candidate.narrowed:
+        parts.append(f"number {candidate.parent + 1} once more, for the sizes of the example alone")
+    elif candidate.parent is not None:
+        parts.append(f"made from number {candidate.parent + 1}")
+    elif candidate.pinned:
+        parts.append("for the sizes of the example alone")
+    return [part for part in parts if part]
+
+
+def _opened(judged: Judged) -> list[Markup]:
+    candidate, verdict = judged.candidate, judged.verdict
+    found = []
+    if candidate.source:
+        found.append(details("Source", code.listing(candidate.source, marked=verdict.line)))
+    if candidate.answer and not candidate.narrowed:
+        found.append(details("What the model answered", el("pre", candidate.answer, class_="answer")))
+    if any(not check.passed for check in verdict.checks):
+        failed = [el("li", el("b", c.name), " ", span("hint", c.detail)) for c in verdict.checks if not c.passed]
+        found.append(details("Checks that failed", el("ul", failed)))
+    return found
+
+
+def sources(report: Report | None) -> Markup | None:
+    """A table of what each source came up with, where a language model is among them."""
+    if report is None or not any(source.model or source.problem for source in report.sources):
+        return None
+    head = ["source", "samples", "correct", "best × eager", "tokens", "tokens/s", "seconds"]
+    rows = [_source(source) for source in report.sources]
+    problems = [
+        el("p", el("b", source.generator), ": ", numbers.stop(source.problem), class_="reason")
+        for source in report.sources
+        if source.problem
+    ]
+    return section("Where they came from", table(head, rows, range(1, 6)), problems)
+
+
+def _source(source: Source) -> list[Child]:
+    model = f" · {source.model}" + (f" on {source.device}" if source.device else "") if source.model else ""
+    samples = str(source.samples) + (f" of {source.expected}" if (source.expected or 0) > source.samples else "")
+    extra = [f"{len(source.equal_to)} equal to others"] if source.equal_to else []
+    extra += [f"{source.unjudged} not judged"] if source.unjudged else []
+    extra += [f"{source.rounds} rounds of repair"] if source.rounds else []
+    return [
+        [el("b", source.generator), span("hint", model)],
+        samples + (f" ({', '.join(extra)})" if extra else ""),
+        str(source.correct),
+        factor(source.best) if source.best else numbers.NOT,
+        f"{source.tokens:,}" if source.tokens else "–",
+        f"{source.tokens_per_second:.0f}" if source.tokens_per_second else "–",
+        ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in source.seconds.items()) or "–",
+    ]

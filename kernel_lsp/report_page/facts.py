@@ -1,0 +1,77 @@
+"""What a page is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_lsp.kernel_file import KernelFile
+from kernel_lsp.schema import CORRECT, Device, Measurement, Report, Verdict
+
+from .numbers import stop
+
+
+@dataclass
+class Facts:
+    """One class and its kernel. Every field but the name may be empty; texts are shown as they are, never run."""
+
+    class_name: str
+    verdict: Verdict | None = None
+    measurement: Measurement | None = None
+    device: Device | None = None  # where the verdict was reached
+    stale: str = ""  # why the verdict no longer holds
+    regression: str = ""
+    error: str = ""  # how the last job failed, or why there is no kernel
+    running: str = ""  # what goes on at the moment
+    report: Report | None = None  # of this session
+    module_path: str = ""
+    module_source: str = ""
+    module_line: int = 1  # of the file, at which module_source begins
+    kernel_path: str = ""
+    kernel_source: str = ""
+    kernel_line: int = 1
+    generator: str = ""
+    note: str = ""
+
+    @property
+    def correct(self) -> bool:
+        return self.verdict is not None and self.verdict.status in CORRECT
+
+    @property
+    def measured_on(self) -> Device | None:
+        """The device of the times, or the one of the verdict."""
+        measured = self.measurement.device if self.measurement is not None else None
+        return measured or self.device
+
+    @property
+    def timed(self) -> bool:
+        """Whether there is any time to show."""
+        return self.measurement is not None and bool(self.measurement.shapes)
+
+    @property
+    def not_timed(self) -> str:
+        """Why there is none, as a sentence."""
+        if self.measurement is not None and self.measurement.missing:
+            return stop(self.measurement.missing)
+        if self.verdict is None:
+            return "there is no kernel."
+        return "no reason was recorded." if self.correct else "only correct kernels are timed."
+
+    def add_module(self, text: str, first: int, last: int) -> None:
+        """The class's own lines of its file: from ``first`` to ``last``, both 0-based and in."""
+        self.module_source, self.module_line = "\n".join(text.split("\n")[first : last + 1]), first + 1
+
+    def add_kernel(self, kernel: KernelFile, path: str) -> None:
+        self.kernel_path, self.kernel_source, self.kernel_line = path, kernel.body, kernel.body_line + 1
+        self.generator, self.note = kernel.generator, str(kernel.header.get("note", ""))
+
+    @classmethod
+    def of_report(cls, report: Report, error: str = "") -> Facts:
+        """A job's report by itself: the chosen candidate stands for it, or the first where none is correct."""
+        facts = cls(report.target.class_name, report=report, device=report.device, regression=report.regression)
+        facts.error = error
+        if report.candidates:
+            shown = report.candidates[report.chosen if report.chosen is not None else 0]
+            facts.verdict, facts.measurement = shown.verdict, shown.measurement
+            facts.kernel_source = shown.candidate.source
+            facts.generator, facts.note = shown.candidate.generator, shown.candidate.note
+        return facts

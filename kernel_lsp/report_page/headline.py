@@ -1,0 +1,158 @@
+"""The top of a report: the verdict in one line, what to beware of, and the figures that people ask for first."""
+
+from __future__ import annotations
+
+from kernel_lsp.figures import factor, speedups
+from kernel_lsp.schema import CORRECT, ShapeMeasurement, Verdict
+
+from . import numbers
+from .facts import Facts
+from .html import Child, Markup, div, el, span
+
+#: A status as a user would say it.
+WORDS = {
+    "ok": "correct",
+    "slower": "correct, but slower",
+    "rejected": "not usable",
+    "compile-error": "does not compile",
+    "wrong": "wrong results",
+    "crashed": "crashed",
+    "timeout": "took too long",
+    "out-of-memory": "ran out of memory",
+    "cheating": "does not do the work itself",
+    "not-drop-in": "does not fit in the module's place",
+}
+
+
+def mark(verdict: Verdict) -> Markup:
+    """``✓ correct`` in its colour, with a sign for who does not see that."""
+    kind, sign = _kind(verdict)
+    return span(f"verdict {kind}", f"{sign} {WORDS.get(verdict.status, verdict.status)}")
+
+
+def _kind(verdict: Verdict) -> tuple[str, str]:
+    if verdict.status == "slower":
+        return "warn", "▼"
+    return ("good", "✓") if verdict.status in CORRECT else ("bad", "✗")
+
+
+def summary(facts: Facts) -> tuple[str, str, str]:
+    """The colour, the sign and the text of the headline."""
+    verdict = facts.verdict
+    if verdict is None:
+        if facts.running:
+            return "none", "…", "No verdict yet."
+        return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been judged yet.")
+    kind, sign = _kind(verdict)
+    if not facts.correct:
+        reason = f": {verdict.reason}" if verdict.reason else ""
+        line = f" (line {verdict.line})" if verdict.line else ""
+        return kind, sign, _capital(numbers.stop(f"{WORDS.get(verdict.status, verdict.status)}{reason}{line}"))
+    parts = [_capital(WORDS[verdict.status])]
+    eager, compiled = (numbers.known(ratio) for ratio in speedups(facts.measurement))
+    device = facts.measured_on
+    if eager:
+        parts.append(f"{factor(eager)} eager" + (f" · {factor(compiled)} torch.compile" if compiled else ""))
+    on = f" on {device.name}" if device is not None and device.kind == "cuda" else ""
+    if verdict.mode == "interpreter":
+        on = on if eager else " under Triton’s interpreter"
+    return kind, sign, ", ".join(parts) + on + ("" if eager else "; not timed")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def top(facts: Facts, level: str = "h1") -> Markup:
+    kind, sign, text = summary(facts)
+    place = facts.kernel_path or facts.module_path
+    heading = [
+        div("eyebrow", "Triton kernel for"),
+        el(level, facts.class_name),
+        el("p", span("sign", sign), " ", text, class_=f"headline {kind}"),
+        el("p", _where(facts), class_="hint"),
+        el("p", el("code", place), class_="hint") if place else None,
+    ]
+    return Markup(el("header", heading, banners(facts)) + tiles(facts))
+
+
+def _where(facts: Facts) -> str:
+    device = facts.measured_on
+    parts = [device.name] if device is not None and device.kind != "cuda" else []
+    if device is not None:
+        versions = (("torch", device.torch), ("Triton", device.triton), ("Python", device.python))
+        parts += [f"{name} {version}" for name, version in versions if version]
+    if facts.measurement is not None and facts.measurement.measured_at:
+        parts.append(f"measured {numbers.moment(facts.measurement.measured_at)}")
+    if facts.generator:
+        parts.append(f"written by {facts.generator}" + (f", {facts.note}" if facts.note else ""))
+    return " · ".join(parts) or "Device and versions are not recorded."
+
+
+def banners(facts: Facts) -> list[Markup]:
+    found: list[tuple[str, str, str]] = []
+    if facts.running:
+        found.append(("none", "At work", f"{facts.running}. This page shows what was known before."))
+    if facts.stale:
+        found.append(("warn", "Stale", f"{facts.stale} What follows is about the version before."))
+    if facts.regression:
+        found.append(("warn", "Slower than before", facts.regression))
+    if facts.error:
+        found.append(("bad", "The last job failed" if facts.verdict is not None else "Why", facts.error))
+    elif facts.verdict is None and facts.report is not None and facts.report.why:
+        found.append(("none", "Why", facts.report.why))
+    return [
+        el("p", el("strong", title), " ", text, class_=f"banner {kind}", role="note") for kind, title, text in found
+    ]
+
+
+def tiles(facts: Facts) -> Markup:
+    """Five figures; what was not measured says why."""
+    if facts.verdict is None:
+        return Markup("")
+    measurement, verdict = facts.measurement, facts.verdict
+    missing = measurement.missing if measurement is not None else ""
+    compiled_missing = (measurement.compiled_missing if measurement is not None else "") or missing
+    eager, compiled = (numbers.known(ratio) for ratio in speedups(measurement))
+    shapes = measurement.shapes if measurement is not None else []
+    shares = [share for shape in shapes if (share := numbers.known(shape.roofline_share))]
+    passed = sum(check.passed for check in verdict.checks)
+    beside = "eager’s own " + numbers.error(verdict.eager_error)
+    speed = [
+        _tile("Speed over eager", factor(eager) if eager else None, _times(shapes, "eager"), missing),
+        _tile(
+            "Over torch.compile", factor(compiled) if compiled else None, _times(shapes, "compiled"), compiled_missing
+        ),
+        _tile("Share of the roofline", numbers.share(min(shares)) if shares else None, _least(shares), missing),
+    ]
+    return div(
+        "tiles",
+        speed if facts.timed else _tile("Speed", None, "", facts.not_timed),
+        _tile("Largest error", None if verdict.error is None else numbers.error(verdict.error), beside, ""),
+        _tile("Checks passed", f"{passed} of {len(verdict.checks)}" if verdict.checks else None, _limits(verdict), ""),
+    )
+
+
+def _times(shapes: list[ShapeMeasurement], other: str) -> str:
+    """``376.3 µs → 91.6 µs``, where that is one figure."""
+    pairs = [(numbers.timed(getattr(shape, other)), numbers.timed(shape.kernel)) for shape in shapes]
+    both = [(a.median, b.median) for a, b in pairs if a is not None and b is not None]
+    if len(both) != 1:
+        return f"geometric mean of {len(both)} sets of shapes"
+    unit = numbers.Microseconds(both[0])
+    return " → ".join(map(unit, both[0]))
+
+
+def _least(shares: list[float]) -> str:
+    return "of what the device can do" + (f", the least of {len(shares)}" if len(shares) > 1 else "")
+
+
+def _limits(verdict: Verdict) -> str:
+    count = len(verdict.limits)
+    return f"{count} thing{'s' if count != 1 else ''} could not be checked" if count else "nothing left unchecked"
+
+
+def _tile(title: str, figure: str | None, below: str, missing: str) -> Markup:
+    value: Child = span("figure", figure) if figure else span("figure missing", numbers.NOT)
+    note = below if figure else numbers.stop(missing, "no reason was recorded")
+    return div("tile", span("name", title), value, span("hint", note))

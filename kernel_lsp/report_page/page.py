@@ -1,0 +1,139 @@
+"""The whole page, and a page of several reports with an index on top."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+
+from kernel_lsp.figures import factor, speedups
+
+from . import numbers
+from .about import compiled, course, machine, specimen
+from .accuracy import accuracy
+from .bars import Bar, chart
+from .candidates import candidates, sources
+from .code import side_by_side
+from .facts import Facts
+from .headline import mark, summary, top
+from .html import Child, Markup, details, div, el, section, span, table
+from .roofline import roofline
+from .speed import speed
+
+
+def page(facts: Facts) -> str:
+    """One report as a whole HTML document."""
+    return _document(f"{facts.class_name}: Triton kernel", _report(facts))
+
+
+def pages(reports: Sequence[Facts]) -> str:
+    """Several reports as one document: a table of all, then each of them."""
+    if len(reports) == 1:
+        return page(reports[0])
+    each = [el("article", _report(facts, "h2", folded=True), id_=f"report-{i}") for i, facts in enumerate(reports)]
+    return _document("Triton kernels", [_index(reports), each])
+
+
+def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
+    code: Child = side_by_side(facts)
+    source = details("Source: the module and the kernel", code) if folded else div("cards", code)
+    if facts.verdict is None:  # nothing was judged, so there is nothing to draw
+        about = [specimen(facts.report), machine(facts)] if facts.report is not None and facts.report.specimen else []
+        return [
+            top(facts, level),
+            div("cards", candidates(facts), sources(facts.report)) if facts.report is not None else None,
+            source,
+            div("cards two", about) if about else None,
+        ]
+    return [
+        top(facts, level),
+        div("cards two", speed(facts), roofline(facts)) if facts.timed else _not_timed(facts),
+        div("cards two", accuracy(facts), div("cards", compiled(facts.verdict), course(facts.report))),
+        div("cards", candidates(facts), sources(facts.report)),
+        source,
+        div("cards two", specimen(facts.report), machine(facts)),
+    ]
+
+
+def _not_timed(facts: Facts) -> Markup:
+    text = el("p", f"Not measured: {facts.not_timed}", class_="nothing")
+    return div("cards", section("Time of one call, and what the device can do", text))
+
+
+def _index(reports: Sequence[Facts]) -> Child:
+    correct = sum(facts.correct for facts in reports)
+    rows: list[list[Child]] = []
+    for i, facts in enumerate(reports):
+        eager, compiler = (numbers.known(ratio) for ratio in speedups(facts.measurement))
+        error = facts.verdict.error if facts.verdict is not None else None
+        _, sign, text = summary(facts)
+        rows.append(
+            [
+                el("a", facts.class_name, href=f"#report-{i}"),
+                mark(facts.verdict)
+                if facts.verdict is not None
+                else span("verdict bad", f"{sign} {text.rstrip('.').lower()}"),
+                factor(eager) if eager else numbers.NOT,
+                factor(compiler) if compiler else numbers.NOT,
+                numbers.error(error),
+            ]
+        )
+    head = ["module", "result", "× eager", "× torch.compile", "largest error"]
+    return [
+        el(
+            "header",
+            el("h1", "Triton kernels"),
+            el("p", f"{correct} of {len(reports)} are correct.", class_="headline"),
+        ),
+        section("All modules", _speeds(reports), table(head, rows, (2, 3, 4)), _why(reports)),
+    ]
+
+
+def _why(reports: Sequence[Facts]) -> Markup | None:
+    """Why there are modules without a time, each reason once."""
+    reasons = dict.fromkeys(facts.not_timed for facts in reports if facts.verdict is not None and not facts.timed)
+    return el("p", "Not measured: " + " ".join(reasons), class_="hint") if reasons else None
+
+
+def _speeds(reports: Sequence[Facts]) -> Markup | None:
+    """One bar a module: how many times as fast as eager."""
+    ratios = [(facts, ratio) for facts in reports if (ratio := numbers.known(speedups(facts.measurement)[0]))]
+    if not ratios:
+        return None
+    reach = 1.02 * max(1.0, *(ratio for _, ratio in ratios))
+    bars = [
+        Bar(f.class_name, "kernel", ratio, el("b", factor(ratio)), says=f"{f.class_name}: {factor(ratio)} eager")
+        for f, ratio in ratios
+    ]
+    ticks = [(at, f"{at:g}×") for at in numbers.ticks(reach)]
+    return Markup(
+        chart(bars, reach, ticks, roof=1.0) + el("p", "Speed over eager; the line is eager’s own.", class_="hint")
+    )
+
+
+@functools.cache
+def style() -> str:
+    """The style sheet, as it stands in the page."""
+    return resources.files(__package__).joinpath("style.css").read_text("utf-8")
+
+
+@functools.cache
+def policy() -> str:
+    """Nothing may be loaded or run; the one style sheet is known by its hash."""
+    digest = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _document(title: str, body: Child) -> str:
+    head = [
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy()),
+        el("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name_="color-scheme", content="light dark"),
+        el("title", title),
+        el("style", Markup(style())),
+    ]
+    whole = el("html", el("head", head), el("body", el("main", body)), lang="en")
+    return f"<!DOCTYPE html>\n{whole}\n"

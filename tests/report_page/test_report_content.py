@@ -1,0 +1,253 @@
+"""What a page says: the verdict, every figure as it was measured, and why what is missing is missing."""
+
+import base64
+import copy
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kernel_lsp import schema
+from kernel_lsp.report_page import Facts, page, pages
+
+from .facts import DEVICE, full, shape, text, timing, tree
+
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+
+
+def test_the_verdict_in_one_line():
+    assert "✓ Correct, 2.31× eager · 1.24× torch.compile on Test GPU" in text(page(full()))
+
+
+def test_what_went_wrong_is_the_headline():
+    facts = full()
+    facts.verdict = schema.Verdict("wrong", "x 3×5: relative error 0.5", line=12, mode="gpu")
+    facts.measurement = None
+    said = text(page(facts))
+    assert "✗ Wrong results: x 3×5: relative error 0.5 (line 12)." in said
+    assert "Not measured: only correct kernels are timed." in said
+
+
+@pytest.mark.parametrize("status", list(schema.Status.__args__))
+def test_every_status_has_a_line(status):
+    facts = full()
+    facts.verdict = schema.Verdict(status, "it says why")
+    head = tree(page(facts)).find(".//p[@class]")
+    assert head is not None and head.get("class").startswith("headline ")
+    good = "".join(head.itertext()).startswith("✓")
+    assert good == (status == "ok")
+
+
+def test_banners():
+    facts = full()
+    facts.stale, facts.regression, facts.error = "Norm changed.", "12 % slower.", "The worker died."
+    said = text(page(facts))
+    for words in ("Stale Norm changed.", "Slower than before 12 % slower.", "The last job failed The worker died."):
+        assert words in said
+
+
+def test_no_kernel_says_why():
+    said = text(page(Facts("Norm", error="No example inputs for Norm.")))
+    assert "✗ No kernel." in said and "Why No example inputs for Norm." in said
+
+
+def test_every_check_candidate_source_and_limit_is_there():
+    said = text(page(full()))
+    for words in (
+        "2 checks passed",
+        "seeds 5 seeds",
+        "races between programs",
+        "✗ wrong results",
+        "x 3×5: relative error 0.5 (line 2).",
+        "Here it is",
+        "facebook/KernelLLM on cuda:0",
+        "1 of 10",
+        "412",
+        "norm_kernel sm_90 56 0 1,024 4",
+        "s0: 2 or more",
+        "[s0 = 8, 32]",
+        "aten.div ×2",
+        "2,048 (2.00 KiB)",
+        "Worker ready",
+        "measured 2026-01-02 03:04 UTC",
+        "halves",
+    ):
+        assert words in said, words
+
+
+def test_passed_checks_are_folded_and_failed_ones_open():
+    facts = full()
+    facts.verdict.checks.append(schema.Check("sizes of one", False, "NaN"))
+    root = tree(page(facts))
+    (card,) = [s for s in root.iter("section") if s.find(".//h2").text == "Exactness"]
+    folded = ["".join(e.itertext()) for e in card.iter("details")]
+    assert any("seeds" in words for words in folded)
+    assert not any("sizes of one" in words for words in folded)
+    assert "failed: sizes of one NaN" in text(page(facts))
+
+
+def test_the_figures_are_the_data():
+    root = tree(page(full(shape(kernel_graph=timing(98.7, 97.6, 99.9)))))
+    (table,) = [t for t in root.iter("table") if "runs" in "".join(t.itertext())]
+    rows = [["".join(cell.itertext()) for cell in row.iter("td")] for row in table.iter("tr")][1:]
+    assert ["x float32[8, 32]", "kernel", "100.00", "90.00", "130.00", "50"] in rows
+    assert ["x float32[8, 32]", "kernel, replayed", "98.70", "97.60", "99.90", "50"] in rows
+    assert ["x float32[8, 32]", "eager, replayed", "not measured", "", "", ""] in rows
+
+
+def _lengths(facts, title):
+    """Of the bars of a chart: label → (share of the width, whisker from, to)."""
+    root = tree(page(facts))
+    (card,) = [s for s in root.iter("section") if s.find(".//h2").text == title]
+    found = {}
+    for row in card.iter("div"):
+        bar = row.find("./div/svg/rect") if row.get("class") == "row" else None
+        if bar is not None:
+            whisker = row.find("./div/svg/line[@class='whisker']")
+            ends = [whisker.get("x1"), whisker.get("x2")] if whisker is not None else []
+            label = row.find("./span").text
+            found[label] = [float(s.removesuffix("%")) for s in (bar.get("width"), *ends)]
+    return found
+
+
+def test_bars_are_as_long_as_the_times():
+    bars = _lengths(full(), "Time of one call")
+    scale = 100 / (1.02 * 231.0 * 1.1)
+    assert bars["kernel"] == pytest.approx([100 * scale, 90 * scale, 130 * scale], abs=0.01)
+    assert bars["eager"][0] / bars["torch.compile"][0] == pytest.approx(231 / 124, rel=1e-3)
+
+
+def test_without_products_the_bandwidth_is_the_measure():
+    facts = full()
+    bars = _lengths(facts, "Against what the device can do")
+    assert bars["kernel"][0] / bars["eager"][0] == pytest.approx(2.31, rel=1e-3)
+    assert "80.0 % 2.00 TB/s" in text(page(facts))  # 200 MB in 100 µs, of 2.5 TB/s
+
+
+def test_with_products_there_is_a_roofline():
+    facts = full(shape(flops=4_000_000_000))  # 20 FLOPs a byte: memory is the limit, at 50 TFLOP/s
+    root = tree(page(facts))
+    (plane,) = [s for s in root.iter("svg") if s.get("class") == "plane"]
+    assert plane.find("title").text == (
+        "Roofline: kernel: 40.0 TFLOP/s, 80.0 %; torch.compile: 32.3 TFLOP/s, 64.5 %; eager: 17.3 TFLOP/s, 34.6 %"
+    )
+    labels = [t for t in plane.iter("text") if t.get("class", "").startswith("said ")]
+    assert len(labels) == 3
+    # A marker is as high as its rate on the axis of decades: a factor of two is the same way everywhere.
+    heights = {"kernel": float(plane.find("circle[@class='bar kernel']").get("cy"))}
+    heights["compiled"] = float(plane.find("circle[@class='ring compiled']").get("cy"))
+    heights["eager"] = float(plane.find("svg").get("y"))
+    down = math.log(124 / 100) / math.log(231 / 100)
+    assert (heights["compiled"] - heights["kernel"]) / (heights["eager"] - heights["kernel"]) == pytest.approx(
+        down, rel=0.01
+    )
+    assert "where memory is the limit (50.0 TFLOP/s)" in text(page(facts))
+
+
+def test_labels_of_equal_points_do_not_lie_on_each_other():
+    same = timing(100.0)
+    facts = full(shape(flops=4_000_000_000, eager=same, compiled=same, kernel=same))
+    plane = next(s for s in tree(page(facts)).iter("svg") if s.get("class") == "plane")
+    heights = sorted(float(t.get("y")) for t in plane.iter("text") if t.get("class", "").startswith("said "))
+    assert heights[1] - heights[0] >= 19 and heights[2] - heights[1] >= 19
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"compiled": None}, "torch.compile not measured: it did not finish."),
+        ({"bytes": None}, "how many bytes a call has to move cannot be told from the shapes"),
+        ({"flops": None}, "How many operations a call needs is not known"),
+        ({"kernel": None}, "kernel not measured"),
+    ],
+)
+def test_what_was_not_measured_says_why(change, words):
+    measured = shape()
+    for name, value in change.items():
+        setattr(measured, name, value)
+    facts = full(measured)
+    facts.measurement.compiled_missing = "torch.compile: it did not finish"
+    assert words in text(page(facts))
+
+
+def test_without_a_gpu_the_reason_is_given_once_for_all():
+    facts = full()
+    facts.measurement = schema.Measurement(missing="no CUDA GPU here: torch is built without CUDA")
+    facts.verdict.mode, facts.device = "interpreter", schema.Device("Triton interpreter (CPU)", "interpreter")
+    said = text(page(facts))
+    assert "✓ Correct under Triton’s interpreter; not timed" in said
+    assert "Not measured: no CUDA GPU here: torch is built without CUDA." in said
+    assert "0.00" not in said
+
+
+def test_source_lines_have_the_numbers_of_their_files():
+    root = tree(page(full()))
+    lines = [(line.get("data-n"), "".join(line.itertext())) for line in root.iter("span") if line.get("data-n")]
+    assert ("9", "        return x / 2  # halves\n") in lines
+    assert ("35", "@triton.jit\n") in lines
+    marked = [e for e in root.iter("span") if "marked" in e.get("class", "").split()]
+    assert [(e.get("data-n"), "".join(e.itertext())) for e in marked] == [("2", "nothing()\n")]
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+
+
+def test_it_loads_and_runs_nothing_and_the_hash_is_of_its_style():
+    whole = page(full())
+    tags = _Tags()
+    tags.feed(whole)
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & {tag for tag, _ in tags.seen}
+    for _, attributes in tags.seen:
+        assert "style" not in attributes and not any(name.startswith("on") for name in attributes)
+        assert not {"src", "href", "action"} & attributes.keys()
+    (policy,) = [a["content"] for t, a in tags.seen if a.get("http-equiv") == "Content-Security-Policy"]
+    (style,) = re.findall("<style>(.*?)</style>", whole, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert "url(" not in style and "@import" not in style
+
+
+def test_every_picture_has_a_title_or_is_hidden():
+    for picture in tree(page(full(shape(flops=4_000_000_000)))).iter("svg"):
+        if picture.get("role") == "img":
+            assert picture.find("title").text
+        else:
+            assert picture.get("aria-hidden") == "true" or picture.get("class") == "mark"
+
+
+def test_several_reports_have_an_index():
+    second = copy.deepcopy(full())
+    second.class_name = "Other"
+    whole = pages([full(), second, Facts("Third", error="No example inputs.")])
+    root = tree(whole)
+    targets = [a.get("href").removeprefix("#") for a in root.iter("a")]
+    assert targets == [article.get("id") for article in root.iter("article")] and len(set(targets)) == 3
+    assert "2 of 3 are correct." in text(whole) and "✗ no kernel" in text(whole)
+
+
+def test_the_measured_samples():
+    """Real figures: every median in the file is in the page's table as it was measured."""
+    reports = json.loads((RESULTS / "samples-nvidia-h100-80gb-hbm3.json").read_text())
+    assert len(reports) > 10
+    facts = [Facts.of_report(schema.from_json(schema.Report, report)) for report in reports]
+    said = text(pages(facts))
+    for one in facts:
+        assert one.class_name in text(page(one))
+        for measured in one.measurement.shapes if one.measurement else []:
+            for name in ("eager", "compiled", "kernel", "kernel_graph", "eager_graph"):
+                time = getattr(measured, name)
+                assert time is None or f"{time.median:.2f} {time.low:.2f} {time.high:.2f} {time.runs}" in said
+
+
+def test_the_device_says_what_it_can_do():
+    assert "2.50 TB/s" in text(page(full())) and DEVICE.name in text(page(full()))
