@@ -9,12 +9,12 @@ from .bars import Bar, chart
 from .facts import Facts
 from .html import Child, Markup, div, el, section, span, table
 
-#: The marks that a job sets in ``Report.seconds``, and what had been done by then.
+#: The marks that a job sets in ``Report.seconds`` when a stage is reached for the first time.
 STAGES = {
     "ready": "Worker ready",
-    "candidates": "Candidates written",
-    "verdict": "Candidates judged",
-    "measurement": "Timed",
+    "candidates": "First candidates",
+    "verdict": "First verdict",
+    "measurement": "First times",
     "report": "Finished",
 }
 _UNBOUNDED = 2**31 - 1

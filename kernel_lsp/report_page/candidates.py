@@ -19,7 +19,7 @@ def candidates(facts: Facts) -> Markup:
         text = "The candidates are known for as long as the session that judged them lasts: generate or validate again."
         return section("Candidates", el("p", text, class_="nothing"))
     if not report.candidates:
-        return section("Candidates", el("p", report.why or facts.error or "There was none.", class_="nothing"))
+        return section("Candidates", el("p", report.why or "There was none.", class_="nothing"))
     unit = numbers.Microseconds([time for judged in report.candidates if (time := _time(judged)) is not None])
     bodies = [_entry(i, judged, report, unit) for i, judged in enumerate(report.candidates)]
     head = el("thead", el("tr", [el("th", name, class_="number" if i > 2 else None) for i, name in enumerate(COLUMNS)]))
@@ -85,9 +85,10 @@ def _opened(judged: Judged) -> list[Markup]:
     return found
 
 
-def sources(report: Report | None) -> Markup | None:
-    """A table of what each source came up with, where a language model is among them."""
-    if report is None or not any(source.model or source.problem for source in report.sources):
+def sources(facts: Facts) -> Markup | None:
+    """A table of what each source came up with, where a language model or a trouble of its own is among them."""
+    report = facts.report
+    if report is None or not any(s.model or s.problem.rstrip(".") not in facts.error for s in report.sources):
         return None
     head = ["source", "samples", "correct", "best × eager", "tokens", "tokens/s", "seconds"]
     rows = [_source(source) for source in report.sources]
@@ -100,14 +101,14 @@ def sources(report: Report | None) -> Markup | None:
 
 
 def _source(source: Source) -> list[Child]:
-    model = f" · {source.model}" + (f" on {source.device}" if source.device else "") if source.model else ""
-    samples = str(source.samples) + (f" of {source.expected}" if (source.expected or 0) > source.samples else "")
-    extra = [f"{len(source.equal_to)} equal to others"] if source.equal_to else []
-    extra += [f"{source.unjudged} not judged"] if source.unjudged else []
-    extra += [f"{source.rounds} rounds of repair"] if source.rounds else []
+    model = source.model + (f" on {source.device}" if source.device else "") if source.model else ""
+    about = [model] if model else []
+    about += [f"{len(source.equal_to)} equal to others"] if source.equal_to else []
+    about += [f"{source.unjudged} not judged"] if source.unjudged else []
+    about += [f"{source.rounds} rounds of repair"] if source.rounds else []
     return [
-        [el("b", source.generator), span("hint", model)],
-        samples + (f" ({', '.join(extra)})" if extra else ""),
+        [el("b", source.generator), el("p", " · ".join(about), class_="hint") if about else None],
+        str(source.samples) + (f" of {source.expected}" if (source.expected or 0) > source.samples else ""),
         str(source.correct),
         factor(source.best) if source.best else numbers.NOT,
         f"{source.tokens:,}" if source.tokens else "–",

@@ -56,7 +56,7 @@ def summary(facts: Facts) -> tuple[str, str, str]:
     on = f" on {device.name}" if device is not None and device.kind == "cuda" else ""
     if verdict.mode == "interpreter":
         on = on if eager else " under Triton’s interpreter"
-    return kind, sign, ", ".join(parts) + on + ("" if eager else "; not timed")
+    return kind, sign, (": " if kind == "warn" else ", ").join(parts) + on + ("" if eager else "; not timed")
 
 
 def _capital(text: str) -> str:

@@ -71,15 +71,17 @@ def _ratio(timing: Timing, kernel: Timing | None) -> str:
 
 
 def _table(measurement: Measurement) -> Markup:
+    several = len(measurement.shapes) > 1
     rows = []
     for shape in measurement.shapes:
-        inputs = ", ".join(map(numbers.tensor, shape.inputs)) or "not recorded"
+        inputs = [", ".join(map(numbers.tensor, shape.inputs)) or "not recorded"] if several else []
         for name, label, kind, minor in ROWS:
             timing = getattr(shape, name)
             called = f"{kind}, replayed" if minor else label
             if timing is None:
-                rows.append([inputs, called, numbers.NOT, "", "", ""])
+                rows.append([*inputs, called, numbers.NOT, "", "", ""])
             else:
                 cells = [f"{value:.2f}" for value in (timing.median, timing.low, timing.high)]
-                rows.append([inputs, called, *cells, str(timing.runs)])
-    return table(["inputs", "", "median µs", "20th percentile", "80th percentile", "runs"], rows, (2, 3, 4, 5))
+                rows.append([*inputs, called, *cells, str(timing.runs)])
+    head = [*(["inputs"] if several else []), "", "median µs", "20th percentile", "80th percentile", "runs"]
+    return table(head, rows, range(len(head) - 4, len(head)))
