@@ -1,5 +1,6 @@
 // Where VS Code begins and ends: everything is made here and handed to whoever needs it.
 
+import { LOADING } from "./loading"; // first
 import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 import { registerCommands } from "./commands";
@@ -19,7 +20,10 @@ export interface Api {
   client: () => LanguageClient | undefined;
   /** Settled when the first server runs, or could not be started. */
   ready: Promise<void>;
-  /** From the loading of this extension to when it starts the server. */
+  /**
+   * Loading this extension, and from its activation to when it starts the server. VS Code prepares other things in
+   * between, which is not counted.
+   */
   readonly activationMilliseconds: number;
   status: () => StatusView;
 }
@@ -47,7 +51,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     showDocument: (uri) => reports.show(uri),
   });
   session = current;
-  const activationMilliseconds = (): number => (current.firstStart ?? performance.now()) - Math.min(LOADED, began);
+  const activationMilliseconds = (): number => LOADED - LOADING + (current.firstStart ?? performance.now()) - began;
   registerCommands({ session: current, jobs: () => jobs, activationMilliseconds });
   restartWhenNeeded(context, current);
   return {

@@ -37,10 +37,9 @@ export async function runSuite(run: Run, installation: Installation, suite: Suit
   if (code === "late") {
     await page.screenshot({ path: join(run.folder, `${suite.name}.png`) });
     console.log(`✗ ${suite.name}: not ended after ${suite.seconds} s`);
-    return 1;
   }
   await run.endProcesses();
-  return code;
+  return code === "late" ? 1 : code;
 }
 
 /** Prints a file as it grows. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { api, codes, lenses, open, place, replace, until, WORKSPACE } from "./editor";
+import { api, codes, lenses, open, pause, place, replace, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
 
 const CANCEL_MILLISECONDS = 1500;
@@ -25,7 +25,7 @@ export const cancelling: Test[] = [
       assert.ok(took < CANCEL_MILLISECONDS, `${took} ms`);
       await until("the first lens", async () => (await lenses(uri))[0] === "Generate Triton kernel");
       assert.deepEqual(codes(uri), []);
-      assert.ok(!existsSync(join(WORKSPACE, "kernels", "softmax_triton.py")));
+      assert.ok(!existsSync(join(WORKSPACE, "kernels", "temperature_softmax_triton.py")));
     },
   },
   {
@@ -38,7 +38,7 @@ export const cancelling: Test[] = [
       await until("status: paused", () => found.status().state === "paused");
       await replace(editor, "self.eps) *", "self.eps) * 1.0 *");
       await editor.document.save();
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await pause(1000);
       assert.equal(found.status().state, "paused");
       assert.deepEqual(codes(uri), ["kernel-stale"]);
       await vscode.commands.executeCommand("kernelLsp.validateAtCursor");

@@ -22,9 +22,22 @@ export async function until<T>(what: string, ask: () => T | Promise<T>, seconds 
   for (;;) {
     const answer = await ask();
     if (answer) return answer as Exclude<NonNullable<T>, false>;
-    if (Date.now() > end) throw new Error(`never came: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (Date.now() > end) throw new Error(`never came: ${what}\n${await seen()}`);
+    await pause(50);
   }
+}
+
+export function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/** What the user sees now, for the message of a test that failed. */
+async function seen(): Promise<string> {
+  const found = (await api()).status();
+  const document = vscode.window.activeTextEditor?.document;
+  if (document === undefined) return `status: ${found.text}`;
+  const messages = ours(document.uri).map(({ code, message }) => `${String(code)}: ${message}`);
+  return [`status: ${found.text}`, document.fileName, ...messages, ...(await lenses(document.uri))].join("\n");
 }
 
 export async function open(name: string): Promise<vscode.TextEditor> {

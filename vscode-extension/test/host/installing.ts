@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { api, open } from "./editor";
+import { api, open, until } from "./editor";
 import { say, type Test } from "./runner";
 
 export const installing: Test[] = [
@@ -15,8 +15,12 @@ export const installing: Test[] = [
       const found = await api();
       assert.deepEqual(found.status(), { state: "error", text: "Not running" });
       assert.equal(found.client(), undefined);
-      const extension = vscode.extensions.getExtension("kernel-lsp.kernel-lsp");
-      assert.ok(extension?.isActive);
+      await vscode.commands.executeCommand("kernelLsp.printDebugInformation");
+      const text = await until("debug information", () => {
+        const document = vscode.window.activeTextEditor?.document;
+        return document?.languageId === "json" && document.getText();
+      });
+      assert.match(JSON.parse(text).problem, /could not install its server, because .* cannot be reached\. Try again when/);
     },
   },
   {

@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { codes, debugInformation, open, place, replace, until, WORKSPACE } from "./editor";
+import { codes, debugInformation, open, pause, place, replace, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
 
 async function set(name: string, value: unknown): Promise<void> {
   await vscode.workspace.getConfiguration("kernelLsp").update(name, value, vscode.ConfigurationTarget.Workspace);
+  await pause(300); // VS Code tells the server, which then asks for them
 }
 
 async function hints(editor: vscode.TextEditor): Promise<vscode.InlayHint[]> {
@@ -37,7 +38,7 @@ export const settings: Test[] = [
       await set("validateOnSave", false);
       await replace(editor, "self.eps) *", "self.eps) * 1.0 *");
       await editor.document.save();
-      await new Promise((resolve) => setTimeout(resolve, 1500));
+      await pause(1500);
       assert.deepEqual(codes(uri), ["kernel-stale"]);
       await set("validateOnSave", undefined);
       await replace(editor, "self.eps) * 1.0 *", "self.eps) *");
@@ -54,8 +55,10 @@ export const settings: Test[] = [
       const at = place(editor, "class ").start;
       editor.selection = new vscode.Selection(at, at);
       await vscode.commands.executeCommand("kernelLsp.generateAtCursor");
-      await until("the file", () => existsSync(join(WORKSPACE, "fast", "softmax_triton.py")), 100);
+      await until("the file", () => existsSync(join(WORKSPACE, "fast", "temperature_softmax_triton.py")), 100);
+      await until("kernel-valid", () => codes(editor.document.uri).join() === "kernel-valid");
       await set("kernelFolder", undefined);
+      await until("no kernel", async () => codes(editor.document.uri).length === 0);
       rmSync(join(WORKSPACE, "fast"), { recursive: true });
     },
   },
