@@ -88,13 +88,15 @@ def pull(state: State) -> None:
 
 def accept(state: State, settings: dict[Path | None, Any]) -> None:
     """Put settings into force, by folder; those given at initialization stay where these say nothing."""
-    before = state.editor_settings
-    state.editor_settings = {
+    now = {
         folder: {name: value for name, value in given.items() if value is not None}
         for folder, given in settings.items()
         if isinstance(given, dict)
     }
-    if before and before != state.editor_settings:
+    if now == state.editor_settings:
+        return
+    first, state.editor_settings = not state.editor_settings, now
+    if not first:
         _settings_changed(state)
     state.forget_settings()
     state.documents.touch()

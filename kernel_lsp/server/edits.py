@@ -30,7 +30,10 @@ def workspace_edit(
     identifier_ = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
     if annotation is None or not client.change_annotations:
         return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier_, list(text_edits))])
-    annotated = [types.AnnotatedTextEdit(range=edit.range, new_text=edit.new_text, annotation_id=_ANNOTATION) for edit in text_edits]
+    annotated = [
+        types.AnnotatedTextEdit(range=edit.range, new_text=edit.new_text, annotation_id=_ANNOTATION)
+        for edit in text_edits
+    ]
     return types.WorkspaceEdit(
         document_changes=[types.TextDocumentEdit(identifier_, list(annotated))],
         change_annotations={_ANNOTATION: annotation},
