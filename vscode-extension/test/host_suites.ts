@@ -4,13 +4,13 @@ import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runSuite } from "./harness/host_tests";
 import type { Run } from "./harness/run";
+import type { Installation } from "./harness/vscode";
 import { createWorkspace } from "./harness/workspace";
 
 const CLOSED = "http://127.0.0.1:9/"; // the discard port: nothing listens there
 
 /** The number of suites that failed. */
-export async function runHostSuites(run: Run, only: string[]): Promise<number> {
-  const installation = run.install("vscode");
+export async function runHostSuites(run: Run, installation: Installation, only: string[] = []): Promise<number> {
   const wanted = (name: string): boolean => only.length === 0 || only.includes(name);
   let failed = 0;
   if (wanted("installing")) {
@@ -35,6 +35,7 @@ function createUntrusted(folder: string): string {
   createWorkspace(folder, ["rms_norm.py"]);
   appendFileSync(join(folder, "rms_norm.py"), `\nopen(${JSON.stringify(join(folder, "imported"))}, "w").close()\n`);
   mkdirSync(join(folder, ".vscode"));
-  writeFileSync(join(folder, ".vscode", "settings.json"), JSON.stringify({ "kernelLsp.interpreter": join(folder, "python") }));
+  const settings = { "kernelLsp.interpreter": join(folder, "python"), "kernelLsp.inlayHints": true };
+  writeFileSync(join(folder, ".vscode", "settings.json"), JSON.stringify(settings));
   return folder;
 }

@@ -1,20 +1,32 @@
-// Usage: node main.js host|session|screenshots|typing [NAME…]
+// Usage: node main.js test | host [SUITE…] | session | screenshots
 
-import { withRun } from "./harness/run";
+import { join } from "node:path";
+import { IMAGES } from "./harness/paths";
+import { type Run, withRun } from "./harness/run";
 import { runHostSuites } from "./host_suites";
+import { runSession } from "./session/run";
 
-const [part, ...names] = process.argv.slice(2);
+const [part = "test", ...names] = process.argv.slice(2);
 
-async function main(): Promise<number> {
+/** The number of failures. */
+async function main(run: Run): Promise<number> {
+  const installation = run.install("vscode");
+  const pictures = process.env["PICTURES"] ?? join(run.folder, "images");
   switch (part) {
+    case "test":
+      return (await runHostSuites(run, installation)) + (await runSession(run, installation, pictures));
     case "host":
-      return await withRun((run) => runHostSuites(run, names));
+      return await runHostSuites(run, installation, names);
+    case "session":
+      return await runSession(run, installation, pictures);
+    case "screenshots":
+      return await runSession(run, installation, IMAGES);
     default:
       throw new Error(`there is no part ${part}`);
   }
 }
 
-main().then(
+withRun(main).then(
   (failed) => process.exit(failed === 0 ? 0 : 1),
   (error: unknown) => {
     console.error(error);

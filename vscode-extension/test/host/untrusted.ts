@@ -42,9 +42,10 @@ export const untrusted: Test[] = [
     },
   },
   {
-    name: "an interpreter that the folder's settings name is not taken",
+    name: "an interpreter that the folder's settings name is not taken, a setting that names no program is",
     body: async () => {
       const settings = vscode.workspace.getConfiguration("kernelLsp");
+      assert.equal(settings.get("inlayHints"), true);
       assert.equal(settings.inspect("interpreter")?.workspaceValue, undefined);
       assert.equal(settings.get("interpreter"), "");
     },
