@@ -156,6 +156,10 @@ class FileNotWritten(UserError):
     template = "{path} could not be written: {detail}. Free space or change the permissions, or set kernelLsp.kernelFolder to a folder that can be written."
 
 
+class ReportNotWritten(UserError):
+    template = "The report could not be written to {path}: {detail}. Free space, or name a place that can be written."
+
+
 class NotAKernelFile(UserError):
     template = "{path} has no kernel-lsp header, or a damaged one: {detail}. Generate it again."
 

@@ -12,7 +12,7 @@ from kernel_lsp import kernel_file, schema
 from kernel_lsp.analysis import imported_with_inputs, module_classes
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_JUDGED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.errors import ClassNotFound, FileNotWritten, UserError
+from kernel_lsp.errors import ClassNotFound, ReportNotWritten, UserError
 from kernel_lsp.jobs import Job, Jobs
 
 SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
@@ -23,7 +23,7 @@ def run(options: Any) -> int:
     try:
         if options.html is not None:
             html.check(options.html)
-    except FileNotWritten as error:
+    except ReportNotWritten as error:
         return refuse(error, options.json)
     tasks = [task for target in options.targets for task in tasks_for(target, not options.no_write)]
     known = {_normal(name) for name in options.may_fail}
@@ -36,7 +36,7 @@ def run(options: Any) -> int:
     if options.html is not None:
         try:
             html.write(options.html, tasks)
-        except FileNotWritten as error:  # the disk is full by now; the result was shown
+        except ReportNotWritten as error:  # the disk is full by now; the result was shown
             print(f"kernel-lsp: {error}", file=sys.stderr)
             return NOT_JUDGED
     return status

@@ -10,7 +10,7 @@ from pathlib import Path
 from kernel_lsp import kernel_file
 from kernel_lsp.analysis import module_classes
 from kernel_lsp.commands.running import Task
-from kernel_lsp.errors import FileNotWritten, NotAKernelFile
+from kernel_lsp.errors import ReportNotWritten, NotAKernelFile
 from kernel_lsp.report_page import Facts, page, pages
 
 
@@ -18,7 +18,7 @@ def check(path: Path) -> None:
     """Find out before a minute of work whether the page can be written; its folder is made.
 
     Raises:
-        FileNotWritten: it cannot.
+        ReportNotWritten: it cannot.
     """
     with _user_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, tasks: Sequence[Task]) -> None:
-    """One report, or several with an index. A task that failed has a page that says why. Raises FileNotWritten."""
+    """One report, or several with an index. A task that failed has a page that says why. Raises ReportNotWritten."""
     facts = [facts_of(task) for task in tasks]
     text = page(facts[0]) if len(facts) == 1 else pages(facts)
     with _user_error(path):
@@ -42,7 +42,7 @@ def _user_error(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FileNotWritten(path=str(path), detail=error.strerror or error) from None
+        raise ReportNotWritten(path=str(path), detail=error.strerror or error) from None
 
 
 def facts_of(task: Task) -> Facts:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 async def show_report(state: State, document: Document, class_name: str) -> str | None:
     """Write the page and have the client show it; the id of the job that it is about, None for an earlier session's.
 
-    Raises FileNotWritten (as the command's error).
+    Raises ReportNotWritten (as the command's error).
     """
     facts, key = _facts(state, document, class_name)
     path = _page_path(state, *key)
@@ -77,7 +77,7 @@ async def _write(path: Path, facts: Facts) -> None:
         except OSError as error:
             if temporary is not None:
                 Path(temporary).unlink(missing_ok=True)
-            raise errors.FileNotWritten(path=str(path), detail=error.strerror or error) from None
+            raise errors.ReportNotWritten(path=str(path), detail=error.strerror or error) from None
 
     await asyncio.get_running_loop().run_in_executor(None, work)
 
@@ -131,7 +131,11 @@ def _of_kernel_file(document: Document) -> Standing:
 def _page_path(state: State, source: Path, class_name: str) -> Path:
     """``<Class>.html`` in a folder of this session's; classes of one name in different files get different ones."""
     if state.report_folder is None:
-        state.report_folder = Path(tempfile.mkdtemp(prefix="kernel-lsp-"))
+        try:
+            state.report_folder = Path(tempfile.mkdtemp(prefix="kernel-lsp-"))
+        except OSError as error:
+            where = error.filename or "a temporary folder"
+            raise errors.ReportNotWritten(path=where, detail=error.strerror or error) from None
     known = state.reports.get((source, class_name))
     if known is None:
         name, number = file_name(class_name), 1

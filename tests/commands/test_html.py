@@ -67,7 +67,7 @@ def test_where_it_cannot_be_written_nothing_is_begun(softmax: Path, tmp_path: Pa
     assert f"kernel-lsp: {page} could not be written" in done.stderr
     assert not (tmp_path / "kernels").exists()
     if as_json:
-        assert json.loads(done.stdout)["error"]["code"] == "FileNotWritten"
+        assert json.loads(done.stdout)["error"]["code"] == "ReportNotWritten"
     else:
         assert done.stdout == ""
 
@@ -80,7 +80,7 @@ def test_the_question_leaves_no_trace(tmp_path: Path) -> None:
     stamp = os.stat(page).st_mtime_ns
     html.check(page)
     assert page.read_text() == "before" and os.stat(page).st_mtime_ns == stamp
-    with pytest.raises(errors.FileNotWritten):
+    with pytest.raises(errors.ReportNotWritten):
         html.check(tmp_path)
 
 
