@@ -4,6 +4,8 @@
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
 # make extension  vscode-extension/kernel-lsp.vsix, with the server in it
+# make test-editors  the extension in VS Code itself, in a browser; installs what that takes into .editors/
+# make screenshots  a user's session in VS Code, whose pictures go to docs/images/
 # make docs     docs/settings.md, docs/errors.md and the settings in vscode-extension/package.json, from the code
 # make picture  make demo, and save its table as docs/images/demo.svg
 #
@@ -20,7 +22,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-models lint bench picture docs extension clean
+.PHONY: demo test test-models lint bench picture docs extension test-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -51,6 +53,12 @@ docs: $(INSTALLED)
 extension: $(INSTALLED)
 	tools/editors/install-node
 	tools/make-extension $(EDITORS)/node/bin $(BIN)/python
+
+test-editors: extension
+	tools/test-vscode $(BIN)/python test
+
+screenshots: extension
+	tools/test-vscode $(BIN)/python screenshots
 
 clean:
 	rm -rf $(VENV) samples/kernels build *.egg-info

@@ -20,7 +20,7 @@ async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
     Raises:
         UserError: what the worker met on the way: no inputs, an import that fails, nothing to lower, …
     """
-    request.progress(f"Writing a kernel for {request.class_name}")
+    request.progress("Writing a kernel by rule")
     answer = await request.ask_worker("synthesize", "exporting the graph and writing the kernel")
     request.specimen = schema.from_json(schema.Specimen, answer["specimen"])
     candidates = answer["candidates"][: request.samples]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kernel_lsp.schema import Measurement, ShapeMeasurement, TensorSpec, Timing, Verdict
 
 NOT = "not measured"
+_STATUS = {"ok": "is correct", "slower": "is correct, but no faster"}
 
 
 def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None = None) -> str:
@@ -26,8 +27,11 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
         lines.append(f"`{s.kernel_path.name}` holds no verdict.\n")
     else:
         mark = "✓" if s.correct else "✗"
-        lines.append(f"{mark} **{s.kernel.class_name}Triton**: {verdict.status}. {verdict.reason}".rstrip() + "\n")
-        lines += measurement_lines(s.measurement)
+        words = _STATUS.get(verdict.status, f"is not usable ({verdict.status})")
+        reason = f": {verdict.reason}" if verdict.reason else "."
+        lines.append(f"{mark} **{s.kernel.class_name}Triton** {words}{reason}\n")
+        if s.correct or (s.measurement is not None and s.measurement.shapes):
+            lines += measurement_lines(s.measurement)  # why a wrong kernel was not timed is plain
         lines.append(accuracy(verdict) + "\n")
     if s.regression:
         lines.append(f"⚠ {s.regression}\n")
@@ -93,7 +97,9 @@ def accuracy(verdict: Verdict) -> str:
     words += f" {passed} of {len(verdict.checks)} checks passed." if verdict.checks else ""
     if verdict.mode == "interpreter":
         words += " Checked under Triton's interpreter."
-    return words + "".join(f" Not checked: {limit.rstrip('.')}." for limit in verdict.limits)
+    if verdict.limits and verdict.status in ("ok", "slower"):
+        words += f" Not checked here: {'; '.join(limit.rstrip('.') for limit in verdict.limits)}."
+    return words
 
 
 def where(s: Standing, now: datetime.datetime | None = None) -> str:

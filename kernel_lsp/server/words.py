@@ -17,6 +17,13 @@ def speed(s: Standing) -> str:
     return " · ".join(parts) or "not timed"
 
 
+def _before(s: Standing) -> str:
+    """What a kernel was before it became stale."""
+    if not s.correct:
+        return s.verdict.status if s.verdict is not None else ""
+    return speed(s) if speedups(s.measurement)[0] else "correct"
+
+
 def lens_title(s: Standing) -> str:
     """The text above the class."""
     if s.running is not None:
@@ -24,7 +31,7 @@ def lens_title(s: Standing) -> str:
     if s.kernel is None or s.verdict is None:
         return "Generate Triton kernel"
     if s.stale:
-        return f"↻ stale · was {speed(s)}" if s.correct else f"↻ stale · was {s.verdict.status}"
+        return f"↻ stale · was {_before(s)}"
     if not s.correct:
         return f"✗ {s.verdict.status}"
     if s.regression:
@@ -82,7 +89,7 @@ def verdict_words(name: str, s: Standing) -> str:
 
 
 def stale_words(name: str, s: Standing) -> str:
-    was = f" It was {s.verdict.status}, {speed(s)}." if s.verdict is not None else ""
+    was = f" It was {_before(s)}." if s.verdict is not None else ""
     return f"{s.stale}{was} Save, or choose “Validate Triton kernel for {name}”, to judge it again."
 
 
