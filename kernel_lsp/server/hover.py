@@ -5,6 +5,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from .documents import Document
+from .plain import plain_text
 from .standing import Standing, standing
 from .state import State
 from .table import hover_markdown
@@ -25,8 +26,10 @@ def find(state: State, document: Document, place: types.Position) -> types.Hover
             text = _text(c.name, standing(state, document, c))
             if text is None:
                 return None
-            kind = types.MarkupKind.Markdown if state.client.markdown else types.MarkupKind.PlainText
-            return types.Hover(types.MarkupContent(kind, text), document.lsp_range(c.name_range))
+            content = types.MarkupContent(types.MarkupKind.Markdown, text)
+            if not state.client.markdown:
+                content = types.MarkupContent(types.MarkupKind.PlainText, plain_text(text))
+            return types.Hover(content, document.lsp_range(c.name_range))
     return None
 
 

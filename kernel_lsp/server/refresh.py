@@ -32,7 +32,7 @@ class Refresher:
         self._timer: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._due: dict[str, float] = {}  # URI → loop time
-        self._pushed: dict[str, list[dict[str, Any]]] = {}
+        self._pushed: dict[str, tuple[int | None, list[dict[str, Any]]]] = {}  # URI → version and diagnostics
         self._titles: dict[str, Any] = {}  # URI → the lenses without their places
         self._words: dict[str, Any] = {}  # URI → the diagnostics without their places, for clients that pull
 
@@ -51,7 +51,7 @@ class Refresher:
         self._due.pop(uri, None)
         self._titles.pop(uri, None)
         self._words.pop(uri, None)
-        if self._pushed.pop(uri, None):
+        if self._pushed.pop(uri, (None, []))[1]:
             self._publish(uri, None, [])
 
     def _want(self, uri: str, seconds: float, push_back: bool = False) -> None:
@@ -106,8 +106,10 @@ class Refresher:
             return
         found = diagnostics(state, document)
         if not state.client.pull_diagnostics:
-            if self._pushed.get(uri, []) != found:
-                self._pushed[uri] = found
+            # Also the same ones for a newer version: some clients drop those that come for an older one than they have.
+            known = self._pushed.get(uri)
+            if (found or known is not None) and known != (document.version, found):
+                self._pushed[uri] = (document.version, found)
                 self._publish(uri, document.version, found)
             return
         words = [(d["code"], d["message"]) for d in found]

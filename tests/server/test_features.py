@@ -110,6 +110,33 @@ async def test_stale_with_the_first_edit_that_matters(client: Any, module: Path)
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])  # the edit was undone
 
 
+async def test_diagnostics_come_again_for_a_newer_version(client: Any, module: Path) -> None:
+    """Helix drops those of an older version than it has, and would show what was true before for ever."""
+    write_kernel(module)
+    await client.start(module.parent, "emacs")
+    uri = client.open(module)
+    client.change(uri, 2, "3", types.Range(types.Position(6, 19), types.Position(6, 20)))
+    await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+    del client.diagnostics[uri]
+    client.change(uri, 3, "3", types.Range(types.Position(6, 20), types.Position(6, 20)))
+    await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+
+
+async def test_hover_in_plain_text(client: Any, module: Path) -> None:
+    """For an editor that says that it shows no Markdown."""
+    path = write_kernel(module)
+    formats = types.HoverClientCapabilities(content_format=[types.MarkupKind.PlainText])
+    capabilities = types.ClientCapabilities(text_document=types.TextDocumentClientCapabilities(hover=formats))
+    await client.start(module.parent, capabilities)
+    uri = client.open(module)
+    text = await client.hover(uri, 4, 8)
+    assert not set("*`|") & set(text)
+    lines = text.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("float32[8, 32]  "))
+    assert len(lines[place - 1]) == len(lines[place]) and "2.31×" in lines[place]
+    assert lines[-1] == str(path)
+
+
 async def test_an_edited_kernel_file_is_stale(client: Any, module: Path) -> None:
     path = write_kernel(module)
     await client.start(module.parent)
