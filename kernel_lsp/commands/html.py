@@ -10,7 +10,7 @@ from pathlib import Path
 from kernel_lsp import kernel_file
 from kernel_lsp.analysis import module_classes
 from kernel_lsp.commands.running import Task
-from kernel_lsp.errors import ReportNotWritten, NotAKernelFile
+from kernel_lsp.errors import NotAKernelFile, ReportNotWritten
 from kernel_lsp.report_page import Facts, page, pages
 
 

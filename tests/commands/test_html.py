@@ -64,7 +64,7 @@ def test_where_it_cannot_be_written_nothing_is_begun(softmax: Path, tmp_path: Pa
     page = tmp_path / "file" / "page.html"
     done = run("generate", f"{softmax}::TemperatureSoftmax", "--html", page, *(["--json"] if as_json else []))
     assert done.returncode == 2
-    assert f"kernel-lsp: {page} could not be written" in done.stderr
+    assert f"The report could not be written to {page}" in done.stderr
     assert not (tmp_path / "kernels").exists()
     if as_json:
         assert json.loads(done.stdout)["error"]["code"] == "ReportNotWritten"
