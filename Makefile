@@ -4,7 +4,9 @@
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
 # make extension  vscode-extension/kernel-lsp.vsix, with the server in it
-# make test-editors  the extension in VS Code itself, in a browser; installs what that takes into .editors/
+# make test-editors  the extension in VS Code itself, in a browser, and test-terminal-editors; installs what that takes
+#               into .editors/
+# make test-terminal-editors  a session in Neovim, Emacs and Helix, with the configuration in docs/editors.md
 # make screenshots  a user's session in VS Code, whose pictures go to docs/images/
 # make docs     docs/settings.md, docs/errors.md and the settings in vscode-extension/package.json, from the code
 # make picture  make demo, and save its table as docs/images/demo.svg
@@ -22,7 +24,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-models lint bench picture docs extension test-editors screenshots clean
+.PHONY: demo test test-models lint bench picture docs extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -54,8 +56,12 @@ extension: $(INSTALLED)
 	tools/editors/install-node
 	tools/make-extension $(EDITORS)/node/bin $(BIN)/python
 
-test-editors: extension
+test-editors: extension test-terminal-editors
 	tools/test-vscode $(BIN)/python test
+
+test-terminal-editors: $(INSTALLED)
+	tools/editors/install-terminal-editors
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m editors tests/editors
 
 screenshots: extension
 	tools/test-vscode $(BIN)/python screenshots
