@@ -1,15 +1,17 @@
-// Usage: node main.js test | host [SUITE…] | session | screenshots
+// Usage: node main.js test | host [SUITE…] | session | screenshots | typing OUTPUT
 
 import { join } from "node:path";
 import { IMAGES } from "./harness/paths";
 import { type Run, withRun } from "./harness/run";
 import { runHostSuites } from "./host_suites";
 import { runSession } from "./session/run";
+import { measureTyping } from "./typing/run";
 
 const [part = "test", ...names] = process.argv.slice(2);
 
 /** The number of failures. */
 async function main(run: Run): Promise<number> {
+  if (part === "typing") return await measureTyping(run, names[0] ?? "typing.json");
   const installation = run.install("vscode");
   const pictures = process.env["PICTURES"] ?? join(run.folder, "images");
   switch (part) {

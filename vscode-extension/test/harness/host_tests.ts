@@ -26,7 +26,7 @@ export async function runSuite(run: Run, installation: Installation, suite: Suit
   await page.exposeFunction("codeAutomationLog", () => undefined);
   const remote = server.url.replace("http:", "vscode-remote:");
   const payload = [
-    ["extensionDevelopmentPath", `${remote}${join(BUILT, "python-stub")}`],
+    ["extensionDevelopmentPath", `${remote}${join(BUILT, "python")}`],
     ["extensionTestsPath", `${remote}${join(BUILT, "host.js")}`],
   ];
   await page.goto(`${server.url}/?folder=${suite.workspace}&payload=${encodeURIComponent(JSON.stringify(payload))}`);

@@ -7,7 +7,7 @@ import type { Browser } from "playwright-core";
 import { launch } from "./browser";
 import { alive, ended, pause, signal } from "./processes";
 import type { Settings } from "./settings";
-import { type Installation, install, type Server, start, writeSettings } from "./vscode";
+import { type Contents, type Installation, install, type Server, start, writeSettings } from "./vscode";
 
 const GRACE = 10_000; // milliseconds that the language server and its workers have to end by themselves
 
@@ -17,8 +17,8 @@ export class Run {
   readonly #browsers: Browser[] = [];
   readonly #servers: Server[] = [];
 
-  install(name: string, settings: Settings = {}): Installation {
-    return install(join(this.folder, name), this.mark, settings);
+  install(name: string, settings: Settings = {}, contents: Partial<Contents> = {}): Installation {
+    return install(join(this.folder, name), this.mark, settings, { stubs: ["python"], extension: true, ...contents });
   }
 
   /** The user's settings, for the next start. */

@@ -1,7 +1,7 @@
 // VS Code's server: the extension installed into it as a user would, then started, on a free port of this machine.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { cpSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BUILT, SERVER, torchPython, VSIX } from "./paths";
 import { marked } from "./processes";
@@ -15,11 +15,20 @@ export interface Installation {
   mark: string;
 }
 
-/** The .vsix and the stand-in for the Python extension, in a new installation. */
-export function install(folder: string, mark: string, settings: Settings = {}): Installation {
+/** What is in an installation besides VS Code: stubs of test/stubs, and the .vsix unless it is to be without. */
+export interface Contents {
+  stubs: string[];
+  extension: boolean;
+}
+
+export function install(folder: string, mark: string, settings: Settings, { stubs, extension }: Contents): Installation {
   const installation = { folder, mark };
   writeSettings(installation, settings);
-  cpSync(join(BUILT, "python-stub"), join(folder, "extensions", "ms-python.python-2026.0.0"), { recursive: true });
+  for (const stub of stubs) {
+    const { publisher, name, version } = JSON.parse(readFileSync(join(BUILT, stub, "package.json"), "utf8"));
+    cpSync(join(BUILT, stub), join(folder, "extensions", `${publisher}.${name}-${version}`), { recursive: true });
+  }
+  if (!extension) return installation;
   const options = { env: marked(mark), stdio: ["ignore", "pipe", "pipe"] as ["ignore", "pipe", "pipe"] };
   execFileSync(process.execPath, [SERVER, ...places(installation), "--install-extension", VSIX], options);
   return installation;
