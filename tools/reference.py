@@ -127,7 +127,9 @@ def _property(option: Option) -> dict[str, object]:
     else:
         shape = {"type": "array", "items": {"type": "string"}}
     if option.name == "interpreter":  # the server's own Python is no use in VS Code, where another one is selected
-        doc = doc.replace("Empty: the Python that runs kernel-lsp.", "Empty: the interpreter that is selected in VS Code.")
+        doc = doc.replace(
+            "Empty: the Python that runs kernel-lsp.", "Empty: the interpreter that is selected in VS Code."
+        )
     scope = "machine-overridable" if option.field.metadata["program"] else "resource"
     return {**shape, "default": default, "markdownDescription": doc, "scope": scope}
 
