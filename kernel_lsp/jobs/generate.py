@@ -48,13 +48,22 @@ async def generate(run: Run) -> None:
     if report.chosen is not None and job.write:
         chosen = report.candidates[report.chosen]
         text = kernel_file.assemble(header.build(source, job.target, report, chosen), chosen.candidate.source)
-        same = proposing and kernel_file.read(kernel).body == chosen.candidate.source
-        if proposing and not same:
+        there = _body(kernel) if proposing else None  # None: the user has deleted it meanwhile
+        same = there == chosen.candidate.source
+        if there is not None and not same:
             job.proposal = text
             return
         run.progress("writing", f"Writing {kernel.name}", 97)
         kernel_file.write(kernel, text, source, overwrite or same)
         report.file = str(kernel)
+
+
+def _body(kernel: Path) -> str | None:
+    """The body of the kernel file; its text where it is none any more, None where it is gone."""
+    try:
+        return kernel_file.read(kernel).body
+    except errors.NotAKernelFile:
+        return "" if os.path.lexists(kernel) else None
 
 
 def _may_write(kernel: Path, source: str, overwrite: bool, proposing: bool) -> None:

@@ -12,6 +12,7 @@ def pause(state: State) -> None:
         for record in state.records.values():
             if record.job is not None and not record.job.over and not record.asked:
                 state.jobs.cancel(record.job.id)
+                record.fingerprint = None  # this text was not judged: resume, or the next save, does it
         state.jobs.rest()
     state.server.status_reports.soon()
 

@@ -145,6 +145,8 @@ def submit(
 
 def _classes(state: State, document: Document) -> list[dict[str, Any]]:
     """The module classes of a document, for a client that asks which one a command is about."""
+    if document.is_kernel_file:
+        return _class_of_kernel_file(state, document)
     found = []
     for c, s in standings(state, document):
         job = s.running.job if s.running is not None else None
@@ -159,11 +161,34 @@ def _classes(state: State, document: Document) -> list[dict[str, Any]]:
     return found
 
 
+def _class_of_kernel_file(state: State, document: Document) -> list[dict[str, Any]]:
+    from kernel_lsp import kernel_file
+
+    try:
+        name = kernel_file.parse(document.text, document.path).class_name
+        record = state.running(_source_of(document), name)
+    except UserError:
+        return []
+    end = {"line": document.source.text.line_count, "character": 0}
+    job = record.job if record is not None else None
+    return [
+        {
+            "className": name,
+            "range": {"start": {"line": 0, "character": 0}, "end": end},
+            "kernel": document.uri,
+            "running": job.id if job is not None else None,
+        }
+    ]
+
+
 async def _devices(state: State, path: Path) -> list[dict[str, Any]]:
     """The CUDA devices that the worker for a file sees. Raises UntrustedWorkspace, or what starting the worker raises."""
     if not state.trusted:
         raise errors.UntrustedWorkspace()
-    found = (await state.start_jobs().hello(path))["devices"]
+    jobs = state.start_jobs()
+    found = (await jobs.hello(path))["devices"]
+    if state.paused:
+        jobs.rest()
     cuda = [device for device in found if device["kind"] == "cuda"]
     return [{"device": f"cuda:{i}", "name": d["name"], "capability": d["capability"]} for i, d in enumerate(cuda)]
 

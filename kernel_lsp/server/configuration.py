@@ -76,8 +76,10 @@ def pull(state: State) -> None:
     items = [types.ConfigurationItem(section=SECTION)]
     items += [types.ConfigurationItem(scope_uri=uri, section=SECTION) for uri in folders]
     future = state.server.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
+    state.settings_pending = True
 
     def answered(answer: Any) -> None:
+        state.settings_pending = False
         if future.cancelled() or future.exception() is not None:
             log.warning("the client did not send its settings")
             return
@@ -95,9 +97,8 @@ def accept(state: State, settings: dict[Path | None, Any]) -> None:
     }
     if now == state.editor_settings:
         return
-    first, state.editor_settings = not state.editor_settings, now
-    if not first:
-        _settings_changed(state)
+    state.editor_settings = now
+    _settings_changed(state)
     state.forget_settings()
     state.documents.touch()
     state.server.refresher.soon(0.0)

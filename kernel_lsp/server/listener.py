@@ -10,6 +10,7 @@ from kernel_lsp import kernel_file
 from kernel_lsp.errors import KernelFileEdited, UserError
 
 from . import models, report
+from .saving import validate_changed
 from .standing import Standing
 from .state import Record, State
 from .words import speed
@@ -53,6 +54,8 @@ class Listener:
         else:
             state.server.log_message(f"{job.id} ({job.target.class_name}): {_last_words(job)}", "info")
         report.rewrite(state, job)
+        if record is not None and record.asked and not state.closing:
+            validate_changed(state)  # saves there were meanwhile did not push in
         state.server.refresher.soon(0.0)
 
     def _record(self, job: Job) -> Record | None:

@@ -132,7 +132,17 @@ class Download:
         server = self.state.server
         self.state.downloads[self.token] = self
         server.job_progress.begin(self.token, f"Downloading {self.name}")
-        command = [sys.executable, "-m", "kernel_lsp.cli", "models", "pull", self.name, "--yes", "--json-progress"]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "kernel_lsp.cli",
+            "models",
+            "pull",
+            self.name,
+            "--yes",
+            "--json-progress",
+        ]
         try:
             self.process = await Process.start(command, None, self._line, self._log, lambda _: self.ended.set())
             await self.ended.wait()

@@ -35,6 +35,8 @@ def validate_changed(state: State) -> list[str]:
                 continue
             now = state.documents.fingerprint(document, c.name)
             record = state.record(document.path, c.name)
+            if record is not None and record.asked and state.running(document.path, c.name):
+                continue  # somebody waits for it; the listener looks again when it is over
             seen = record is not None and record.fingerprint == now and record.text == document.text
             if now is not None and _judged_for(state, document, c.name, found[1]) != now and not seen:
                 started.append(submit(state, "validate", document, c.name, asked=False))
@@ -61,7 +63,9 @@ def _unsaved(state: State, document: Document) -> bool:
 def warm_worker(state: State, path: Path) -> None:
     """Start the worker for a file that holds a module class, so that the first kernel need not wait for torch."""
     document = state.document_at(path)
-    if state.closing or not state.trusted or state.paused or document is None or not state.documents.classes(document):
+    if state.closing or not state.trusted or state.paused or state.settings_pending:
+        return  # with the settings comes the interpreter; the worker is started then
+    if document is None or not state.documents.classes(document):
         return
     try:
         state.start_jobs().warm(path)

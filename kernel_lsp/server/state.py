@@ -50,6 +50,7 @@ class State:
     trusted: bool = True
     paused: bool = False  # no background work: nothing is validated on save, no worker is started early
     review: bool = False  # the client shows a proposed kernel before it replaces one
+    settings_pending: bool = False  # the client was asked for them, and has not answered
     initial_settings: dict[str, Any] = field(default_factory=dict)  # given at initialization
     editor_settings: dict[Path | None, dict[str, Any]] = field(default_factory=dict)  # by workspace folder; None: any
     jobs: Jobs | None = None

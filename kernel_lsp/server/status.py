@@ -5,7 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from kernel_lsp.errors import InternalError, InterpreterMissing, WorkerDied, WorkerTimedOut
+from kernel_lsp.errors import (
+    InternalError,
+    InterpreterMissing,
+    NoSuchDevice,
+    PackageBroken,
+    PackageMissing,
+    PackageTooOld,
+    WorkerDied,
+    WorkerTimedOut,
+)
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
@@ -13,7 +22,16 @@ if TYPE_CHECKING:
     from .state import State
 
 _PAUSE_SECONDS = 0.1  # between two notifications
-_OURS = (InterpreterMissing, WorkerDied, WorkerTimedOut, InternalError)  # not about what the user has written
+_OURS = (  # not about what the user has written
+    InterpreterMissing,
+    PackageMissing,
+    PackageTooOld,
+    PackageBroken,
+    NoSuchDevice,
+    WorkerDied,
+    WorkerTimedOut,
+    InternalError,
+)
 
 
 class StatusReports:
@@ -62,7 +80,7 @@ def describe(state: State, error: str) -> dict[str, Any]:
             "percentage": record.percentage,
         }
         for job in (state.jobs.active() if state.jobs is not None else [])
-        if (record := state.record(job.path, job.target.class_name)) is not None
+        if (record := state.record(job.path, job.target.class_name)) is not None and record.job is job
     ]
     if jobs:
         return {"state": "busy", "message": jobs[0]["message"], "jobs": jobs}

@@ -73,7 +73,8 @@ def _parse_project(project: Path, mtime: int, size: int) -> tuple[dict[str, Any]
         data = tomllib.loads(project.read_text("utf-8"))
     except (OSError, ValueError) as error:
         return {}, ProjectFileInvalid(path=str(project), detail=error)
-    table = data.get("tool", {}).get("kernel-lsp", {})
+    tool = data.get("tool", {})
+    table = tool.get("kernel-lsp", {}) if isinstance(tool, dict) else tool
     if not isinstance(table, dict):
         return {}, ProjectFileInvalid(path=str(project), detail="tool.kernel-lsp is not a table")
     return table, None

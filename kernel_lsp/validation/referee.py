@@ -267,7 +267,9 @@ class Referee:
         tensors = [t for t in pytree.tree_leaves(eager) if isinstance(t, torch.Tensor)]
         for meta, theirs in zip(metas, tensors, strict=False):
             if theirs.numel() > 1 and meta["stride"] != list(theirs.stride()) and 1 not in theirs.shape:
-                self.limits.append(f"the strides of its output, {meta['stride']} where eager's are {list(theirs.stride())}")
+                self.limits.append(
+                    f"the strides of its output, {meta['stride']} where eager's are {list(theirs.stride())}"
+                )
                 return
 
     def _check_decoy(

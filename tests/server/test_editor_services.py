@@ -74,6 +74,45 @@ async def test_status_goes_from_busy_to_idle_and_pause_lets_go(client: Client, m
 
 
 @pytest.mark.timeout(120)
+async def test_a_validation_that_pause_cancels_is_made_up_for(client: Client, module: Path) -> None:
+    await client.start(module.parent, options={"settings": CPU})
+    kernel = write_kernel(module)
+    uri = client.open(module)
+    changed = MODULE.replace("x * 2.0", "x * 3.0")
+    client.change(uri, 2, changed)
+    module.write_text(changed)
+    client.save(uri)
+
+    async def validating() -> Any:
+        return (await client.debug())["jobs"]
+
+    await client.until(validating)
+    await client.execute("kernelLsp.pause")
+    assert (await client.debug())["jobs"] == [] and BODY in kernel.read_text()
+    await client.execute("kernelLsp.resume")
+    await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 90)
+
+
+async def test_a_kernel_file_that_is_deleted_meanwhile_is_written(client: Client, module: Path, notified: Any) -> None:
+    await client.start(module.parent, options={"review": True, "status": True, "settings": CPU})
+    kernel = write_kernel(module)
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: "busy" in states(notified))
+    kernel.unlink()
+    await client.until(lambda: states(notified)[-1] == "idle", 90)
+    assert "@triton.jit" in kernel.read_text() and notified["kernelLsp/proposal"] == []
+
+
+async def test_the_class_of_a_kernel_file_is_its_headers(client: Client, module: Path) -> None:
+    await client.start(module.parent)
+    kernel = write_kernel(module)
+    uri = client.open(kernel)
+    (found,) = [data(c) for c in await client.execute("kernelLsp.classes", {"uri": uri})]
+    assert (found["className"], found["kernel"]) == ("Double", kernel.as_uri())
+
+
+@pytest.mark.timeout(120)
 async def test_paused_from_the_start_does_what_is_asked(client: Client, module: Path, notified: Any) -> None:
     await client.start(module.parent, options={"status": True, "paused": True, "settings": CPU})
     uri = client.open(module)

@@ -12,14 +12,24 @@ import { explicitSettings, type Settings, settingNames } from "./configuration";
 import { restartPolicy } from "./crashes";
 import { selectedInterpreter } from "./interpreter";
 import type { Logs } from "./logs";
-import type { Problem } from "./problems";
 import { SECTION } from "./protocol";
 
 export interface ClientEvents {
   /** The server wants a page shown. False leaves it to VS Code. */
   showDocument: (uri: vscode.Uri) => Promise<boolean>;
-  /** The server ended, and will not be started again. */
-  gaveUp: (problem: Problem) => void;
+  /** Whether this client is still the one in use. */
+  wanted: () => boolean;
+  /** The server ended so many times, and will not be started again. */
+  gaveUp: (times: number) => void;
+  /** A line of the server's standard error. */
+  said: (line: string) => void;
+}
+
+/** Says what goes wrong in the log. The status item and the commands say it where the user looks. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
 }
 
 const PYTHON = [{ language: "python", scheme: "file" }];
@@ -39,15 +49,15 @@ export function createClient(
     // Asked for again when a server that ended is started again.
     initializationOptions: () => ({ trusted: vscode.workspace.isTrusted, status: true, review: true, paused: paused() }),
     initializationFailedHandler: () => false, // the one who starts it says so
-    errorHandler: restartPolicy(events.gaveUp),
+    errorHandler: restartPolicy(events.wanted, events.gaveUp),
     middleware: middleware(settingNames(context.extension), events),
     // Python writes its log to standard error, whatever its level.
     stdioOptions: {
       stdout: () => undefined,
-      stderr: (stream) => stream.on("data", (text: Buffer) => logServerOutput(logs.main, text.toString())),
+      stderr: (stream) => stream.on("data", (text: Buffer) => logServerOutput(logs.main, text.toString(), events.said)),
     },
   };
-  return new LanguageClient(SECTION, "Kernel LSP", server, options);
+  return new QuietClient(SECTION, "Kernel LSP", server, options);
 }
 
 function middleware(names: string[], events: ClientEvents): Middleware {
@@ -67,10 +77,6 @@ function middleware(names: string[], events: ClientEvents): Middleware {
         return shown ? { success: true } : await next(params, token);
       },
     },
-    handleWorkDoneProgress: (token, params, next) => {
-      // One that can be cancelled is shown as a notification. Ours can be cancelled above the class and in the status.
-      next(token, params.kind === "begin" ? { ...params, cancellable: false } : params);
-    },
   };
 }
 
@@ -78,8 +84,9 @@ async function serverSettings(names: string[], scope: vscode.Uri | undefined): P
   return { ...explicitSettings(names, scope), selectedInterpreter: (await selectedInterpreter(scope)) ?? "" };
 }
 
-function logServerOutput(log: vscode.LogOutputChannel, text: string): void {
+function logServerOutput(log: vscode.LogOutputChannel, text: string, said: (line: string) => void): void {
   for (const line of text.split("\n").filter(Boolean)) {
+    said(line.trim());
     if (/^(ERROR|CRITICAL|Traceback)/.test(line)) log.error(line);
     else if (line.startsWith("WARNING")) log.warn(line);
     else log.info(line);

@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { ResponseError } from "vscode-languageclient/node";
-import { chooseClass } from "./classes";
+import { chooseClass, classHere } from "./classes";
 import { printDebugInformation } from "./debug_information";
 import { selectGpu } from "./gpu";
 import { ACTION_TITLES, type Action, Problem } from "./problems";
@@ -16,17 +16,13 @@ export interface CommandContext {
   activationMilliseconds: () => number;
 }
 
-const NO_KERNEL = "No class here has a kernel yet. Generate one first.";
-
 export function registerCommands({ session, jobs, activationMilliseconds }: CommandContext): void {
   const register = (name: string, action: () => Promise<void>): void => {
     const command = vscode.commands.registerCommand(`kernelLsp.${name}`, () => action().catch(explain));
     session.context.subscriptions.push(command);
   };
   const onClass = (command: string, needsKernel: boolean) => async (): Promise<void> => {
-    const chosen = needsKernel
-      ? await chooseClass(session, (found) => found.kernel !== null, NO_KERNEL)
-      : await chooseClass(session);
+    const chosen = await chooseClass(session, needsKernel);
     if (chosen !== undefined) await session.execute(command, chosen.argument);
   };
 
@@ -34,11 +30,11 @@ export function registerCommands({ session, jobs, activationMilliseconds }: Comm
   register("validateAtCursor", onClass("kernelLsp.validate", true));
   register("showReportAtCursor", onClass("kernelLsp.showReport", false));
   register("cancelAtCursor", async () => {
-    const job = await pickJob(jobs());
-    if (job !== undefined) await session.execute("kernelLsp.cancel", { jobId: job.id });
+    const jobId = (await classHere(session))?.running ?? (await pickJob(jobs()))?.id;
+    if (jobId !== undefined) await session.execute("kernelLsp.cancel", { jobId });
   });
   register("openKernelBeside", async () => {
-    const chosen = await chooseClass(session, (found) => found.kernel !== null, NO_KERNEL);
+    const chosen = await chooseClass(session, true);
     if (chosen?.found.kernel == null) return;
     const options = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
     await vscode.window.showTextDocument(vscode.Uri.parse(chosen.found.kernel), options);

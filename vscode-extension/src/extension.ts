@@ -6,6 +6,7 @@ import type { LanguageClient } from "vscode-languageclient/node";
 import { registerCommands } from "./commands";
 import { onInterpreterChange } from "./interpreter";
 import { createLogs } from "./logs";
+import { killAll } from "./programs";
 import type { Job } from "./protocol";
 import { Reports } from "./report";
 import { Review } from "./review";
@@ -40,20 +41,27 @@ export function activate(context: vscode.ExtensionContext): Api {
   context.subscriptions.push(reports);
 
   const current = new Session(context, logs, {
-    starting: () => item.starting(),
+    starting: () => {
+      jobs = [];
+      item.starting();
+    },
     running: () => item.update({ state: current.paused ? "paused" : "idle", message: "", jobs: [] }),
-    failed: (problem) => item.failed(problem),
+    failed: (problem) => {
+      jobs = [];
+      item.failed(problem);
+    },
     status: (status) => {
       jobs = status.jobs;
       item.update(status);
     },
-    proposal: (proposal) => void review.show(proposal),
+    proposal: (proposal) => void review.show(proposal).then(undefined, (error: unknown) => logs.main.error(String(error))),
     showDocument: (uri) => reports.show(uri),
   });
   session = current;
+  current.tellPaused();
   const activationMilliseconds = (): number => LOADED - LOADING + (current.firstStart ?? performance.now()) - began;
   registerCommands({ session: current, jobs: () => jobs, activationMilliseconds });
-  restartWhenNeeded(context, current);
+  restartWhenNeeded(context, current, logs.main);
   return {
     client: () => current.client,
     ready: current.restart(),
@@ -65,21 +73,24 @@ export function activate(context: vscode.ExtensionContext): Api {
 }
 
 export async function deactivate(): Promise<void> {
+  killAll();
   await session?.stop();
 }
 
-function restartWhenNeeded(context: vscode.ExtensionContext, current: Session): void {
+function restartWhenNeeded(context: vscode.ExtensionContext, current: Session, logs: vscode.LogOutputChannel): void {
   const settingsOfStart = ["importStrategy", "python"].map((name) => `kernelLsp.${name}`);
   context.subscriptions.push(
     // What was not run in an untrusted folder is now: the server has to look at everything again.
     vscode.workspace.onDidGrantWorkspaceTrust(() => void current.restart()),
     vscode.workspace.onDidChangeConfiguration((event) => {
-      if (settingsOfStart.some((name) => event.affectsConfiguration(name))) void current.restart();
+      const isTheServers = strategy() === "fromEnvironment" && event.affectsConfiguration("kernelLsp.interpreter");
+      if (isTheServers || settingsOfStart.some((name) => event.affectsConfiguration(name))) void current.restart();
     }),
   );
   onInterpreterChange(context, () => {
-    if (strategy() === "fromEnvironment") void current.restart();
+    if (strategy() === "fromEnvironment" || current.problem !== undefined) return void current.restart();
     // The server asks for its settings then, and the interpreter is among them.
-    else void current.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
+    const notified = current.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
+    void notified?.catch((error: unknown) => logs.debug(String(error))); // it is being started again, and asks anyway
   });
 }

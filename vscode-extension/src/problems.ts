@@ -26,6 +26,13 @@ export function noPython(): Problem {
   );
 }
 
+export function pythonDoesNotRun(python: string, detail: string): Problem {
+  return new Problem(
+    `Kernel LSP could not run ${python} for its server: ${detail}. Name another Python in the setting kernelLsp.python.`,
+    ["openSettings", "kernelLsp.restartServer"],
+  );
+}
+
 export function pythonTooOld(python: string, version: string): Problem {
   return new Problem(
     `Kernel LSP needs Python 3.11 or newer to run its server; ${python} is ${version}. Name another in the setting kernelLsp.python. Your own code may stay where it is.`,
@@ -43,6 +50,12 @@ export function offline(): Problem {
   return new Problem(
     "Kernel LSP could not install its server, because Python's package index cannot be reached. Try again when this machine is online, or set kernelLsp.importStrategy to fromEnvironment and install kernel-lsp in your own environment.",
     ["kernelLsp.restartServer", "openSettings", "kernelLsp.showLogs"],
+  );
+}
+
+export function certificate(): Problem {
+  return new Problem(
+    "Kernel LSP could not install its server: the certificate of Python's package index was not accepted. Where a company's proxy stands in between, name its certificate in pip's configuration (pip config set global.cert FILE), and try again.",
   );
 }
 
@@ -65,6 +78,13 @@ export function notInEnvironment(python: string): Problem {
   );
 }
 
+export function environmentDoesNotRun(python: string, detail: string): Problem {
+  return new Problem(
+    `Kernel LSP could not run ${python}, from which kernelLsp.importStrategy has its server taken: ${detail}. Select another interpreter, or set importStrategy to useBundled.`,
+    ["openSettings", "kernelLsp.restartServer"],
+  );
+}
+
 export function untrustedEnvironment(): Problem {
   return new Problem(
     "This folder is not trusted, so nothing of it is run, and kernelLsp.importStrategy asks for a server from its environment.",
@@ -72,6 +92,7 @@ export function untrustedEnvironment(): Problem {
   );
 }
 
-export function crashed(times: number): Problem {
-  return new Problem(`The server of Kernel LSP ended unexpectedly ${times} times within three minutes. It was not started again.`);
+export function crashed(times: number, lastWords: string): Problem {
+  const words = lastWords === "" ? "" : ` Its last words: ${lastWords}`;
+  return new Problem(`The server of Kernel LSP ended ${times} times within three minutes, and was not started again.${words}`);
 }

@@ -12,48 +12,51 @@ interface Shown {
 }
 
 export class Reports {
-  readonly #shown = new Map<string, Shown>();
+  readonly #shown = new Map<string, Shown>(); // by the name of the page: a server that is started again writes elsewhere
 
   /** Shows a page of the server's; false for a document that is none. */
   async show(uri: vscode.Uri): Promise<boolean> {
     if (uri.scheme !== "file" || !uri.fsPath.endsWith(".html")) return false;
-    const known = this.#shown.get(uri.fsPath);
-    if (known !== undefined) {
-      await load(known.panel, uri.fsPath);
-      known.panel.reveal(undefined, true);
-      return true;
-    }
-    const title = `Report: ${basename(uri.fsPath, ".html")}`;
-    const column = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
-    const options = { enableScripts: false, enableForms: false, enableFindWidget: true, localResourceRoots: [] };
-    const panel = vscode.window.createWebviewPanel("kernelLsp.report", title, column, options);
-    await load(panel, uri.fsPath);
-    // The folder: the file is replaced, not written into.
-    const watcher = watch(dirname(uri.fsPath), (_, name) => {
-      if (name === null || name === basename(uri.fsPath)) void load(panel, uri.fsPath);
-    });
-    watcher.on("error", () => watcher.close()); // the server removes the folder when it ends; the page stays
-    this.#shown.set(uri.fsPath, { panel, watcher });
-    panel.onDidDispose(() => {
-      watcher.close();
-      this.#shown.delete(uri.fsPath);
-    });
+    const name = basename(uri.fsPath, ".html");
+    const known = this.#shown.get(name);
+    known?.watcher.close();
+    const panel = known?.panel ?? this.#open(name);
+    this.#shown.set(name, { panel, watcher: watchPage(uri.fsPath, () => void this.#load(name, uri.fsPath)) });
+    await this.#load(name, uri.fsPath);
+    if (known !== undefined) panel.reveal(undefined, true);
     return true;
   }
 
   dispose(): void {
-    for (const { panel } of this.#shown.values()) panel.dispose();
+    for (const { panel } of [...this.#shown.values()]) panel.dispose();
+  }
+
+  #open(name: string): vscode.WebviewPanel {
+    const column = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+    const options = { enableScripts: false, enableForms: false, enableFindWidget: true, localResourceRoots: [] };
+    const panel = vscode.window.createWebviewPanel("kernelLsp.report", `Report: ${name}`, column, options);
+    panel.onDidDispose(() => {
+      this.#shown.get(name)?.watcher.close();
+      this.#shown.delete(name);
+    });
+    return panel;
+  }
+
+  async #load(name: string, path: string): Promise<void> {
+    const html = await readFile(path, "utf8").catch(() => ""); // removed with the server: the page stays
+    const panel = this.#shown.get(name)?.panel; // it may have been closed meanwhile
+    const page = withPolicy(html);
+    if (html !== "" && panel !== undefined && page !== panel.webview.html) panel.webview.html = page;
   }
 }
 
-async function load(panel: vscode.WebviewPanel, path: string): Promise<void> {
-  let html: string;
-  try {
-    html = await readFile(path, "utf8");
-  } catch {
-    return; // removed with the server, or about to be there
-  }
-  if (html !== "" && html !== panel.webview.html) panel.webview.html = withPolicy(html);
+/** Watches the folder: the file is replaced, not written into. */
+function watchPage(path: string, changed: () => void): FSWatcher {
+  const watcher = watch(dirname(path), (_, name) => {
+    if (name === null || name === basename(path)) changed();
+  });
+  watcher.on("error", () => watcher.close());
+  return watcher;
 }
 
 /** The page allows itself its own style alone. Ours says the same of it, whatever the file holds. */

@@ -9,16 +9,15 @@ export const SCHEME = "kernel-lsp-proposal";
 export class Review implements vscode.TextDocumentContentProvider {
   readonly #changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.#changed.event;
-  readonly #open = new Map<string, Proposal>(); // by the path of the kernel file
+  readonly #open = new Map<string, Proposal>(); // undecided ones, by the path of the kernel file
+  #latest: Proposal | undefined; // of those
 
   constructor(context: vscode.ExtensionContext) {
     context.subscriptions.push(
       vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
       vscode.commands.registerCommand("kernelLsp.acceptKernel", (uri?: vscode.Uri) => this.#accept(uri)),
       vscode.commands.registerCommand("kernelLsp.discardKernel", (uri?: vscode.Uri) => this.#close(uri)),
-      vscode.workspace.onDidCloseTextDocument((document) => {
-        if (document.uri.scheme === SCHEME) this.#open.delete(document.uri.path);
-      }),
+      vscode.commands.registerCommand("kernelLsp.reviewKernel", () => this.#showLatest()),
     );
   }
 
@@ -31,25 +30,38 @@ export class Review implements vscode.TextDocumentContentProvider {
     const file = vscode.Uri.parse(proposal.file);
     const proposed = file.with({ scheme: SCHEME });
     this.#open.set(proposed.path, proposal);
+    this.#latest = proposal;
     this.#changed.fire(proposed);
     const title = `${basename(file.fsPath)}: now ↔ new (${proposal.why})`;
-    await vscode.commands.executeCommand("vscode.diff", file, proposed, title, { preserveFocus: true, preview: false });
+    const options = { preserveFocus: true, preview: false, viewColumn: vscode.ViewColumn.Beside };
+    await vscode.commands.executeCommand("vscode.diff", file, proposed, title, options);
   }
 
-  /** Replaces the file's text in one edit, which one undo takes back, and saves it. */
+  /** The latest one again, whose difference was closed without a decision. */
+  async #showLatest(): Promise<void> {
+    if (this.#latest !== undefined) await this.show(this.#latest);
+    else void vscode.window.showInformationMessage("There is no new kernel to review.");
+  }
+
+  /** Replaces the file's text in one edit, which one undo takes back, and saves it as it was validated. */
   async #accept(uri: vscode.Uri | undefined): Promise<void> {
     const proposal = this.#find(uri);
     if (proposal === undefined) return;
-    const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(proposal.file));
-    const whole = new vscode.Range(0, 0, document.lineCount, 0);
-    const edit = new vscode.WorkspaceEdit();
-    edit.replace(document.uri, whole, proposal.text);
-    if (!(await vscode.workspace.applyEdit(edit)) || !(await document.save())) {
-      void vscode.window.showErrorMessage(`${document.uri.fsPath} could not be written; it is as it was.`);
-      return;
-    }
+    const file = vscode.Uri.parse(proposal.file);
     await this.#close(uri);
-    await vscode.window.showTextDocument(document, { preview: false });
+    const edit = new vscode.WorkspaceEdit();
+    edit.createFile(file, { ignoreIfExists: true }); // the user may have deleted it meanwhile
+    await vscode.workspace.applyEdit(edit);
+    const document = await vscode.workspace.openTextDocument(file);
+    const editor = await vscode.window.showTextDocument(document, { preview: false });
+    const whole = new vscode.Range(0, 0, document.lineCount, 0);
+    const replaced = await editor.edit((change) => change.replace(whole, proposal.text));
+    // A formatter would change the text that was validated.
+    if (replaced) await vscode.commands.executeCommand("workbench.action.files.saveWithoutFormatting");
+    if (!replaced || document.isDirty) {
+      const state = replaced ? "The new kernel is in the editor, not on disk." : "It is as it was.";
+      void vscode.window.showErrorMessage(`${file.fsPath} could not be written. ${state}`);
+    }
   }
 
   async #close(uri: vscode.Uri | undefined): Promise<void> {
@@ -57,6 +69,7 @@ export class Review implements vscode.TextDocumentContentProvider {
     if (proposal === undefined) return;
     const path = vscode.Uri.parse(proposal.file).path;
     this.#open.delete(path);
+    if (this.#latest === proposal) this.#latest = undefined;
     const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => isReviewOf(tab, path));
     await vscode.window.tabGroups.close(tabs);
   }

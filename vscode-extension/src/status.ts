@@ -12,6 +12,12 @@ export interface StatusView {
 type Look = { detail: string; severity: vscode.LanguageStatusSeverity; command: vscode.Command };
 
 const { Information, Warning } = vscode.LanguageStatusSeverity;
+const SETTINGS = {
+  title: "Settings",
+  command: "workbench.action.openSettings",
+  arguments: ["kernelLsp.interpreter"],
+};
+const TRUST = { title: "Manage Trust", command: "workbench.trust.manage" };
 const LOGS = { title: "Show Logs", command: "kernelLsp.showLogs" };
 
 export class StatusItem {
@@ -60,16 +66,21 @@ export class StatusItem {
         this.#show(
           { state: "paused", text: "Background work is paused" },
           {
-            detail: "Saves are not validated",
+            detail: "Kernels are not checked when you save",
             severity: Information,
             command: { title: "Resume", command: "kernelLsp.resumeBackground" },
           },
         );
         break;
       case "error":
-        this.#show({ state: "error", text: status.message }, { detail: "", severity: Warning, command: LOGS });
+        this.#show({ state: "error", text: status.message }, { detail: "", severity: Warning, command: SETTINGS });
         break;
       case "idle":
+        if (!vscode.workspace.isTrusted) {
+          const text = "This folder is not trusted: nothing of it is run";
+          this.#show({ state: "idle", text }, { detail: "", severity: Information, command: TRUST });
+          break;
+        }
         this.#show(
           { state: "idle", text: status.message || "Ready" },
           {
