@@ -121,6 +121,12 @@ def test_a_pyproject_that_does_not_parse_is_reported(project):
     assert "line 1" in str(problems[0])
 
 
+def test_a_pyproject_whose_tool_is_no_table_is_reported(project):
+    settings, problems = load(project("tool = 3\n"))
+    assert settings == Settings(root=settings.root)
+    assert isinstance(problems[0], errors.ProjectFileInvalid)
+
+
 def test_unknown_keys_of_the_editor_are_the_clients_own(tmp_path):
     assert load(tmp_path / "x.py", {"trace": {"server": "off"}})[1] == []
 
