@@ -18,13 +18,12 @@ export function strategy(): Strategy {
 
 /** The command that runs the server. Throws a Problem. */
 export async function serverCommand(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<Executable> {
-  const python = strategy() === "useBundled" ? await bundledServer(context, log) : await environmentServer();
-  // -P: a file of the user's called kernel_lsp.py, or like one of our packages, must not stand in for it.
-  const args = ["-P", "-m", "kernel_lsp.cli", "serve", "--log-level", logLevel(log)];
-  const environment = { ...process.env };
-  delete environment["PYTHONPATH"];
-  delete environment["PYTHONHOME"];
-  return { command: python, args, options: { env: strategy() === "useBundled" ? environment : process.env } };
+  const bundled = strategy() === "useBundled";
+  const python = bundled ? await bundledServer(context, log) : await environmentServer();
+  // A file of the user's called like one of our packages must not stand in for it; nor, for the server that comes with
+  // the extension, may PYTHONPATH, which is the worker's affair and reaches it through the environment.
+  const isolation = bundled ? "-I" : "-P";
+  return { command: python, args: [isolation, "-m", "kernel_lsp.cli", "serve", "--log-level", logLevel(log)] };
 }
 
 async function environmentServer(): Promise<string> {

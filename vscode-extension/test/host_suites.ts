@@ -15,7 +15,8 @@ export async function runHostSuites(run: Run, installation: Installation, only: 
   let failed = 0;
   if (wanted("installing")) {
     const workspace = createWorkspace(join(run.folder, "first"));
-    const environment = { PIP_INDEX_URL: CLOSED, PIP_EXTRA_INDEX_URL: "", PIP_FIND_LINKS: "" };
+    const impostors = createImpostors(join(run.folder, "impostors"));
+    const environment = { PIP_INDEX_URL: CLOSED, PIP_EXTRA_INDEX_URL: "", PIP_FIND_LINKS: "", PYTHONPATH: impostors };
     failed += await runSuite(run, installation, { name: "installing", workspace, seconds: 120, environment });
   }
   if (wanted("trusted")) {
@@ -28,6 +29,15 @@ export async function runHostSuites(run: Run, installation: Installation, only: 
     failed += await runSuite(run, installation, { name: "untrusted", workspace, seconds: 120 });
   }
   return failed;
+}
+
+/** Modules that the installation and the server must not take for the real ones, though PYTHONPATH names them. */
+function createImpostors(folder: string): string {
+  mkdirSync(folder);
+  for (const name of ["venv", "ensurepip", "pip", "pygls", "lsprotocol"]) {
+    writeFileSync(join(folder, `${name}.py`), `open(${JSON.stringify(join(folder, "ran"))}, "w").close()\n`);
+  }
+  return folder;
 }
 
 /** A folder that would like to run its own things: a sample that tells when it is imported, settings that name a program. */

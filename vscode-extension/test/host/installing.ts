@@ -2,6 +2,8 @@
 // at first (the harness says so in the environment of VS Code).
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import * as vscode from "vscode";
 import { api, open, until } from "./editor";
 import { say, type Test } from "./runner";
@@ -30,6 +32,8 @@ export const installing: Test[] = [
       const began = Date.now();
       await vscode.commands.executeCommand("kernelLsp.restartServer");
       assert.equal((await api()).status().state, "idle");
+      const impostor = join(process.env["PYTHONPATH"] ?? assert.fail("the harness was to set it"), "ran");
+      assert.equal(existsSync(impostor), false, "something else was imported than what was installed");
       say(`  installed and started in ${((Date.now() - began) / 1000).toFixed(1)} s`);
     },
   },
