@@ -56,12 +56,17 @@ def facts_of(task: Task) -> Facts:
         _add_module(facts, task.job.path)
     if task.report.file:
         with contextlib.suppress(NotAKernelFile):
-            facts.add_kernel(kernel_file.read(Path(task.report.file)), task.report.file)
+            facts.add_kernel(kernel_file.read(Path(task.report.file)), _shown(Path(task.report.file)))
     return facts
 
 
+def _shown(path: Path) -> str:
+    """A path as a user would say it: from here on."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
 def _add_module(facts: Facts, path: Path) -> None:
-    facts.module_path = str(path)
+    facts.module_path = _shown(path)
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):

@@ -112,13 +112,19 @@ def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tu
         error=str(s.error or s.no_kernel or ""),
         running=running_words(s.running) if s.running is not None else "",
         report=job.report if job is not None else None,
-        module_path=str(path),
+        module_path=_shown(state, path),
     )
     if found is not None:
         facts.add_module(text, found.whole_range.start.line, found.whole_range.end.line)
     if s.kernel is not None:
-        facts.add_kernel(s.kernel, str(s.kernel_path or ""))
+        facts.add_kernel(s.kernel, _shown(state, s.kernel_path) if s.kernel_path is not None else "")
     return facts, (path, class_name)
+
+
+def _shown(state: State, path: Path) -> str:
+    """A path as a user would say it: from the project's folder on."""
+    root = state.settings_for(path).root
+    return str(path.relative_to(root)) if root is not None and path.is_relative_to(root) else str(path)
 
 
 def _of_kernel_file(document: Document) -> Standing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from typing import TYPE_CHECKING
 
 from kernel_lsp.figures import factor, over_compiled, over_eager
@@ -98,7 +99,8 @@ def accuracy(verdict: Verdict) -> str:
     if verdict.mode == "interpreter":
         words += " Checked under Triton's interpreter."
     if verdict.limits and verdict.status in ("ok", "slower"):
-        words += f" Not checked here: {'; '.join(limit.rstrip('.') for limit in verdict.limits)}."
+        # Why not stands in the report: in some editors a hover that is too long loses its end.
+        words += f" Not checked here: {'; '.join(re.split(r' [(]|, [[]', limit)[0] for limit in verdict.limits)}."
     return words
 
 
