@@ -1,5 +1,6 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { ROOT, torchPython } from "../harness/paths";
 import type { Run } from "../harness/run";
 import type { Installation } from "../harness/vscode";
 import { createWorkspace } from "../harness/workspace";
@@ -12,8 +13,12 @@ export async function runSession(run: Run, installation: Installation, images: s
   const began = Date.now();
   const folder = createWorkspace(join(run.folder, "llama"), ["rms_norm.py"]);
   mkdirSync(images, { recursive: true });
+  symlinkSync(dirname(dirname(torchPython())), join(folder, ".venv"));
+  mkdirSync(join(folder, ".vscode"));
+  writeFileSync(join(folder, ".vscode", "settings.json"), documentedSettings());
   run.change(installation, TIDY);
-  const server = await run.start(installation);
+  // What the Python extension has selected does not run, so that the settings decide.
+  const server = await run.start(installation, { TEST_PYTHON: join(folder, "no-python") });
   const page = await openFile(run, server, folder, "rms_norm.py");
   const camera = new Camera(page, images);
   try {
@@ -27,4 +32,12 @@ export async function runSession(run: Run, installation: Installation, images: s
   } finally {
     await run.endProcesses();
   }
+}
+
+/** The configuration for VS Code in docs/editors.md, as written. */
+function documentedSettings(): string {
+  const text = readFileSync(join(ROOT, "docs", "editors.md"), "utf8");
+  const block = /## VS Code[\s\S]*?```json\n([\s\S]*?)```/.exec(text)?.[1];
+  if (block === undefined) throw new Error("docs/editors.md has no configuration for VS Code");
+  return block;
 }
