@@ -5,6 +5,7 @@ pygls' own ``Progress`` keeps every token for ever and asks clients that never s
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from lsprotocol import types
 if TYPE_CHECKING:
     from .app import Server
 
-_LEAST_SECONDS = 0.05  # between two reports of one job
+_LEAST_SECONDS = 0.25  # between two reports of one job: nobody reads faster, and the window is drawn anew for each
 
 
 @dataclass
@@ -23,6 +24,7 @@ class _Token:
     created: bool = False
     last_sent: float = 0.0
     waiting: dict[str, Any] | None = None  # the latest report, held back
+    timer: asyncio.TimerHandle | None = None  # that sends it
 
 
 class Progress:
@@ -50,8 +52,7 @@ class Progress:
             token.created = True
             value = {"kind": "begin", "title": token.title, "cancellable": True, "percentage": 0}
             self._send(job_id, value)
-            if token.waiting is not None:
-                self._send(job_id, token.waiting)
+            self._send_waiting(job_id)
 
         future.add_done_callback(created)
 
@@ -60,15 +61,28 @@ class Progress:
         if token is None:
             return
         value = {"kind": "report", "message": message, "percentage": max(0, min(percentage, 100)), "cancellable": True}
-        now = time.monotonic()
-        if not token.created or now - token.last_sent < _LEAST_SECONDS:
-            token.waiting = value
+        token.waiting = value
+        rest = token.last_sent + _LEAST_SECONDS - time.monotonic()
+        if rest <= 0:
+            self._send_waiting(job_id)
+        elif token.timer is None:
+            token.timer = asyncio.get_running_loop().call_later(rest, self._send_waiting, job_id)
+
+    def _send_waiting(self, job_id: str) -> None:
+        token = self._tokens.get(job_id)
+        if token is None or not token.created:
             return
-        token.waiting, token.last_sent = None, now
-        self._send(job_id, value)
+        if token.timer is not None:
+            token.timer.cancel()
+        value, token.waiting, token.timer = token.waiting, None, None
+        if value is not None:
+            token.last_sent = time.monotonic()
+            self._send(job_id, value)
 
     def end(self, job_id: str, message: str) -> None:
         token = self._tokens.pop(job_id, None)
+        if token is not None and token.timer is not None:
+            token.timer.cancel()
         if token is not None and token.created:
             self._send(job_id, {"kind": "end", "message": message})
 

@@ -9,8 +9,9 @@ def main() -> None:
     startup = runpy.run_path(os.path.join(os.path.dirname(os.path.dirname(here)), "startup.py"))
     startup["register_package"](here)
     requests, answers = startup["take_over_standard_streams"]()
-    from kernel_lsp.worker import manager
+    from kernel_lsp.worker import manager, processes
 
+    processes.let_others_first()
     manager.run(requests, answers)
 
 

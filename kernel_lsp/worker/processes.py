@@ -11,6 +11,17 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
+def let_others_first() -> None:
+    """Give way to whatever else wants the processor: the editor in which somebody types.
+
+    Linux shares the processor between sessions first (autogroups), and the worker leads one.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(10)
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:
+        group.write("10")
+
+
 def die_with(parent: int) -> None:
     """Ask the kernel to kill this process when its parent ends (Linux); ``parent`` closes the race at the fork."""
     if sys.platform == "linux":

@@ -6,17 +6,21 @@ import {
   LanguageClient,
   type LanguageClientOptions,
   type Middleware,
+  type ProgressToken,
   RevealOutputChannelOn,
 } from "vscode-languageclient/node";
 import { explicitSettings, type Settings, settingNames } from "./configuration";
 import { restartPolicy } from "./crashes";
 import { selectedInterpreter } from "./interpreter";
 import type { Logs } from "./logs";
+import type { Reported } from "./progress";
 import { SECTION } from "./protocol";
 
 export interface ClientEvents {
   /** The server wants a page shown. False leaves it to VS Code. */
   showDocument: (uri: vscode.Uri) => Promise<boolean>;
+  /** How far something has come. */
+  progress: (token: ProgressToken, reported: Reported) => void;
   /** Whether this client is still the one in use. */
   wanted: () => boolean;
   /** The server ended so many times, and will not be started again. */
@@ -76,6 +80,10 @@ function middleware(names: string[], events: ClientEvents): Middleware {
         const shown = await events.showDocument(vscode.Uri.parse(params.uri));
         return shown ? { success: true } : await next(params, token);
       },
+    },
+    handleWorkDoneProgress: (token, reported, next) => {
+      events.progress(token, reported);
+      if (reported.kind === "end") next(token, reported); // the client forgets the token; it has shown nothing
     },
   };
 }

@@ -7,6 +7,7 @@ import { registerCommands } from "./commands";
 import { onInterpreterChange } from "./interpreter";
 import { createLogs } from "./logs";
 import { killAll } from "./programs";
+import { Progress } from "./progress";
 import type { Job } from "./protocol";
 import { Reports } from "./report";
 import { Review } from "./review";
@@ -37,17 +38,20 @@ export function activate(context: vscode.ExtensionContext): Api {
   const item = new StatusItem(context);
   const reports = new Reports();
   const review = new Review(context);
+  const progress = new Progress();
   let jobs: Job[] = [];
-  context.subscriptions.push(reports);
+  context.subscriptions.push(reports, progress);
 
   const current = new Session(context, logs, {
     starting: () => {
       jobs = [];
+      progress.clear();
       item.starting();
     },
     running: () => item.update({ state: current.paused ? "paused" : "idle", message: "", jobs: [] }),
     failed: (problem) => {
       jobs = [];
+      progress.clear();
       item.failed(problem);
     },
     status: (status) => {
@@ -56,6 +60,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     },
     proposal: (proposal) => void review.show(proposal).then(undefined, (error: unknown) => logs.main.error(String(error))),
     showDocument: (uri) => reports.show(uri),
+    progress: (token, reported) => progress.report(token, reported),
   });
   session = current;
   current.tellPaused();

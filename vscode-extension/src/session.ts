@@ -6,6 +6,7 @@ import { createClient } from "./client";
 import type { Logs } from "./logs";
 import { distrustServer } from "./environment";
 import { crashed, didNotStart, notRunning, Problem } from "./problems";
+import type { Progress } from "./progress";
 import type { Proposal, Status } from "./protocol";
 import { serverCommand, strategy } from "./server";
 
@@ -19,6 +20,7 @@ export interface SessionEvents {
   status: (status: Status) => void;
   proposal: (proposal: Proposal) => void;
   showDocument: (uri: vscode.Uri) => Promise<boolean>;
+  progress: Progress["report"];
 }
 
 export class Session {
@@ -78,6 +80,7 @@ export class Session {
       const client: LanguageClient = createClient(this.context, command, this.logs, () => this.paused, {
         wanted: () => this.client === client,
         showDocument: this.events.showDocument,
+        progress: this.events.progress,
         gaveUp: (times) => void this.#fail(crashed(times, this.#lastWords)),
         said: (line) => (this.#lastWords = line || this.#lastWords),
       });

@@ -1,5 +1,6 @@
 // The language status item: what the server is doing, with the one action that fits.
 
+import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
 import type { Problem } from "./problems";
 import type { Status } from "./protocol";
@@ -22,6 +23,7 @@ const LOGS = { title: "Show Logs", command: "kernelLsp.showLogs" };
 
 export class StatusItem {
   view: StatusView = { state: "starting", text: "Starting" };
+  #look: Look | undefined;
   readonly #item: vscode.LanguageStatusItem;
 
   constructor(context: vscode.ExtensionContext) {
@@ -53,13 +55,10 @@ export class StatusItem {
     const more = status.jobs.length > 1 ? ` and ${status.jobs.length - 1} more` : "";
     switch (status.state) {
       case "busy":
+        // Its stages are in the status bar. VS Code has this item's icon wiggle whenever its text changes.
         this.#show(
-          { state: "busy", text: `${first?.className ?? ""}: ${status.message}${more}` },
-          {
-            detail: first === undefined ? "" : `${first.percentage} %`,
-            severity: Information,
-            command: { title: "Cancel", command: "kernelLsp.cancelAtCursor" },
-          },
+          { state: "busy", text: `${first?.kind === "generate" ? "Generating" : "Validating"} ${first?.className ?? ""}${more}` },
+          { detail: "", severity: Information, command: { title: "Cancel", command: "kernelLsp.cancelAtCursor" } },
         );
         break;
       case "paused":
@@ -93,12 +92,14 @@ export class StatusItem {
   }
 
   #show(view: StatusView, look: Look): void {
+    if (isDeepStrictEqual([view, look], [this.view, this.#look])) return;
     this.view = view;
+    this.#look = look;
     this.#item.text = `Kernel LSP: ${view.text}`;
     this.#item.detail = look.detail;
     this.#item.severity = look.severity;
     this.#item.command = look.command;
-    this.#item.busy = view.state === "busy" || view.state === "starting";
+    this.#item.busy = view.state === "starting"; // not longer than that: see progress.ts
     void vscode.commands.executeCommand("setContext", "kernelLsp.state", view.state);
   }
 }
