@@ -22,7 +22,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
-    text = (Path(__file__).parents[2] / "kernel_lsp" / "errors.py").read_text("utf-8")
+    # A text that does not change: another vocabulary is another model, whose answers may be two words long.
+    text = (Path(__file__).parent / "corpus.txt").read_text("utf-8")
     special = ["<|begin_of_text|>", "<|eot_id|>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
