@@ -6,7 +6,8 @@ import { join } from "node:path";
 import * as vscode from "vscode";
 import type { Api } from "../../../src/extension";
 
-const CLASS = "RMSNorm";
+const FILE = "group_norm_silu.py";
+const CLASS = "GroupNormSiLU";
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export async function activate(): Promise<void> {
@@ -20,7 +21,7 @@ export async function activate(): Promise<void> {
 }
 
 async function drive(found: Api, folder: string): Promise<void> {
-  const uri = vscode.Uri.file(join(folder, "rms_norm.py"));
+  const uri = vscode.Uri.file(join(folder, FILE));
   const document = await vscode.workspace.openTextDocument(uri);
   const execute = (command: string): Promise<unknown> => {
     const argument = { uri: uri.toString(), className: CLASS, version: document.version };
