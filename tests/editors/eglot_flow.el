@@ -60,6 +60,7 @@
     (replace-match ") * self.weight"))
   (save-buffer)
   (wait-for "kernel-valid")
+  (wait-for-verdict-in-file)
 
   (act "Show validation report for RMSNorm")
   (if (equal (getenv "BROWSES") "yes")

@@ -23,6 +23,14 @@
       ;; In batch Emacs never counts as idle, which is when eglot tells of changes.
       (mapc #'timer-event-handler (copy-sequence timer-idle-list)))))
 
+(defun wait-for-verdict-in-file ()
+  "The verdict is told before it is written."
+  (wait "the verdict in the kernel file" 30
+        (lambda ()
+          (with-temp-buffer
+            (insert-file-contents "kernels/rms_norm_triton.py")
+            (search-forward "status = \"ok\"" nil t)))))
+
 (defun run-session (session)
   "Call SESSION, write down how it failed if it did, and end."
   (condition-case problem

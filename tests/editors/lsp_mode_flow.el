@@ -43,6 +43,7 @@
     (replace-match ") * self.weight"))
   (save-buffer)
   (wait-for "kernel-valid")
+  (wait-for-verdict-in-file)
   (say "messages" (messages)))
 
 (run-session #'session)

@@ -109,6 +109,10 @@ local function session()
   press("u")
   vim.cmd("write")
   wait_for("kernel-valid")
+  -- The verdict is told before it is written.
+  wait("the verdict in the kernel file", 30, function()
+    return table.concat(vim.fn.readfile("kernels/rms_norm_triton.py"), "\n"):find('status = "ok"', 1, true) ~= nil
+  end)
   vim.api.nvim_win_set_cursor(0, position)
 
   act("Show validation report for RMSNorm")

@@ -54,7 +54,6 @@ async def test_code_action_to_validated_file(client: Any, tmp_path: Path, tiny: 
     await client.until(lambda: client.codes(uri), 180)
     assert client.codes(uri) == ["kernel-valid"], client.diagnostics[uri]
     told = await client.until(lambda: progress(client, job))
-    assert any("tokens/s" in (p.message or "") for p in told if p.kind == "report"), told
     assert told[-1].kind == "end" and f"{name}: correct, chosen" in told[-1].message
     written = (tmp_path / "kernels" / "rms_norm_triton.py").read_text()
     assert f'generator = "{name}"' in written and "class RMSNormTriton(RMSNorm)" in written
@@ -140,7 +139,7 @@ async def test_a_killed_model_host_is_said_and_the_next_request_works(client: An
     job = await client.execute(action.command.command, *action.command.arguments)
     heard = client.progress_reports
     await client.until(
-        lambda: any("tokens" in (p.message or "") for p in heard.get(job, []) if p.kind == "report"), 120
+        lambda: any("tokens/s" in (p.message or "") for p in heard.get(job, []) if p.kind == "report"), 120
     )
     for pid in (await client.debug())["modelHostPids"]:
         os.kill(pid, signal.SIGKILL)
