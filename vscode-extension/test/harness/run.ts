@@ -16,6 +16,7 @@ export class Run {
   readonly mark = basename(this.folder);
   readonly #browsers: Browser[] = [];
   readonly #servers: Server[] = [];
+  #ending: Promise<void> | undefined;
 
   install(name: string, settings: Settings = {}, contents: Partial<Contents> = {}): Installation {
     return install(join(this.folder, name), this.mark, settings, { stubs: ["python"], extension: true, ...contents });
@@ -51,7 +52,13 @@ export class Run {
     if (left.length > 0) throw new Error(`left running:\n${left.map(({ pid, command }) => `  ${pid} ${command}`).join("\n")}`);
   }
 
-  async end(): Promise<void> {
+  /** Once, however often it is asked for: an interrupted test asks, too, when its browser is gone. */
+  end(): Promise<void> {
+    this.#ending ??= this.#end();
+    return this.#ending;
+  }
+
+  async #end(): Promise<void> {
     try {
       await this.endProcesses();
     } finally {
