@@ -14,10 +14,13 @@ _PR_SET_PDEATHSIG = 1
 def let_others_first() -> None:
     """Give way to whatever else wants the processor: the editor in which somebody types.
 
-    Linux shares the processor between sessions first (autogroups), and the worker leads one.
+    Linux shares the processor between sessions first (autogroups), and the worker leads one; where it does not, the
+    session is somebody else's.
     """
     with contextlib.suppress(OSError, AttributeError):
         os.nice(10)
+    if sys.platform != "linux" or os.getsid(0) != os.getpid():
+        return
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:
         group.write("10")
 

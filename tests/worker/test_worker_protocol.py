@@ -15,6 +15,8 @@ import psutil
 import pytest
 from worker_client import MAIN, Client, WorkerError
 
+from kernel_lsp.jobs.client import Worker
+
 NOISY = """
 import sys, os, torch
 print("hello from the module"); os.write(1, b"raw bytes on descriptor 1\\n")
@@ -248,3 +250,14 @@ def test_the_worker_runs_without_anything_of_the_servers(worker):
         check=True,
     )
     assert json.loads(done.stdout) == []
+
+
+async def test_it_gives_way_to_the_editor():
+    worker = Worker([sys.executable])  # as the server starts it
+    try:
+        await worker.start()
+        assert psutil.Process(worker.pid).nice() == min(os.getpriority(os.PRIO_PROCESS, 0) + 10, 19)
+        group = Path(f"/proc/{worker.pid}/autogroup")
+        assert not group.exists() or group.read_text().split()[-1] == "10"
+    finally:
+        await worker.close()
