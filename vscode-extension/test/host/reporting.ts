@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { debugInformation, open, place, until } from "./editor";
+import { debugInformation, open, pause, place, until } from "./editor";
 import type { Test } from "./runner";
 
 function panels(): string[] {
@@ -18,6 +18,7 @@ export const reporting: Test[] = [
       for (let times = 0; times < 2; times += 1) {
         await vscode.commands.executeCommand("kernelLsp.showReportAtCursor");
         await until("the panel", () => panels().length > 0);
+        await pause(500); // another one would be heard of a little later
         assert.deepEqual(panels(), ["Report: RMSNorm"]);
       }
       assert.equal(vscode.window.activeTextEditor?.document.fileName, editor.document.fileName);
