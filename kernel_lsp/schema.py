@@ -53,6 +53,19 @@ class TensorSpec:
 
 
 @dataclass
+class Independent:
+    """A dimension along which the module's results do not depend on one another, as the exported graph shows.
+
+    Slicing every tensor input i along ``inputs[i]`` (None: the input is used whole) to [a:b] gives the outputs
+    sliced along ``outputs[j]`` to [a:b]. ``size``: its length in the example.
+    """
+
+    size: int
+    inputs: list[int | None]  # one entry per tensor input, in the order of Specimen.inputs
+    outputs: list[int]  # one entry per tensor output
+
+
+@dataclass
 class Specimen:
     """What the worker learned by importing the module and exporting its graph."""
 
@@ -68,6 +81,8 @@ class Specimen:
     bytes: int | None = None  # least traffic: every input read once, every output written once
     dynamic: dict[str, list[int]] = field(default_factory=dict)  # symbol → [least, greatest] size
     training: bool = False
+    independent: list[Independent] = field(default_factory=list)  # dimensions that may be computed slice by slice
+    fake: bool = False  # learned without tensors in memory
 
 
 @dataclass
@@ -100,6 +115,7 @@ class Candidate:
     seed: int | None = None  # that it was drawn with
     pinned: bool = False  # stands for the module at the example's sizes only
     narrowed: bool = False  # its parent's answer once more, pinned
+    kept: dict[str, int] = field(default_factory=dict)  # ATen operators that stay with torch → how often
 
 
 @dataclass
@@ -138,6 +154,9 @@ class Verdict:
     launches: int | None = None  # Triton launches in one call
     kernels: list[CompiledKernel] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)  # what could not be checked here, and why
+    # Whether the outputs for the example inputs agree with eager's by atol = rtol = 1e-2, the standard of most
+    # published KernelBench figures; None where that was not compared. ``status`` follows the strict standard alone.
+    within_1e2: bool | None = None
 
 
 @dataclass
@@ -165,6 +184,10 @@ class ShapeMeasurement:
     roofline: float | None = None  # microseconds that bytes and FLOPs need at the device's measured rates
     roofline_share: float | None = None  # roofline / kernel median
     bandwidth_share: float | None = None  # achieved bytes/s over the measured copy bandwidth
+    # torch.compile in other modes than its default: "reduce-overhead", "max-autotune".
+    compiled_modes: dict[str, Timing] = field(default_factory=dict)
+    # Times that were not taken beside the kernel: mode of torch.compile → when and where it was measured.
+    kept: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -237,6 +260,8 @@ class Report:
     file: str | None = None
     sources: list[Source] = field(default_factory=list)  # in the order in which they were asked
     seconds: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
+    # Greatest use of memory that was seen, in bytes: "device" (all processes on it), "host" (the worker and its children).
+    memory: dict[str, int] = field(default_factory=dict)
 
 
 def to_json(record: Any) -> Any:
@@ -255,6 +280,8 @@ def from_json(kind: type, data: Any) -> Any:
     if origin is list:
         (inner_kind,) = typing.get_args(kind)
         return [from_json(inner_kind, item) for item in data]
+    if origin is dict and dataclasses.is_dataclass(typing.get_args(kind)[1]):
+        return {key: from_json(typing.get_args(kind)[1], item) for key, item in data.items()}
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         return kind(

@@ -23,6 +23,7 @@ class Job:
         kernel: the kernel file; by default the one that belongs to the class.
         write: whether files may be written at all.
         overwrite: whether an edited kernel file may be replaced; None leaves it to the settings.
+        training: whether the class is run in training mode, as a module is that nobody called ``eval()`` on.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
@@ -35,6 +36,7 @@ class Job:
     write: bool = True
     overwrite: bool | None = None
     review: bool = False
+    training: bool = False
     proposal: str | None = None
     state: State = "queued"
     report: Report | None = None

@@ -56,6 +56,7 @@ class Jobs:
         write: bool = True,
         overwrite: bool | None = None,
         review: bool = False,
+        training: bool = False,
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -68,10 +69,13 @@ class Jobs:
                 continue
             if other.target.class_name == target.class_name:
                 same = other.target.version == target.version is not None and other.source == source
-                if same and (other.write, other.overwrite, other.review) == (write, overwrite, review):
+                asked = (other.write, other.overwrite, other.review, other.training)
+                if same and asked == (write, overwrite, review, training):
                     return other
                 self.cancel(other.id)
-        job = Job(f"{kind}-{next(self._numbers)}", kind, target, path, source, kernel, write, overwrite, review)
+        job = Job(
+            f"{kind}-{next(self._numbers)}", kind, target, path, source, kernel, write, overwrite, review, training
+        )
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)

@@ -117,6 +117,7 @@ class Run:
             "class_name": self.job.target.class_name,
             "inputs": self.settings.inputs_for(self.job.path, self.job.target.class_name),
             "device": self.settings.device,
+            "training": self.job.training,
         }
 
     async def ask_worker(self, method: str, stage: str) -> Any:

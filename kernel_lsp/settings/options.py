@@ -22,6 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+#: modes of torch.compile that can be baselines
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
+
 Check = Callable[[Any], str]  # what is wrong with a value of the right type; "" when nothing is
 
 
@@ -54,6 +57,11 @@ def _known_device(value: str) -> str:
 
 def _model_device(value: str) -> str:
     return "" if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) else "use auto, cpu, cuda or cuda:N"
+
+
+def _known_modes(value: list[str]) -> str:
+    unknown = [mode for mode in value if mode not in COMPILE_MODES]
+    return f"{unknown[0]!r} is none of {', '.join(COMPILE_MODES)}" if unknown else ""
 
 
 def _not_empty(value: Any) -> str:
@@ -208,6 +216,12 @@ class Settings:
         "Where kernels are judged: `auto` (a CUDA GPU where there is one, else Triton's interpreter), `cuda`, `cuda:N` or "
         "`interpreter`.",
         _known_device,
+    )
+    baselines: list[str] = _option(
+        ["default"],
+        "The modes of torch.compile that a kernel is timed against: `default`, `reduce-overhead`, `max-autotune`. "
+        "Empty: eager alone.",
+        _known_modes,
     )
     validate_on_save: bool = _option(
         True, "Judge the kernel of a class again when a save has changed what the class computes."
