@@ -120,7 +120,8 @@ class NoSuchDevice(UserError):
 
 class GpuOutOfMemory(UserError):
     template = (
-        "{device} has too little free memory to judge {class_name}: {detail}. Free some, or use smaller example inputs."
+        "{device} has too little free memory to validate {class_name}: about {needed} are needed, {there} are free "
+        "({detail}). Free some, or use smaller example inputs."
     )
 
 

@@ -206,6 +206,16 @@ class Device:
 
 
 @dataclass
+class Tried:
+    """A schedule variant in a tuning: its time, or the reason why it was not timed. ``spills``: bytes per thread."""
+
+    reason: str = ""
+    spills: int | None = None
+    timing: Timing | None = None
+    fastest: bool = False
+
+
+@dataclass
 class Measurement:
     """Times of eager, torch.compile and the kernel. ``missing`` says why something was not measured."""
 

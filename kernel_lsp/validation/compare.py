@@ -2,12 +2,14 @@
 
 An element c is compared with the oracle's o and eager's e by ``|c - o| / (|o| + mean|o|)``: relative, with the scale
 of the whole tensor for what cancels to nearly zero, so that an answer of zeros has error 1 or more. It must not exceed
-``max(FACTOR * largest eager error, floor of the dtype)``.
+``max(FACTOR * largest eager error, floor of the dtype)``. Tensors are looked at piece by piece: a comparison takes
+memory for a piece in float64, not for a tensor.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,10 @@ FLOOR = {
 _FLOOR_OTHERS = 0.13  # float8: one unit of three mantissa bits
 
 
+#: elements that are compared at once
+PIECE = 1 << 25
+
+
 @dataclass
 class Comparison:
     """``reason`` is empty when everything fits."""
@@ -37,6 +43,7 @@ class Comparison:
     reason: str = ""
     error: float = 0.0  # largest relative error of the candidate
     eager_error: float = 0.0
+    within_1e2: bool | None = None  # by atol = rtol = 1e-2 against eager; None where that was not looked at
 
     @property
     def passed(self) -> bool:
@@ -57,17 +64,84 @@ def structure(tree: Any) -> str:
 
 def compare(candidate: Any, eager: Any, oracle: Any, what: str = "output") -> Comparison:
     """Trees of CPU or GPU tensors of one structure; ``oracle`` in float64, or eager's own where there is none."""
+    return _over_trees(candidate, eager, oracle, what, lambda c, e, o, name: _compare_one(c, e, o, name, None))
+
+
+def agree(candidate: Any, eager: Any, eager_error: float, what: str = "output") -> Comparison:
+    """The candidate against eager alone, in full, where eager's error against float64 is known to be ``eager_error``.
+
+    Both may be off, in opposite directions and by more than was seen on the part that float64 was computed for: twice
+    the sum of what each is allowed.
+    """
+
+    def one(c: torch.Tensor, e: torch.Tensor, _: torch.Tensor, name: str) -> Comparison:
+        limit = 2 * max((FACTOR + 1) * eager_error, FLOOR.get(e.dtype, _FLOOR_OTHERS))
+        return _compare_one(c, e, e, name, limit)
+
+    return _over_trees(candidate, eager, eager, what, one)
+
+
+def within(candidate: Any, eager: Any, tolerance: float) -> bool:
+    """Whether all elements agree by ``|c - e| <= tolerance + tolerance * |e|`` (torch.allclose), NaN with NaN."""
+    if structure(candidate) != structure(eager):
+        return False
+    for mine, theirs in zip(_tensors(candidate), _tensors(eager), strict=True):
+        if mine.shape != theirs.shape:
+            return False
+        for _, (c, e) in pieces(mine.to(theirs.device), theirs):
+            wide = torch.complex128 if e.dtype.is_complex or c.dtype.is_complex else torch.float64
+            if not torch.allclose(c.to(wide), e.to(wide), rtol=tolerance, atol=tolerance, equal_nan=True):
+                return False
+    return True
+
+
+def pieces(*tensors: torch.Tensor) -> Iterator[tuple[Callable[[int], tuple[int, ...]], list[torch.Tensor]]]:
+    """The same parts of tensors of one shape, at most ``PIECE`` elements each.
+
+    With each: from an index into the flattened part to one into the tensor.
+    """
+    first = tensors[0]
+    if first.numel() <= PIECE:
+        yield (lambda at, shape=first.shape: _unravel(at, shape)), list(tensors)  # type: ignore[misc]
+        return
+    if all(t.is_contiguous() for t in tensors):
+        for begin in range(0, first.numel(), PIECE):
+            yield (
+                (lambda at, begin=begin: _unravel(begin + at, first.shape)),  # type: ignore[misc]
+                [t.reshape(-1)[begin : begin + PIECE] for t in tensors],
+            )
+        return
+    dim = max(range(first.dim()), key=lambda d: first.shape[d])
+    count = max(1, PIECE * first.shape[dim] // first.numel())
+    for begin in range(0, first.shape[dim], count):
+        parts = [t.narrow(dim, begin, min(count, first.shape[dim] - begin)) for t in tensors]
+
+        def index(at: int, begin: int = begin, shape: Any = parts[0].shape) -> tuple[int, ...]:
+            inner = _unravel(at, shape)
+            return (*inner[:dim], inner[dim] + begin, *inner[dim + 1 :])
+
+        yield index, parts
+
+
+def _unravel(at: int, shape: Any) -> tuple[int, ...]:
+    index = []
+    for n in reversed(shape):
+        index.append(at % n)
+        at //= n
+    return tuple(reversed(index))
+
+
+def _over_trees(candidate: Any, eager: Any, oracle: Any, what: str, one: Any) -> Comparison:
     if structure(candidate) != structure(eager):
         return Comparison(f"it returns {structure(candidate)}, the module {structure(eager)}", math.inf)
     worst = Comparison()
     triples = zip(_tensors(candidate), _tensors(eager), _tensors(oracle), strict=True)
     for i, (mine, theirs, exact) in enumerate(triples):
-        name = what if len(_tensors(eager)) == 1 else f"{what} {i}"
-        one = _compare_one(mine, theirs, exact, name)
-        worst.error = max(worst.error, one.error)
-        worst.eager_error = max(worst.eager_error, one.eager_error)
-        if one.reason and not worst.reason:
-            worst.reason = one.reason
+        found = one(mine, theirs, exact, what if len(_tensors(eager)) == 1 else f"{what} {i}")
+        worst.error = max(worst.error, found.error)
+        worst.eager_error = max(worst.eager_error, found.eager_error)
+        if found.reason and not worst.reason:
+            worst.reason = found.reason
     return worst
 
 
@@ -75,7 +149,10 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
 
 
-def _compare_one(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, name: str) -> Comparison:
+def _compare_one(
+    mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, name: str, limit: float | None
+) -> Comparison:
+    """``limit``: what is allowed, where that does not follow from eager's own error."""
     for property_name, a, b in (
         ("shape", list(mine.shape), list(eager.shape)),
         ("dtype", mine.dtype, eager.dtype),
@@ -84,72 +161,140 @@ def _compare_one(mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, n
             return Comparison(f"{name} has {property_name} {_plain(a)}, the module's has {_plain(b)}", math.inf)
     if mine.numel() == 0:
         return Comparison()
-    mine = mine.to(eager.device)
+    mine, exact = mine.to(eager.device), exact.to(eager.device)
     if not (mine.dtype.is_floating_point or mine.dtype.is_complex):
         return _compare_exactly(mine, eager, name)
-    wide = torch.complex128 if mine.dtype.is_complex else torch.float64
-    c, e, o = mine.to(wide), eager.to(wide), exact.to(eager.device).to(wide)
-    # Where eager or the oracle overflows or is undefined, agreeing with either is right.
-    settled = _same(c, e) & ~torch.isfinite(e) | _same(c, o) & ~torch.isfinite(o)
-    usable = torch.isfinite(o) & ~settled
-    bad = ~torch.isfinite(c) & ~settled
-    if bad.any():
-        return Comparison(
-            f"{name}{_index(bad)} is {c[_first(bad)].item()}, the module computes {e[_first(bad)].item():.6g}", math.inf
-        )
-    # Eager is NaN or infinite, the oracle finite: the candidate may be better than eager, so it is held to the oracle.
-    odd = ~torch.isfinite(o) & ~settled
-    if odd.any():
-        return Comparison(
-            f"{name}{_index(odd)} is {c[_first(odd)].item():.6g}, the module computes {e[_first(odd)].item()}", math.inf
-        )
-    if not usable.any():
-        return Comparison()
-    # A difference of equal numbers is exactly zero in one order of rounding and an epsilon of an epsilon in another.
-    resolution = torch.finfo(mine.dtype).eps ** 2
-    c = torch.where((o == 0) & (c.abs() < resolution), 0, c)
-    scale = o[torch.isfinite(o)].abs().mean()
-    weight = torch.where(usable, o.abs(), 0) + scale
-    tiny = torch.finfo(mine.dtype).tiny
-    error = torch.where(usable, (c - o).abs(), 0) / (weight + tiny)
-    both = usable & torch.isfinite(e)
-    eager_error = torch.where(both, (torch.where(both, e, 0) - torch.where(both, o, 0)).abs(), 0) / (weight + tiny)
-    largest, allowed = error.max().item(), eager_error.max().item()
-    limit = max(FACTOR * allowed, FLOOR.get(mine.dtype, _FLOOR_OTHERS))
-    if largest <= limit:
-        return Comparison("", largest, allowed)
-    at = error == error.max()
-    share = (error > limit).double().mean().item()
+    scale = _scale(exact)
+    worst = _Worst()
+    for index, (c, e, o) in pieces(mine, eager, exact):
+        reason = worst.look(index, c, e, o, scale)
+        if reason:
+            return Comparison(f"{name}{reason}", math.inf)
+    if limit is None:
+        limit = max(FACTOR * worst.eager, FLOOR.get(mine.dtype, _FLOOR_OTHERS))
+    if worst.error <= limit:
+        return Comparison("", worst.error, worst.eager)
+    share = _share_above(limit, mine, eager, exact, scale)
+    of_eager = f", eager's is {worst.eager:.2g}" if exact is not eager else ""
+    truth = "in float64 it is" if exact is not eager and exact.dtype != mine.dtype else "the module computes"
     reason = (
-        f"{name}{_index(at)} is {_number(c[_first(at)])}, in float64 it is {_number(o[_first(at)])}: relative error "
-        f"{largest:.2g}, eager's is {allowed:.2g}, allowed is {limit:.2g}; {_percent(share)} of the elements are off"
+        f"{name}{worst.index} is {_number(worst.mine)}, {truth} {_number(worst.exact)}: relative error "
+        f"{worst.error:.2g}{of_eager}, allowed is {limit:.2g}; {_percent(share)} of the elements are off"
     )
-    return Comparison(reason, largest, allowed)
+    return Comparison(reason, worst.error, worst.eager)
+
+
+def _wide(t: torch.Tensor) -> torch.Tensor:
+    return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
+
+
+def _scale(exact: torch.Tensor) -> torch.Tensor:
+    """mean|o| over what is finite, in float64."""
+    total = torch.zeros((), dtype=torch.float64, device=exact.device)
+    count = torch.zeros((), dtype=torch.float64, device=exact.device)
+    for _, (o,) in pieces(exact):
+        finite = torch.isfinite(o)
+        total += torch.where(finite, _wide(o).abs(), 0).sum()
+        count += finite.sum()
+    return total / count  # NaN where nothing is finite: nothing is usable then
+
+
+def _errors(
+    c: torch.Tensor, e: torch.Tensor, o: torch.Tensor, scale: torch.Tensor, usable: torch.Tensor, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Relative errors of the candidate and of eager, in float64; zero where that is settled otherwise."""
+    # A difference of equal numbers is exactly zero in one order of rounding and an epsilon of an epsilon in another.
+    resolution = torch.finfo(dtype).eps ** 2
+    c = torch.where((o == 0) & (c.abs() < resolution), 0, c)
+    weight = torch.where(usable, o.abs(), 0) + scale + torch.finfo(dtype).tiny
+    error = torch.where(usable, (c - o).abs(), 0) / weight
+    both = usable & torch.isfinite(e)
+    eager_error = torch.where(both, (torch.where(both, e, 0) - torch.where(both, o, 0)).abs(), 0) / weight
+    return error, eager_error
+
+
+def _usable(c: torch.Tensor, e: torch.Tensor, o: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(where numbers are compared, where agreeing with a NaN or an infinity of either settles it)."""
+    settled = _same(c, e) & ~torch.isfinite(e) | _same(c, o) & ~torch.isfinite(o)
+    return torch.isfinite(o) & ~settled, settled
+
+
+class _Worst:
+    """The largest errors so far, and where the candidate's is."""
+
+    def __init__(self) -> None:
+        self.error = self.eager = 0.0
+        self.index = ""
+        self.mine: Any = None
+        self.exact: Any = None
+
+    def look(self, index: Any, c: torch.Tensor, e: torch.Tensor, o: torch.Tensor, scale: torch.Tensor) -> str:
+        """Take a piece into account; the end of a sentence where it cannot be right at all."""
+        dtype = c.dtype
+        c, e, o = _wide(c), _wide(e), _wide(o)
+        # Where eager or the oracle overflows or is undefined, agreeing with either is right.
+        usable, settled = _usable(c, e, o)
+        bad = ~torch.isfinite(c) & ~settled
+        if bad.any():
+            at = _first(bad)
+            return f"{_shown(index(at), bad)} is {_at(c, at)}, the module computes {_at(e, at):.6g}"
+        # Eager is NaN or infinite, the oracle finite: the candidate may be better than eager, so it is held to the oracle.
+        odd = ~torch.isfinite(o) & ~settled
+        if odd.any():
+            at = _first(odd)
+            return f"{_shown(index(at), odd)} is {_at(c, at):.6g}, the module computes {_at(e, at)}"
+        if not usable.any():
+            return ""
+        error, eager_error = _errors(c, e, o, scale, usable, dtype)
+        self.eager = max(self.eager, eager_error.max().item())
+        largest = error.max().item()
+        if largest > self.error or not self.index:
+            at = int(error.reshape(-1).argmax())
+            self.error, self.index = largest, _shown(index(at), error)
+            self.mine, self.exact = c.reshape(-1)[at].to(dtype), o.reshape(-1)[at]
+        return ""
+
+
+def _share_above(
+    limit: float, mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, scale: torch.Tensor
+) -> float:
+    above = 0
+    for _, (c, e, o) in pieces(mine, eager, exact):
+        c, e, o = _wide(c), _wide(e), _wide(o)
+        usable, _ = _usable(c, e, o)
+        above += int((_errors(c, e, o, scale, usable, mine.dtype)[0] > limit).sum())
+    return above / mine.numel()
 
 
 def _compare_exactly(mine: torch.Tensor, eager: torch.Tensor, name: str) -> Comparison:
-    different = mine != eager
-    if not different.any():
+    count, where = 0, ""
+    for index, (c, e) in pieces(mine, eager):
+        different = c != e
+        if different.any():
+            if not count:
+                at = _first(different)
+                where = f"{_shown(index(at), different)} is {_at(c, at)}, the module computes {_at(e, at)}"
+            count += int(different.sum())
+    if not count:
         return Comparison()
-    at = _first(different)
-    share = different.double().mean().item()
-    return Comparison(
-        f"{name}{_index(different)} is {mine[at].item()}, the module computes {eager[at].item()}; "
-        f"{_percent(share)} of the elements differ",
-        share,
-    )
+    share = count / mine.numel()
+    return Comparison(f"{name}{where}; {_percent(share)} of the elements differ", share)
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (a == b) | (torch.isnan(a) & torch.isnan(b))
 
 
-def _first(mask: torch.Tensor) -> tuple[int, ...]:
-    return tuple(torch.nonzero(mask)[0].tolist())
+def _first(mask: torch.Tensor) -> int:
+    return int(torch.nonzero(mask.reshape(-1))[0])
 
 
-def _index(mask: torch.Tensor) -> str:
-    return "[" + ", ".join(map(str, _first(mask))) + "]" if mask.dim() else ""
+def _at(tensor: torch.Tensor, at: int) -> Any:
+    return tensor.reshape(-1)[at].item()
+
+
+def _shown(index: tuple[int, ...], of: torch.Tensor) -> str:
+    return "[" + ", ".join(map(str, index)) + "]" if index else ""
 
 
 def _number(value: torch.Tensor) -> str:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 #: bytes of a guard; a multiple of 256, so that buffers stay as aligned as torch makes them
 GUARD = 65536
 
-_FRESH, _FRESH_INTEGERS, _INPUT_GUARD = 0xFF, 0x5B, 0x7F
+FRESH, _FRESH_INTEGERS, INPUT_GUARD = 0xFF, 0x5B, 0x7F
 
 _aten = torch.ops.aten
 _UNINITIALISED = {
@@ -54,11 +54,11 @@ class Guards:
         reach = 1 + sum((n - 1) * s for n, s in zip(like.shape, like.stride(), strict=True))
         size = reach * like.element_size()
         padded = -(-size // 256) * 256
-        fill = _INPUT_GUARD if is_input else _FRESH
+        fill = INPUT_GUARD if is_input else FRESH
         buffer = torch.full((GUARD + padded + GUARD,), fill, dtype=torch.uint8, device=device)
         if not is_input:
             floats = like.dtype.is_floating_point or like.dtype.is_complex
-            buffer[GUARD : GUARD + size].fill_(_FRESH if floats else _FRESH_INTEGERS)
+            buffer[GUARD : GUARD + size].fill_(FRESH if floats else _FRESH_INTEGERS)
         self.buffers.append((name, buffer, size, fill))
         tensor = torch.empty(0, dtype=like.dtype, device=device)
         return tensor.set_(buffer.untyped_storage(), GUARD // like.element_size(), like.shape, like.stride())
@@ -79,12 +79,18 @@ class Guards:
         """A sentence for every guard that was written to."""
         found = []
         for name, buffer, size, fill in self.buffers:
-            before, after = buffer[:GUARD] != fill, buffer[GUARD + size :] != fill
-            if bool(after.any()):
-                found.append(f"it writes {1 + int(after.nonzero()[0])} bytes or more past the end of {name}")
-            elif bool(before.any()):
-                found.append(f"it writes {GUARD - int(before.nonzero()[-1])} bytes or more before the start of {name}")
+            found += written_to(buffer[:GUARD], buffer[GUARD + size :], fill, name)
         return found
+
+
+def written_to(before: torch.Tensor, after: torch.Tensor, fill: int, name: str) -> list[str]:
+    """A sentence where the guards before or after ``name`` no longer hold ``fill``; at most one."""
+    behind, ahead = after != fill, before != fill
+    if bool(behind.any()):
+        return [f"it writes {1 + int(behind.nonzero()[0])} bytes or more past the end of {name}"]
+    if bool(ahead.any()):
+        return [f"it writes {GUARD - int(ahead.nonzero()[-1])} bytes or more before the start of {name}"]
+    return []
 
 
 def unwritten(tensor: torch.Tensor) -> torch.Tensor:
@@ -93,7 +99,7 @@ def unwritten(tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
     floats = tensor.dtype.is_floating_point or tensor.dtype.is_complex
     raw = tensor.contiguous().reshape(-1, 1).view(torch.uint8)
-    return (raw == (_FRESH if floats else _FRESH_INTEGERS)).all(-1).reshape(tensor.shape)
+    return (raw == (FRESH if floats else _FRESH_INTEGERS)).all(-1).reshape(tensor.shape)
 
 
 class Poisoned(TorchDispatchMode):
@@ -105,11 +111,12 @@ class Poisoned(TorchDispatchMode):
         self.operators: collections.Counter[str] = collections.Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if func in _UNINITIALISED and (guarded := self._instead(func, args, kwargs)) is not None:
+            return guarded
+        out = func(*args, **kwargs)
         if func in _UNINITIALISED or func in _FILLED:
-            if type(out) is not torch.Tensor or out.numel() == 0 or out.layout is not torch.strided:
-                return out
-            if out.device.type == "meta" or out.is_pinned():
+            if not _plain(out):
                 return out
             guarded = self.guards.allocate(out, f"a buffer of shape {list(out.shape)} that it allocates")
             if func in _FILLED:
@@ -118,3 +125,25 @@ class Poisoned(TorchDispatchMode):
         if not any(r.alias_info is not None for r in func._schema.returns):
             self.operators[str(func.overloadpacket).replace("::", ".")] += 1
         return out
+
+    def _instead(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+        """Guarded memory instead of what ``func`` would allocate, which is never made; None where that needs it made."""
+        like = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        device = kwargs.get("device") or (like.device if like is not None else torch.get_default_device())
+        if kwargs.get("pin_memory") or torch.device(device).type == "meta":
+            return None
+        try:
+            out = func(*args, **{**kwargs, "device": torch.device("meta")})
+        except (RuntimeError, TypeError, NotImplementedError):
+            return None
+        if not _plain(out, on_meta=True):
+            return None
+        where = torch.device(device)
+        return self.guards.allocate(out, f"a buffer of shape {list(out.shape)} that it allocates", device=where)
+
+
+def _plain(out: Any, on_meta: bool = False) -> bool:
+    """Whether a new tensor is one that can be guarded."""
+    if type(out) is not torch.Tensor or out.numel() == 0 or out.layout is not torch.strided:
+        return False
+    return on_meta or not (out.device.type == "meta" or out.is_pinned())

@@ -67,6 +67,15 @@ class Inputs:
             [self._laid_out(self._draw(leaf, sizes, distribution, generator), leaf) for leaf in self.leaves]
         )
 
+    def shaped(self, sizes: dict[str, int]) -> tuple[Any, Any]:
+        """Tensors without memory, of the shapes, dtypes and memory order that inputs of ``sizes`` have."""
+        return self._tree(
+            [
+                self._laid_out(torch.empty(self.shape(leaf, sizes), dtype=leaf.example.dtype, device="meta"), leaf)
+                for leaf in self.leaves
+            ]
+        )
+
     def relaid(self, tree: tuple[Any, Any], layout: str) -> tuple[Any, Any]:
         """The same values in another memory layout.
 

@@ -14,8 +14,10 @@ class Launches:
     def __init__(self) -> None:
         self.count = 0
         self.muted = False
+        self.compiling = False  # launches are compiled and not made
         self.kernels: dict[str, Any] = {}  # name → the compiled kernel, on a GPU
-        self.stop: Callable[[], None] = lambda: None  # take the hook out again, before timing
+        self.stop: Callable[[], None] = lambda: None  # take the hook out, while something is timed
+        self.start: Callable[[], None] = lambda: None
 
     def reset(self) -> None:
         self.count = 0
@@ -31,8 +33,8 @@ def watch(interpreted: bool) -> Launches:
     run = Function.run
 
     def counted(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        if warmup:
-            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        if warmup or launches.compiling:
+            return run(self, *args, grid=grid, warmup=True, **kwargs)
         launches.count += 1
         if launches.muted:
             return launches.kernels.get(self.__name__)
@@ -41,7 +43,8 @@ def watch(interpreted: bool) -> Launches:
             launches.kernels.setdefault(self.__name__, kernel)  # the first: at the sizes of the example inputs
         return kernel
 
-    Function.run = counted  # type: ignore[method-assign,assignment]
+    launches.start = lambda: setattr(Function, "run", counted)
+    launches.start()
     launches.stop = lambda: setattr(Function, "run", run)
     return launches
 

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import failures, roofline
+from kernel_lsp.validation import checks, failures, roofline
 from kernel_lsp.validation.referee import Referee
 
 #: relative, and microseconds, by which the host's clock must not exceed the events' before they are disbelieved
@@ -31,63 +31,86 @@ def measure(
     ``how`` is "eager" or "full". The measurement against eager is emitted before torch.compile is begun.
     """
     inputs = referee.inputs
-    where = inputs.device
-    torch.cuda.set_device(where)
+    torch.cuda.set_device(inputs.device)
     emit("progress", {"stage": "time", "message": "measuring the device", "fraction": 0.7})
-    rates = rates or roofline.rates(_dtype(referee))
-    # Values that the trial has not seen, so that nothing it kept can be of use.
-    tree = inputs.example(dict(inputs.example_sizes))
-    tree = pytree.tree_map(lambda t: -t if isinstance(t, torch.Tensor) and t.dtype.is_floating_point else t, tree)
-    if any(op in inputs.ops for op in ("aten.binary_cross_entropy",)):
-        tree = inputs.example(dict(inputs.example_sizes))
+    rates = rates or roofline.rates(dtype(referee))
     emit("progress", {"stage": "time", "message": "timing eager and the kernel", "fraction": 0.75})
-    measurement = schema.Measurement(device=_device(where, rates))
-    measurement.measured_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    shape = schema.ShapeMeasurement(
-        inputs=[schema.from_json(schema.TensorSpec, s) for s in specimen["inputs"]],
-        bytes=specimen.get("bytes"),
-        flops=specimen.get("flops"),
-    )
-    measurement.shapes = [shape]
-    shape.roofline = roofline.microseconds(
-        shape.bytes, shape.flops, *(rates[k] for k in ("copy_bandwidth", "matmul_rate"))
-    )
-    reference = referee.oracle.answer(tree)
-    torch.cuda.empty_cache()  # the trial needs the memory now
+    measurement, shape = begin(referee, specimen, rates)
+    tree = fresh(referee)
     try:
         referee.reload()
-        answer, out, _ = referee.ask({"do": "time"}, (*tree, None))
+        with referee.asking({"do": "time"}, (*tree, None), referee.outputs) as answer:
+            found = answer.message
+            problem = same_results(referee, tree, answer.tree)
     except failures.Failure as failure:
         measurement.missing = f"timing failed: {failure.reason}"
         return measurement, rates
-    comparison = referee._compare(out, reference.eager, reference.exact)
-    if not comparison.passed:
-        verdict.status, verdict.reason = (
-            "cheating",
-            f"while it is timed it computes something else: {comparison.reason}",
-        )
+    if problem:
+        verdict.status, verdict.reason = "cheating", f"while it is timed it computes something else: {problem}"
         measurement.missing = "what was timed computes something else"
         return measurement, rates
-    _fill(shape, answer)
-    _doubt(measurement, shape, answer["host"], inputs.ops)
-    _judge_speed(verdict, shape, "eager", shape.eager)
+    fill(measurement, shape, found, inputs.ops)
+    judge_speed(verdict, shape, "eager", shape.eager)
     measurement.compiled_missing = "torch.compile: still to come" if how == "full" else "not asked for"
     emit("measurement", schema.to_json(measurement))
     if how != "full" or measurement.missing:
         return measurement, rates
     emit("progress", {"stage": "time", "message": "compiling with torch.compile", "fraction": 0.85})
     try:
-        answer, _, _ = referee.ask({"do": "time_compiled"})
+        found = referee.ask({"do": "time_compiled"})
     except failures.Failure as failure:
         measurement.compiled_missing = f"torch.compile: {failure.reason}"
         return measurement, rates
-    measurement.compiled_missing = answer.get("missing", "")
+    measurement.compiled_missing = found.get("missing", "")
     if not measurement.compiled_missing:
-        _fill(shape, answer)
-        _doubt(measurement, shape, answer["host"], inputs.ops)
-        _judge_speed(verdict, shape, "eager", shape.eager)
-        _judge_speed(verdict, shape, "torch.compile", shape.compiled)
+        fill(measurement, shape, found, inputs.ops)
+        judge_speed(verdict, shape, "eager", shape.eager)
+        judge_speed(verdict, shape, "torch.compile", shape.compiled)
     return measurement, rates
+
+
+def fresh(referee: Referee) -> Any:
+    """The example with values that the trial has not seen, so that nothing it kept can be of use."""
+    inputs = referee.inputs
+    tree = inputs.example(dict(inputs.example_sizes))
+    if any(op in inputs.ops for op in ("aten.binary_cross_entropy",)):
+        return tree
+    return pytree.tree_map(lambda t: -t if isinstance(t, torch.Tensor) and t.dtype.is_floating_point else t, tree)
+
+
+def same_results(referee: Referee, tree: Any, out: Any) -> str:
+    """Why what was computed while it was timed is not right; "" if it is."""
+    reference = referee.oracle.answer(tree, seconds=0.1)
+    kept = list(referee.limits)
+    comparison = checks.compared(referee, out, reference)
+    referee.limits = kept
+    return comparison.reason
+
+
+def begin(
+    referee: Referee, specimen: dict[str, Any], rates: dict[str, float]
+) -> tuple[schema.Measurement, schema.ShapeMeasurement]:
+    """A measurement that holds what is known before anything is timed."""
+    measurement = schema.Measurement(device=_device(referee.inputs.device, rates))
+    measurement.measured_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    shape = schema.ShapeMeasurement(
+        inputs=[schema.from_json(schema.TensorSpec, s) for s in specimen["inputs"]],
+        bytes=specimen.get("bytes"),
+        flops=specimen.get("flops"),
+    )
+    shape.roofline = roofline.microseconds(
+        shape.bytes, shape.flops, *(rates[k] for k in ("copy_bandwidth", "matmul_rate"))
+    )
+    measurement.shapes = [shape]
+    return measurement, shape
+
+
+def fill(
+    measurement: schema.Measurement, shape: schema.ShapeMeasurement, answer: dict[str, Any], ops: dict[str, int]
+) -> None:
+    """Take over the times of an answer, and withdraw those that cannot be."""
+    _fill(shape, answer)
+    _doubt(measurement, shape, answer["host"], ops)
 
 
 def _fill(shape: schema.ShapeMeasurement, answer: dict[str, Any]) -> None:
@@ -127,7 +150,7 @@ def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, host
         shape.bandwidth_share = shape.bytes / (fastest * 1e-6) / device.copy_bandwidth
 
 
-def _judge_speed(
+def judge_speed(
     verdict: schema.Verdict, shape: schema.ShapeMeasurement, name: str, other: schema.Timing | None
 ) -> None:
     """Slower means beyond the spread: its 20th percentile above the other's 80th."""
@@ -137,7 +160,8 @@ def _judge_speed(
         verdict.reason = f"correct, but {kernel.median:.1f} µs against {other.median:.1f} µs of {name}"
 
 
-def _dtype(referee: Referee) -> torch.dtype:
+def dtype(referee: Referee) -> torch.dtype:
+    """The dtype that the module's products are in."""
     floats = [leaf.example.dtype for leaf in referee.inputs.leaves if leaf.example.dtype.is_floating_point]
     return floats[0] if floats else torch.float32
 

@@ -1,37 +1,72 @@
-"""The right answers: the module in float64, and eager as it is."""
+"""The right answers: eager as it is, and the module in float64, whole or slice by slice."""
 
 from __future__ import annotations
 
 import copy
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_lsp.validation import memory
+
+#: bytes of inputs and outputs below which float64 is computed at once, without a look at what it takes
+_LITTLE = 64 << 20
+#: bytes of a slice in float64, inputs, outputs and what lies between
+_SLICE = 1 << 30
+
+
+@dataclass
+class Part:
+    """float64's answer to the inputs [start:stop] of an independent dimension; ``dims``: that dimension of each output."""
+
+    start: int
+    stop: int
+    exact: Any
+    dims: list[int]
+
 
 @dataclass
 class Reference:
-    """What the module answers: in its own dtype, in float64, and which inputs it changed."""
+    """What the module answers: in its own dtype, in float64, and which inputs it changed.
+
+    ``exact`` is None where float64 does not fit as a whole: ``slices`` then computes it part by part, each to be let go
+    before the next, and ``said`` tells how much of it was, once they are through; or there are no independent parts,
+    and ``need`` bytes of which ``there`` were.
+    """
 
     eager: Any
     exact: Any
     mutated: list[int]
-    requires: list[bool]
+    slices: Callable[[], Iterator[Part]] | None = None
+    said: str = ""
+    need: int = 0
+    there: int = 0
 
 
 class Oracle:
-    """The module, and a copy of it in float64 where that runs."""
+    """The module, and a copy of it in float64 where that runs.
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    ``independent``: schema.Independent as JSON, for the mode (training or not) that the graph was exported in.
+    """
+
+    def __init__(self, module: torch.nn.Module, independent: list[dict[str, Any]], training: bool = False) -> None:
         self.module = module
+        self.independent = independent
+        self.training = training
         self.limits: list[str] = []
         self.double: torch.nn.Module | None = None
         self._renew()
 
     def _renew(self) -> None:
+        self.double = None  # first, so that there are never three copies of the weights
         try:
             self.double = widen(copy.deepcopy(self.module))
+        except torch.OutOfMemoryError:
+            self._no_double(f"its weights alone take {memory.text(2 * memory.held(self.module))}")
         except Exception as error:
             self._no_double(f"the module cannot be copied: {type(error).__name__}")
 
@@ -46,33 +81,89 @@ class Oracle:
 
         So a kernel that ignores a bias of zeros or a weight of ones is found out.
         """
-        generator = torch.Generator().manual_seed(seed)
         parameters = {name for name, _ in self.module.named_parameters()}
         with torch.no_grad():
             for name, tensor in self.module.state_dict().items():
                 if not tensor.dtype.is_floating_point:
                     continue
-                noise = torch.randn(tensor.shape, generator=generator).to(tensor)
+                generator = torch.Generator(tensor.device).manual_seed(seed)
+                seed += 1
+                noise = torch.randn(tensor.shape, generator=generator, device=tensor.device).to(tensor)
                 finite = torch.where(torch.isfinite(tensor), tensor, 0)
                 scale = finite.float().abs().mean().item() if tensor.numel() else 0.0
+                del finite
                 if name in parameters:
                     tensor.add_(noise.mul_(0.2 * scale + (0.3 if scale == 0 else 0)))
                 elif scale > 0:
-                    tensor.mul_(1 + 0.1 * noise.abs_())
+                    tensor.mul_(noise.abs_().mul_(0.1).add_(1))
                 elif tensor.dim():
                     tensor.add_(noise.mul_(0.1))
         self._renew()
 
-    def answer(self, tree: tuple[Any, Any], train: bool = False) -> Reference:
-        """Both answers to (args, kwargs), without gradients. Raises what eager raises."""
-        args, kwargs = pytree.tree_map(_copied, tree)
-        before = [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+    def answer(self, tree: tuple[Any, Any], train: bool = False, seconds: float = float("inf")) -> Reference:
+        """Both answers to (args, kwargs), without gradients; float64 on as much as takes ``seconds``.
+
+        Raises what eager raises.
+        """
+        copied = pytree.tree_map(_copied, tree)
+        before = tensors_of(tree)
+        watch = memory.Watch(before)
         with torch.no_grad():
-            eager = self.module.train(train)(*args, **kwargs)
-        after = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        mutated = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if not _identical(a, b)]
-        requires = [False for t in pytree.tree_leaves(eager) if isinstance(t, torch.Tensor)]
-        return Reference(eager, self._exact(tree, eager, train), mutated, requires)
+            eager = self.module.train(train or self.training)(*copied[0], **copied[1])
+        mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(copied), strict=True)) if not _identical(a, b)]
+        del copied
+        reference = Reference(eager, None, mutated)
+        if self.double is None:
+            reference.exact = eager
+            return reference
+        # What eager took beside its inputs, twice as wide, and the inputs once more.
+        need = 2 * (watch.taken() + sum(map(memory.size, before)))
+        independent = self.independent if self.training or not train else []
+        there = memory.free(before)
+        if need <= 0.8 * there and (need <= 4 * _LITTLE or not independent):
+            reference.exact = self._exact(tree, eager, train)
+        elif independent and self._sliceable(tree, eager, independent[0]):
+            reference.slices = lambda: self._slices(reference, tree, train, independent[0], need, seconds)
+        elif need <= 0.8 * there:
+            reference.exact = self._exact(tree, eager, train)
+        else:
+            reference.need, reference.there = need, there
+            reference.said = (
+                f"float64 at the example's own size: it would take {memory.text(need)}, there were {memory.text(there)}"
+            )
+        return reference
+
+    def _sliceable(self, tree: Any, eager: Any, along: dict[str, Any]) -> bool:
+        """Whether these are the shapes that the graph was about, and there is more than one slice."""
+        tensors = tensors_of(tree)
+        if len(tensors) != len(along["inputs"]) or len(tensors_of(eager)) != len(along["outputs"]):
+            return False
+        lengths = {t.shape[d] for t, d in zip(tensors, along["inputs"], strict=True) if d is not None}
+        lengths |= {t.shape[d] for t, d in zip(tensors_of(eager), along["outputs"], strict=True)}
+        return len(lengths) == 1 and lengths.pop() > 1
+
+    def _slices(
+        self, reference: Reference, tree: Any, train: bool, along: dict[str, Any], need: int, seconds: float
+    ) -> Iterator[Part]:
+        """float64 on slices of one dimension, spread evenly, until the time is over."""
+        tensors = tensors_of(tree)
+        size = next(t.shape[d] for t, d in zip(tensors, along["inputs"], strict=True) if d is not None)
+        rows = max(1, min(size, int(size * min(_SLICE, memory.free(tensors) / 4) // max(need, 1))))
+        starts = range(0, size, rows)
+        began, done = time.monotonic(), 0
+        for number, i in enumerate(_spread(len(starts))):
+            if number > 1 and time.monotonic() - began > seconds:
+                break
+            start, stop = starts[i], min(starts[i] + rows, size)
+            exact = self._exact(_narrowed(tree, along["inputs"], start, stop), None, train)
+            if exact is None:  # float64 does not run at all, and that was said
+                break
+            done += stop - start
+            yield Part(start, stop, exact, along["outputs"])
+            memory.wait(tensors)
+        reference.said = ""
+        if done < size:
+            reference.said = f"float64 on all of the example: on {done} of {size} slices, and eager's own answer on all"
 
     def _exact(self, tree: tuple[Any, Any], eager: Any, train: bool) -> Any:
         if self.double is None:
@@ -80,7 +171,9 @@ class Oracle:
         args, kwargs = pytree.tree_map(lambda v: _doubled(_copied(v)), tree)
         try:
             with torch.no_grad():
-                exact = self.double.train(train)(*args, **kwargs)
+                exact = self.double.train(train or self.training)(*args, **kwargs)
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:
             self._no_double(f"{type(error).__name__} there")
             return eager
@@ -93,35 +186,72 @@ class Oracle:
 
         None where no output requires any. Raises what eager raises.
         """
-        eager, requires = _backward(self.module, pytree.tree_map(_copied, tree), cotangents, wanted)
+        eager, requires = self._backward(self.module, pytree.tree_map(_copied, tree), cotangents, wanted)
         if not any(requires):
             return None
         exact = eager
         if self.double is not None:
             doubled = pytree.tree_map(lambda v: _doubled(_copied(v)), tree)
             try:
-                exact, _ = _backward(self.double, doubled, [c.double() for c in cotangents], wanted)
+                exact, _ = self._backward(self.double, doubled, [c.double() for c in cotangents], wanted)
+            except torch.OutOfMemoryError:
+                raise
             except Exception as error:
                 self._no_double(f"{type(error).__name__} in its backward")
         return eager, exact, requires
 
+    def _backward(
+        self, module: torch.nn.Module, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]
+    ) -> tuple[list[Any], list[bool]]:
+        tensors = tensors_of(tree)
+        for i in wanted:
+            tensors[i].requires_grad_()
+        with torch.enable_grad():
+            out = module.train(self.training)(*tree[0], **tree[1])
+        outs = tensors_of(out)
+        requires = [t.requires_grad for t in outs]
+        leaves = [*(tensors[i] for i in wanted), *(p for p in module.parameters() if p.requires_grad)]
+        pairs = [(t, c.to(t)) for t, c in zip(outs, cotangents, strict=True) if t.requires_grad]
+        if not pairs or not leaves:
+            return [None] * len(leaves), requires
+        outs, cotangents = [t for t, _ in pairs], [c for _, c in pairs]
+        return list(torch.autograd.grad(outs, leaves, cotangents, allow_unused=True)), requires
 
-def _backward(
-    module: torch.nn.Module, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]
-) -> tuple[list[Any], list[bool]]:
-    tensors = [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
-    for i in wanted:
-        tensors[i].requires_grad_()
-    with torch.enable_grad():
-        out = module.eval()(*tree[0], **tree[1])
-    outs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
-    requires = [t.requires_grad for t in outs]
-    leaves = [*(tensors[i] for i in wanted), *(p for p in module.parameters() if p.requires_grad)]
-    pairs = [(t, c.to(t)) for t, c in zip(outs, cotangents, strict=True) if t.requires_grad]
-    if not pairs or not leaves:
-        return [None] * len(leaves), requires
-    outs, cotangents = [t for t, _ in pairs], [c for _, c in pairs]
-    return list(torch.autograd.grad(outs, leaves, cotangents, allow_unused=True)), requires
+
+def tensors_of(tree: Any) -> list[torch.Tensor]:
+    """The tensors among the leaves of a tree, in order."""
+    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+def narrowed(tensors: list[torch.Tensor], dims: list[int], part: Part) -> list[torch.Tensor]:
+    """The slices of outputs that ``part`` is about."""
+    return [t.narrow(d, part.start, part.stop - part.start) for t, d in zip(tensors, dims, strict=True)]
+
+
+def _narrowed(tree: Any, dims: list[int | None], start: int, stop: int) -> Any:
+    along = iter(dims)
+
+    def narrow(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        dim = next(along)
+        return value if dim is None else value.narrow(dim, start, stop - start)
+
+    return pytree.tree_map(narrow, tree)
+
+
+def _spread(count: int) -> Iterator[int]:
+    """0 … count - 1, the ends first and then always the middle of the widest gap left."""
+    yield 0
+    if count > 1:
+        yield count - 1
+    gaps = [(0, count - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        if high - low > 1:
+            middle = (low + high) // 2
+            yield middle
+            gaps += [(low, middle), (middle, high)]
 
 
 def widen(module: torch.nn.Module) -> torch.nn.Module:
@@ -147,4 +277,6 @@ def _copied(value: Any) -> Any:
 
 
 def _identical(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return bool(((a == b) | ((a != a) & (b != b))).all()) if a.numel() else True
+    from kernel_lsp.validation.compare import pieces
+
+    return all(bool(((x == y) | ((x != x) & (y != y))).all()) for _, (x, y) in pieces(a, b)) if a.numel() else True

@@ -39,6 +39,7 @@ class Step:
     repeat: bool = False
     decoy: bool = False
     train: bool = False
+    sizes: dict[str, int] | None = None  # of the dynamic dimensions, where ``make`` takes them
 
 
 def plan(inputs: Inputs, mode: str) -> list[Step]:
@@ -49,48 +50,50 @@ def plan(inputs: Inputs, mode: str) -> list[Step]:
     # On a GPU the odd sizes are a third of the real ones: large enough for every loop and block of the kernel.
     odd = sizes.odd(inputs, {s: max(2, n // 3) for s, n in full.items()} if mode == "gpu" else small)
 
-    def sample(at: dict[str, int], distribution: str, seed: int) -> Callable[[Inputs], Any]:
-        return lambda i: i.sample(at, distribution, seed)
+    def example(name: str, at: dict[str, int], **how: Any) -> Step:
+        return Step(name, lambda i: i.example(at), sizes=at, **how)
+
+    def sample(name: str, at: dict[str, int], distribution: str, seed: int, **how: Any) -> Step:
+        return Step(name, lambda i: i.sample(at, distribution, seed), sizes=at, **how)
 
     # What is not done before the first verdict on a GPU is done after the timing; under the interpreter not at all.
     essential = 1.0 if mode == "gpu" else ALWAYS
     steps = [
-        Step("example inputs", lambda i: i.example(base), required=True, inside=True, patience=ALWAYS),
-        Step("random values, moved parameters", sample(base, "normal", 1), perturb=5, inside=True, patience=ALWAYS),
-        Step("repeated calls", sample(small, "normal", 14), repeat=True, decoy=True, patience=ALWAYS),
+        example("example inputs", base, required=True, inside=True, patience=ALWAYS),
+        sample("random values, moved parameters", base, "normal", 1, perturb=5, inside=True, patience=ALWAYS),
+        sample("repeated calls", small, "normal", 14, repeat=True, decoy=True, patience=ALWAYS),
     ]
     if mode == "interpreter":  # the sizes are the same: one step does both
         steps[1].repeat = steps[1].decoy = True
         del steps[2]
     elif odd != base:  # once at full size is enough before the first verdict; the timing compares there again
-        steps[1].name, steps[1].make, steps[1].inside = "odd sizes, moved parameters", sample(odd, "normal", 1), False
+        steps[1] = sample("odd sizes, moved parameters", odd, "normal", 1, perturb=5, patience=ALWAYS)
     if odd != base and mode == "interpreter":
-        steps.append(Step("odd sizes", sample(odd, "normal", 2), patience=ALWAYS))
+        steps.append(sample("odd sizes", odd, "normal", 2, patience=ALWAYS))
     if small:
-        steps.append(Step("sizes of one", sample(sizes.ones(inputs, small), "normal", 3)))
-    steps.append(Step("gradients", sample(small, "normal", 4), kind="gradients", patience=essential))
-    steps.append(Step("large values", sample(odd, "large", 20)))
+        steps.append(sample("sizes of one", sizes.ones(inputs, small), "normal", 3))
+    steps.append(sample("gradients", small, "normal", 4, kind="gradients", patience=essential))
+    steps.append(sample("large values", odd, "large", 20))
     for layout in ("padded", "transposed", "sliced"):
         steps.append(
             Step(f"{layout} memory", lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout))  # type: ignore[misc]
         )
     for seed, distribution in enumerate(("tiny", "sparse", "heavy-tailed", "uniform"), 21):
-        at = small if seed % 2 else odd
-        steps.append(Step(f"{distribution} values", sample(at, distribution, seed)))
+        steps.append(sample(f"{distribution} values", small if seed % 2 else odd, distribution, seed))
     wide = sizes.wide(inputs, small)
     if wide and wide not in (base, odd):
-        steps.append(Step("wide sizes", sample(wide, "normal", 7), patience=NICE))
+        steps.append(sample("wide sizes", wide, "normal", 7, patience=NICE))
     for at in sizes.one_each(inputs, small):
         ones = ", ".join(s for s, n in at.items() if n == 1)
-        steps.append(Step(f"size one of {ones}", sample(at, "normal", 8), patience=NICE))
+        steps.append(sample(f"size one of {ones}", at, "normal", 8, patience=NICE))
     if empty := sizes.empty(small):
-        steps.append(Step("no elements", sample(empty, "normal", 9), patience=essential))
+        steps.append(sample("no elements", empty, "normal", 9, patience=essential))
     if inputs.again is not None:
         steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
     if mode == "interpreter" or not inputs.has_integers:  # an index out of range would stop the CUDA context
         steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
-    steps.append(Step("train mode", sample(small, "normal", 12), train=True))
-    steps.append(Step("float64", sample(small, "normal", 13), kind="double", patience=essential))
+    steps.append(sample("train mode", small, "normal", 12, train=True))
+    steps.append(sample("float64", small, "normal", 13, kind="double", patience=essential))
     return steps
 
 

@@ -17,8 +17,9 @@ WARM_UP = 10
 RUNS = 50
 #: rounds after which a series is looked at, and the relative spread at which it is good enough to stop
 _BATCH, _TIGHT = 10, 0.01
-#: seconds that one series may take
-SECONDS = 4.0
+#: seconds that all series together may take, warm-up aside, unless that is fewer than LEAST_RUNS rounds
+SECONDS = 1.5
+LEAST_RUNS = 5
 
 #: GPU clock cycles (about 0.1 ms) that the host may be ahead with its launches
 HEAD_START = 200_000
@@ -32,8 +33,9 @@ def interleaved(
     """Time every call of ``calls`` in turn, round after round, on (args, kwargs) that change every round.
 
     Between CUDA events on the current stream. The L2 cache is overwritten before every call and the host has a head
-    start of HEAD_START cycles, as it has in a model whose GPU is busy: what the host needs beyond that is included. Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every
-    series is within 1 % between its 20th and 80th percentile.
+    start of HEAD_START cycles, as it has in a model whose GPU is busy: what the host needs beyond that is included.
+    Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
+    20th and 80th percentile.
     """
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle of a launch is no time of the kernel's
@@ -46,16 +48,21 @@ def interleaved(
 
 def _interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float) -> dict[str, schema.Timing]:
     began = time.monotonic()
+    round_seconds = 0.0
     for i in range(WARM_UP):
+        at = time.monotonic()
         for call in calls.values():
             call(*inputs[i % len(inputs)])
         torch.cuda.synchronize()
-        if i >= 2 and time.monotonic() - began > seconds / 3:
+        round_seconds = time.monotonic() - at
+        if i >= 1 and time.monotonic() - began > seconds / 3:
             break
+    began = time.monotonic()
     flush = flusher()
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
     pending: list[tuple[str, torch.cuda.Event, torch.cuda.Event]] = []
+    slow = round_seconds * RUNS > seconds
     for i in range(RUNS):
         for name in names[i % len(names) :] + names[: i % len(names)]:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -65,7 +72,10 @@ def _interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds:
             calls[name](*inputs[i % len(inputs)])
             end.record()
             pending.append((name, start, end))
-        if (i + 1) % _BATCH and time.monotonic() - began < seconds:
+        # Launches run ahead of the device: where a round takes long, the device has to be asked how far it is.
+        if (i + 1) % _BATCH and not (slow and i + 1 >= LEAST_RUNS):
+            if slow:
+                torch.cuda.synchronize()
             continue
         torch.cuda.synchronize()  # of the whole device: side streams end here, too
         for name, start, end in pending:
@@ -73,7 +83,7 @@ def _interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds:
         pending = []
         timings = {name: summary(series) for name, series in times.items()}
         tight = all((t.high - t.low) < _TIGHT * t.median for t in timings.values())
-        if time.monotonic() - began > seconds or (tight and i + 1 >= 2 * _BATCH):
+        if time.monotonic() - began > seconds or (tight and (slow or i + 1 >= 2 * _BATCH)):
             break
     return {name: summary(series) for name, series in times.items()}
 
@@ -121,8 +131,10 @@ def captured(call: Call, inputs: tuple[Any, Any]) -> Call | None:
 
 def on_the_host(call: Call, inputs: list[tuple[Any, Any]], runs: int = 10) -> float:
     """Median microseconds of a call by the host's clock, with the device idle before and after."""
-    series = []
+    series: list[float] = []
     for i in range(runs):
+        if sum(series) > 0.3e6 and len(series) > 1:
+            break
         torch.cuda.synchronize()
         began = time.perf_counter()
         call(*inputs[i % len(inputs)])
@@ -132,7 +144,7 @@ def on_the_host(call: Call, inputs: list[tuple[Any, Any]], runs: int = 10) -> fl
 
 
 def rotated(args: Any, kwargs: Any, count: int) -> list[tuple[Any, Any]]:
-    """``count`` sets of inputs with other addresses and other values (rolled by one row each), as memory allows."""
+    """``count`` sets of inputs, copies at other addresses and with other values (rolled by one row each), as memory allows."""
     tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     size = sum(t.numel() * t.element_size() for t in tensors) or 1
     free, _ = torch.cuda.mem_get_info()
@@ -141,7 +153,14 @@ def rotated(args: Any, kwargs: Any, count: int) -> list[tuple[Any, Any]]:
 
 
 def _rolled(value: Any, rows: int) -> Any:
-    if not isinstance(value, torch.Tensor) or rows == 0 or value.dim() == 0 or 0 in value.stride():
+    if not isinstance(value, torch.Tensor):
         return value
+    if value.dim() == 0 or 0 in value.stride() or value.numel() == 0:
+        return value.clone()
     rolled = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-    return rolled.copy_(torch.roll(value, rows, 0))
+    if rows == 0:
+        return rolled.copy_(value)
+    rows %= value.shape[0]
+    rolled[rows:] = value[: value.shape[0] - rows]
+    rolled[:rows] = value[value.shape[0] - rows :]
+    return rolled

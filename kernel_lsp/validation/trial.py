@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import sys
 import traceback
@@ -12,7 +13,18 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import channel, failures, guards, interpreter, launches, sampling, trial_timing
+from kernel_lsp.validation import (
+    channel,
+    exchange,
+    failures,
+    guards,
+    interpreter,
+    launches,
+    memory,
+    precompiling,
+    sampling,
+    trial_timing,
+)
 
 #: the name under which a candidate's file is imported
 MODULE = "kernel_lsp_candidate"
@@ -21,10 +33,9 @@ MODULE = "kernel_lsp_candidate"
 class Trial:
     """A candidate, constructed, on a device; one method per message."""
 
-    def __init__(self, path: str, class_name: str, init: tuple[Any, Any], base: type, device: str) -> None:
-        with open(path) as file:
-            self.source = file.read()
-        self.path = path
+    def __init__(self, class_name: str, init: tuple[Any, Any], base: type, device: str) -> None:
+        self.source = ""
+        self.path = ""
         self.class_name = class_name
         self.init = init
         self.base = base  # the user's class, for the timings
@@ -32,11 +43,18 @@ class Trial:
         self.device = torch.device("cpu" if self.interpreted else device)
         self.launches = launches.watch(self.interpreted)
         self.module: torch.nn.Module = torch.nn.Identity()
+        self.training = False
         self.timed: dict[str, Any] = {}
+        self.variants: dict[str, torch.nn.Module] = {}
         self.sampling = sampling.install() if self.interpreted else None
 
     def load(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Import and construct. Fails with "rejected" or "not-drop-in"."""
+        """Import the file at ``path`` and construct. Fails with "rejected" or "not-drop-in"."""
+        self.path = message["path"]
+        with open(self.path, encoding="utf-8") as file:
+            self.source = file.read()
+        self.training = message.get("training", False)
+        self.module = torch.nn.Identity()  # first, so that there are never two copies of the weights
         try:
             spec = importlib.util.spec_from_file_location(MODULE, self.path)
             assert spec is not None and spec.loader is not None
@@ -58,7 +76,7 @@ class Trial:
             traceback.print_exc()
             reason = f"{self.class_name} cannot be constructed as the module is: {failures.sentence(error)}"
             raise failures.Failure("not-drop-in", reason, failures.line_in(self.path, error)) from None
-        self.module = module.to(self.device).eval()
+        self.module = module.to(self.device).train(self.training)
         return {"state": [[k, list(v.shape), str(v.dtype)] for k, v in self.module.state_dict().items()]}, None
 
     def state(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
@@ -101,15 +119,16 @@ class Trial:
         args, kwargs, cotangents = tree
         watch = guards.Guards()
         names = iter(message["names"])
+        lent = message.get("lent", False)  # then the referee has put them between guards, and looks at them afterwards
 
         def place(value: Any) -> Any:
             return watch.place(value, next(names), self.device) if isinstance(value, torch.Tensor) else value
 
-        args, kwargs = pytree.tree_map(place, (tuple(args), kwargs))
+        args, kwargs = (tuple(args), kwargs) if lent else pytree.tree_map(place, (tuple(args), kwargs))
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        before = [t.clone() for t in tensors]
+        before = [] if lent else [t.clone() for t in tensors]
         wanted = [tensors[i].requires_grad_() for i in message.get("grad", [])]
-        self.module.train(message.get("train", False))
+        self.module.train(message.get("train", False) or self.training)
         self.launches.muted = message.get("muted", False)
         self.launches.reset()
         poisoned = guards.Poisoned(watch)
@@ -132,7 +151,7 @@ class Trial:
             "launches": self.launches.count,
             "operators": dict(poisoned.operators),
             "mutated": [
-                i for i, (old, new) in enumerate(zip(before, tensors, strict=True)) if not _identical(old, new)
+                i for i, (old, new) in enumerate(zip(before, tensors, strict=False)) if not _identical(old, new)
             ],
             "damaged": watch.damaged(),
             "autotuned": sorted(interpreter.autotuned),
@@ -153,17 +172,71 @@ class Trial:
         outs, grads = zip(*pairs, strict=True)
         return list(torch.autograd.grad(outs, wanted, grads, allow_unused=True))
 
+    def precompile(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Compile the launches of calls with inputs of these shapes, on all cores at once. No launch is made."""
+        if self.interpreted or "autotune" in self.source:  # an autotuner would choose among launches that were not made
+            return {}, None
+
+        self._precompile([self.module], message["cases"])
+        return {}, None
+
+    def precompile_variants(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """The same for every candidate that was kept."""
+        self._precompile(list(self.variants.values()), message["cases"])
+        return {}, None
+
+    def _precompile(self, modules: list[torch.nn.Module], cases: list[Any]) -> None:
+        def call(module: torch.nn.Module, case: Any) -> Any:
+            args, kwargs = precompiling.empty(channel.rebuild(case, []), self.device)
+            return module(*args, **kwargs)
+
+        calls = [functools.partial(call, module, case) for case in cases for module in modules]
+        with self._words_of_cuda():
+            precompiling.precompile(calls, self.launches)
+        memory.release()
+
     def kernels(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Registers, spills and shared memory of what ran here."""
-        return {"kernels": [schema.to_json(k) for k in launches.compiled(self.launches)]}, None
+        found = [schema.to_json(k) for k in launches.compiled(self.launches)]
+        return {"kernels": found}, None
 
     def time(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time eager and the candidate on (args, kwargs, None)."""
-        return trial_timing.time_eager(self, tree)
+        with self._unwatched():
+            return trial_timing.time_eager(self, tree)
+
+    def keep(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Keep the candidate that is loaded under a name, to be timed beside others; all share one set of weights."""
+        for other in self.variants.values():
+            self.module.load_state_dict(other.state_dict(), assign=True)
+            break
+        self.variants[message["name"]] = self.module
+        return {}, None
+
+    def choose(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Make a candidate that was kept the one that is called."""
+        self.module = self.variants[message["name"]]
+        self.launches.kernels.clear()
+        return {}, None
+
+    def time_variants(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None)."""
+        with self._unwatched():
+            return trial_timing.time_variants(self, tree, message["names"])
 
     def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time torch.compile beside them, on the inputs of ``time``."""
-        return trial_timing.time_compiled(self)
+        with self._unwatched():
+            return trial_timing.time_compiled(self)
+
+    @contextlib.contextmanager
+    def _unwatched(self) -> Any:
+        """Launches as they are, without our hook: a part of what is timed."""
+        self.launches.stop()
+        try:
+            yield
+        finally:
+            self.launches.start()
 
     @contextlib.contextmanager
     def _words_of_cuda(self) -> Any:
@@ -189,11 +262,34 @@ def serve(end: channel.Channel, trial: Trial) -> None:
             message, tree, _ = end.receive()
         except channel.Closed:
             return
-        try:
-            answer, result = getattr(trial, message["do"])(message, tree)
-        except failures.Failure as failure:
-            answer, result = {"failed": failure.to_json()}, None
-        except Exception as error:
-            traceback.print_exc()
-            answer, result = {"failed": failures.classify(error, trial.path, trial.source).to_json()}, None
-        end.send(answer, result)
+        if "block" in message:
+            end.send(_with_lent_memory(trial, message))
+        else:
+            end.send(*_answered(trial, message, tree))
+
+
+def _answered(trial: Trial, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+    try:
+        return getattr(trial, message["do"])(message, tree)  # type: ignore[no-any-return]
+    except failures.Failure as failure:
+        return {"failed": failure.to_json()}, None
+    except Exception as error:
+        traceback.print_exc()
+        return {"failed": failures.classify(error, trial.path, trial.source).to_json()}, None
+
+
+def _with_lent_memory(trial: Trial, message: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a message whose tensors lie in lent memory; its results are there, too."""
+    opened = exchange.Opened(message, trial.device)
+    try:
+        answer, result = _answered(trial, {**message, "lent": True}, opened.tree)
+        if "failed" not in answer:
+            answer |= opened.put(result)
+        return answer
+    except Exception as error:
+        traceback.print_exc()
+        return {"failed": failures.classify(error, trial.path, trial.source).to_json()}
+    finally:
+        opened.close()
+        result = None
+        memory.release()  # the referee needs it now

@@ -1,4 +1,4 @@
-"""The trial's part of the timing: candidate, eager and torch.compile in one process, on the same inputs."""
+"""The trial's part of the timing: candidates, eager and torch.compile in one process, on the same inputs."""
 
 from __future__ import annotations
 
@@ -9,29 +9,44 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import channel, failures, timing
+from kernel_lsp.validation import channel, failures, memory, timing
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.trial import Trial
 
 #: sets of inputs that the runs rotate through
 SETS = 3
+#: microseconds of a call beyond which a CUDA graph has no launches to save
+_WORTH_CAPTURING = 2000.0
 
 
 def time_eager(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
     """Timings of eager and the kernel, launched and replayed, and the kernel's output on the first set of inputs."""
-    args, kwargs, _ = pytree.tree_map(lambda t: channel.moved(t, trial.device), tree)
-    torch.cuda.empty_cache()
-    trial.launches.stop()
-    trial.module.eval()
-    trial.timed = {
-        "eager": _eager(trial),
-        "kernel": trial.module,
-        "inputs": timing.rotated(tuple(args), kwargs, SETS),
-    }
+    args, kwargs = _prepared(trial, tree)
+    trial.timed = {"eager": _eager(trial), "kernel": trial.module, "inputs": timing.rotated(args, kwargs, SETS)}
     with torch.no_grad():
         out = trial.module(*args, **kwargs)
         return _run(trial, {"eager": trial.timed["eager"], "kernel": trial.module}, graphs=True), out
+
+
+def time_variants(trial: Trial, tree: Any, names: list[str]) -> tuple[dict[str, Any], Any]:
+    """Timings of eager ("eager") and of the candidates ``names`` that were kept, and of the fastest one replayed.
+
+    ``{"timings": {name: Timing}, "fastest": name, "graphs": {"kernel_graph", "eager_graph"}, "host": µs}``.
+    """
+    args, kwargs = _prepared(trial, tree)
+    eager = _eager(trial)
+    modules = {"eager": eager} | {name: trial.variants[name] for name in names}
+    inputs = timing.rotated(args, kwargs, SETS)
+    with torch.no_grad():
+        calls = {name: _caller(module) for name, module in modules.items()}
+        found = timing.interleaved(calls, inputs)
+        fastest = min(names, key=lambda name: found[name].median)
+        graphs = _replayed({"eager": calls["eager"], "kernel": calls[fastest]}, found[fastest].median, inputs)
+        host = timing.on_the_host(calls[fastest], inputs)
+        out = modules[fastest](*args, **kwargs)
+    timings = {name: schema.to_json(t) for name, t in found.items()}
+    return {"timings": timings, "fastest": fastest, "graphs": graphs, "host": host}, out
 
 
 def time_compiled(trial: Trial) -> tuple[dict[str, Any], Any]:
@@ -49,17 +64,33 @@ def time_compiled(trial: Trial) -> tuple[dict[str, Any], Any]:
         return {"missing": f"torch.compile: {failures.sentence(error)}"}, None
 
 
+def _prepared(trial: Trial, tree: Any) -> tuple[Any, Any]:
+    args, kwargs, _ = pytree.tree_map(lambda t: channel.moved(t, trial.device), tree)
+    memory.release()
+    trial.module.train(trial.training)
+    return tuple(args), kwargs
+
+
 def _run(trial: Trial, modules: dict[str, Any], graphs: bool) -> dict[str, Any]:
     inputs = trial.timed["inputs"]
     calls = {name: _caller(module) for name, module in modules.items()}
-    found = {name: schema.to_json(t) for name, t in timing.interleaved(calls, inputs).items()}
+    timings = timing.interleaved(calls, inputs)
+    found: dict[str, Any] = {name: schema.to_json(t) for name, t in timings.items()}
     if graphs:
-        captured = {f"{name}_graph": timing.captured(call, inputs[0]) for name, call in calls.items()}
-        replays = {name: call for name, call in captured.items() if call is not None}
-        if replays:
-            found |= {name: schema.to_json(t) for name, t in timing.interleaved(replays, inputs[:1], 2.0).items()}
+        found |= _replayed(calls, timings["kernel"].median, inputs)
     found["host"] = timing.on_the_host(calls["kernel"], inputs)
     return found
+
+
+def _replayed(calls: dict[str, timing.Call], median: float, inputs: list[Any]) -> dict[str, Any]:
+    """Timings of the calls replayed from CUDA graphs, as ``<name>_graph``; nothing where a call has no launches to save."""
+    if median > _WORTH_CAPTURING:
+        return {}
+    captured = {f"{name}_graph": timing.captured(call, inputs[0]) for name, call in calls.items()}
+    replays = {name: call for name, call in captured.items() if call is not None}
+    if not replays:
+        return {}
+    return {name: schema.to_json(t) for name, t in timing.interleaved(replays, inputs[:1], 0.5).items()}
 
 
 def _caller(module: Any) -> timing.Call:
@@ -67,7 +98,8 @@ def _caller(module: Any) -> timing.Call:
 
 
 def _eager(trial: Trial) -> torch.nn.Module:
-    """The user's module with the candidate's weights."""
-    module = trial.base(*trial.init[0], **trial.init[1]).to(trial.device).eval()
-    module.load_state_dict(trial.module.state_dict())
+    """The user's module with the candidate's weights, which are the same tensors."""
+    with torch.device(trial.device):
+        module = trial.base(*trial.init[0], **trial.init[1]).to(trial.device).train(trial.training)
+    module.load_state_dict(trial.module.state_dict(), assign=True)
     return module

@@ -1,22 +1,20 @@
-"""The judge child: forks the trial before anything touches CUDA, then holds the referee; and the compile report."""
+"""The judge child: forks the trials before anything touches CUDA, then holds the referee; and the compile report."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-import time
-import traceback
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
-from kernel_lsp.validation import channel, sandbox, screening
+from kernel_lsp.validation import channel, measuring, memory, screening
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import Reach, Referee
-from kernel_lsp.validation.trial import Trial, serve
-from kernel_lsp.worker import building, examples, importing, processes, specimen
+from kernel_lsp.worker import building, examples, importing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -34,36 +32,133 @@ def warm_up() -> None:
 
 def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"verdict", "measurement", "rates"}`` for a candidate. Raises the user errors of importing and building."""
-    class_name, device = given["class_name"], given["device"]
-    kernel_class = class_name.rpartition(".")[2] + "Triton"
-    if rejected := screening.screen(given["source"], kernel_class):
-        reason, line = rejected
-        verdict = schema.Verdict("rejected", reason, line)
-        emit("verdict", schema.to_json(verdict))
-        return {"verdict": schema.to_json(verdict), "measurement": None}
-    deadline = time.monotonic() + given["seconds"]
-    reach = _fork_trial(given, kernel_class, deadline)
+    kernel_class = _kernel_class(given)
+    if rejected := _rejected(given["source"], kernel_class):
+        emit("verdict", schema.to_json(rejected))
+        return {"verdict": schema.to_json(rejected), "measurement": None}
+    folder = os.path.join(given["scratch"], "trial")
+    source = _written(given["source"], folder, kernel_class)
+    reach = trials.fork(given, folder, source)
     try:
         referee = _referee(given, reach, emit)
-        verdict = referee.verdict()
-        if referee.mode == "gpu" and verdict.status in schema.CORRECT:
-            kernels, _, _ = referee.ask({"do": "kernels"})
-            verdict.kernels = [schema.from_json(schema.CompiledKernel, k) for k in kernels["kernels"]]
+        verdict = _first_verdict(referee)
         emit("verdict", schema.to_json(verdict))
         measurement, rates = _measurement(given, referee, verdict, emit)
-        if referee.deferred and verdict.status in schema.CORRECT:
-            last = referee.finish()
-            last.kernels = verdict.kernels
-            if last.status == "ok":  # the speed has been judged already
-                last.status, last.reason = verdict.status, verdict.reason
-            verdict = last
+        verdict = _finished(referee, verdict)
         measured = None if measurement is None else schema.to_json(measurement)
         return {"verdict": schema.to_json(verdict), "measurement": measured, "rates": rates}
     except torch.OutOfMemoryError as error:
-        detail = str(error).splitlines()[0]
-        raise errors.GpuOutOfMemory(device=device, class_name=class_name, detail=detail) from None
+        raise _out_of_memory(given, error) from None
     finally:
         reach.kill()
+
+
+def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
+    """Validate the first of ``sources``, time all of them, and validate the fastest: ``{"verdicts": {index: Verdict},
+    "measurement", "tried": [Tried], "fastest": index, "rates"}``.
+
+    The verdict on the first is emitted before the others are looked at. Where it is not correct, or cannot be timed,
+    ``tried`` is empty. Raises the user errors of importing and building.
+    """
+    from kernel_lsp.validation import failures, tuning
+
+    kernel_class = _kernel_class(given)
+    folder = os.path.join(given["scratch"], "trial")
+    sources = [
+        _written(text, os.path.join(folder, f"variant_{i}"), kernel_class) for i, text in enumerate(given["sources"])
+    ]
+    # All of them before this process touches CUDA, which forbids a fork; the last one waits with that, too.
+    first = trials.fork(given, folder, sources[0])
+    all_at_once = trials.fork(given, folder, sources[0], [first])
+    last = trials.fork(given, folder, sources[0], [first, all_at_once], waits=True)
+    try:
+        referee = _referee(given, first, emit)
+        verdict = _first_verdict(referee)
+        emit("verdict", {"index": 0, "verdict": schema.to_json(verdict)})
+        answer: dict[str, Any] = {"tried": [], "fastest": 0, "measurement": None, "rates": given.get("rates")}
+        answer["verdicts"] = {0: schema.to_json(verdict)}
+        if verdict.status not in schema.CORRECT:
+            return answer
+        tried: list[schema.Tried] = []
+        try:
+            measurement, answer["rates"], tried = tuning.tune(
+                referee, all_at_once, sources, given["specimen"], given.get("rates"), emit
+            )
+        except failures.Failure as failure:
+            measurement = schema.Measurement(missing=failure.reason)
+        finally:
+            all_at_once.kill()
+        fastest = next((i for i, one in enumerate(tried) if one.fastest), 0)
+        if fastest:
+            last.source = sources[fastest]
+            other = referee.of_another(last)
+            if other.status in schema.CORRECT:
+                verdict = _with_kernels(referee, other)
+                answer["verdicts"][fastest] = schema.to_json(verdict)
+            else:  # another schedule that is wrong where the example's sizes do not show it
+                answer["verdicts"][fastest] = schema.to_json(other)
+                measurement, fastest = schema.Measurement(missing="the fastest variant is wrong"), 0
+                referee.reach = first
+        if not fastest:
+            verdict = _finished(referee, verdict)
+            answer["verdicts"][0] = schema.to_json(verdict)
+        if measurement.shapes:
+            measuring.judge_speed(verdict, measurement.shapes[0], "eager", measurement.shapes[0].eager)
+            answer["verdicts"][fastest] = schema.to_json(verdict)
+        answer |= {"tried": [schema.to_json(t) for t in tried], "fastest": fastest}
+        answer["measurement"] = schema.to_json(measurement)
+        return answer
+    except torch.OutOfMemoryError as error:
+        raise _out_of_memory(given, error) from None
+    finally:
+        for reach in (first, all_at_once, last):
+            reach.kill()
+
+
+def _kernel_class(given: dict[str, Any]) -> str:
+    return str(given["class_name"]).rpartition(".")[2] + "Triton"
+
+
+def _rejected(source: str, kernel_class: str) -> schema.Verdict | None:
+    rejected = screening.screen(source, kernel_class)
+    return None if rejected is None else schema.Verdict("rejected", *rejected)
+
+
+def _first_verdict(referee: Referee) -> schema.Verdict:
+    verdict = referee.verdict()
+    return _with_kernels(referee, verdict) if verdict.status in schema.CORRECT else verdict
+
+
+def _with_kernels(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
+    if referee.mode == "gpu":
+        kernels = referee.ask({"do": "kernels"})["kernels"]
+        verdict.kernels = [schema.from_json(schema.CompiledKernel, k) for k in kernels]
+    return verdict
+
+
+def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
+    """The verdict with the checks that were put off until the times were known."""
+    if not referee.deferred or verdict.status not in schema.CORRECT:
+        return verdict
+    last = referee.finish()
+    last.kernels = verdict.kernels
+    if last.status == "ok":  # the speed has been judged already
+        last.status, last.reason = verdict.status, verdict.reason
+    return last
+
+
+def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
+    where = torch.device(given["device"])
+    inputs = [schema.from_json(schema.TensorSpec, s) for s in given["specimen"]["inputs"]]
+    taken = sum(math.prod(s.shape) * getattr(torch, s.dtype).itemsize for s in inputs)
+    there = memory.free([torch.empty(0, device=where)])
+    return errors.GpuOutOfMemory(
+        device=given["device"],
+        class_name=given["class_name"],
+        needed=f"more than {memory.text(there)} beside {memory.text(taken)} of inputs",
+        there=memory.text(there),
+        detail=str(error).splitlines()[0],
+    )
 
 
 def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
@@ -102,7 +197,11 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
         return other.args, other.kwargs
 
     inputs.again = again
-    return Referee(module.to(where), inputs, reach, mode, emit, SOFT_SECONDS[mode])
+    training = bool(given.get("training"))
+    independent = given["specimen"].get("independent") or []
+    return Referee(
+        module.to(where).train(training), inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training
+    )
 
 
 def _start_cuda(device: str) -> None:
@@ -122,8 +221,6 @@ def _measurement(
     how = given.get("measure") or "full"
     if how == "none" or verdict.status not in schema.CORRECT:
         return None, None
-    from kernel_lsp.validation import measuring
-
     try:
         return measuring.measure(referee, verdict, given["specimen"], how, given.get("rates"), emit)
     except torch.OutOfMemoryError as error:  # the verdict stands
@@ -141,57 +238,6 @@ def _why_no_gpu() -> str:
     if not torch.version.cuda:
         return f"no CUDA GPU here: torch {torch.__version__} is built without CUDA"
     return "no CUDA GPU here, or the interpreter was asked for"
-
-
-def _fork_trial(given: dict[str, Any], kernel_class: str, deadline: float) -> Reach:
-    """Start the trial in a process of its own; it keeps one end of a socket and nothing else of this process."""
-    folder = os.path.join(given["scratch"], "trial")
-    source = _written(given["source"], folder, kernel_class)
-    mine, theirs = channel.pair()
-    pid = processes.fork()
-    if pid == 0:
-        os.close(given["answers"])  # the verdict is not the trial's to send
-        mine.close()
-        try:
-            _trial(given, kernel_class, source, folder, channel.Channel(theirs))
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    theirs.close()
-    ended: list[str] = []
-
-    def reap() -> str:
-        if not ended:
-            _, status = os.waitpid(pid, 0)
-            ended.append(processes.describe(status))
-        return ended[0]
-
-    def kill() -> None:
-        if not ended:
-            processes.kill_group(pid)
-            reap()
-
-    return Reach(channel.Channel(mine), reap, kill, deadline)
-
-
-def _trial(given: dict[str, Any], kernel_class: str, source: str, folder: str, end: channel.Channel) -> None:
-    path, class_name = given["path"], given["class_name"]
-    device = given["device"]
-    if device != "interpreter":
-        import triton
-
-        torch.cuda.init()
-        torch.cuda.set_device(torch.device(device))
-        # Triton's own helper library comes from the user's cache: with one of our own a C compiler would build it anew.
-        _ = triton.runtime.driver.active.utils
-    sandbox.enter(folder, device == "interpreter")
-    if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
-        torch.set_num_threads(given["threads"])
-    user_module, cls = importing.load(path, class_name)
-    init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
-    print(f"trial {os.getpid()} of {kernel_class}", file=sys.stderr)
-    serve(end, Trial(source, kernel_class, init, cls, device))
 
 
 def compile_report(given: dict[str, Any], emit: Any) -> dict[str, Any]:

@@ -18,6 +18,8 @@ TASKS = {
     "synthesize": ("kernel_lsp.worker.specimen", "synthesize"),
     "slice": ("kernel_lsp.slicing.subject", "slice_class"),
     "judge": ("kernel_lsp.worker.judging", "judge"),
+    "tune": ("kernel_lsp.worker.judging", "tune"),
+    "baseline": ("kernel_lsp.worker.baseline", "measure"),
     "compile": ("kernel_lsp.worker.judging", "compile_report"),
 }
 

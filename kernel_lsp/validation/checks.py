@@ -1,0 +1,339 @@
+"""What a step of the plan looks at: values, repetition, decoys, gradients, another dtype."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp import errors
+from kernel_lsp.validation import channel, compare, exchange, failures, memory, plan
+from kernel_lsp.validation.guards import unwritten
+from kernel_lsp.validation.oracle import Reference, doubled, narrowed, tensors_of
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.exchange import Answer
+    from kernel_lsp.validation.referee import Referee
+
+#: seconds that one launch may take under the interpreter before program instances are left out
+LAUNCH_SECONDS = 0.25
+#: seconds that float64 on slices may take at the example's own size, and elsewhere
+_FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
+
+
+def check(referee: Referee, step: plan.Step) -> None:
+    """Run one step. Raises Failure where the candidate is found wanting, ForwardFailed where the module is."""
+    if step.kind == "double":
+        _double(referee, step)
+    elif step.kind == "gradients":
+        _gradients(referee, step)
+    else:
+        _values(referee, step)
+
+
+def needed(referee: Referee, step: plan.Step) -> int:
+    """Bytes that a step takes beside the weights, as far as can be told before: inputs and outputs, of both processes."""
+    inputs = sum(memory.size(t) for t in tensors_of(step.make(referee.inputs)))
+    return 3 * inputs + 3 * inputs  # where eager did not get as far as an output, as large as the inputs
+
+
+def _values(referee: Referee, step: plan.Step) -> None:
+    tree = step.make(referee.inputs)
+    names = tuple(referee.inputs.names)
+    request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": LAUNCH_SECONDS}
+    try:
+        seconds = _FULL_SECONDS if step.inside else _OTHER_SECONDS
+        reference = referee.oracle.answer(tree, step.train, seconds)
+        if step.train and not _repeats(referee, tree, reference):
+            return
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        if step.required:
+            raise errors.ForwardFailed(
+                path=None, line=None, class_name=type(referee.module).__name__, detail=failures.sentence(error)
+            ) from None
+        return  # the module itself does not take such inputs
+    if step.required:
+        referee.outputs = pytree.tree_map(_without_memory, reference.eager)
+    if reference.exact is None and not reference.slices:
+        _at_the_largest_size(referee, step, reference)
+    for repetition in range(2 if step.repeat else 1):
+        began = time.monotonic()
+        with referee.asking(request, (*tree, None), reference.eager, names) as answer:
+            slow = referee.mode == "interpreter" and time.monotonic() - began > 2 * LAUNCH_SECONDS
+            found = _call(referee, step, answer, reference, tree)
+            if repetition == 0 and step.decoy:
+                # A copy: the next call's answer will lie in other memory.
+                out = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, answer.tree)
+                message = answer.message
+        if repetition == 0 and step.decoy:
+            _decoy(referee, request, tree, reference, out, message)
+        if slow:
+            break  # the interpreter repeats itself exactly; caching shows in the other steps
+    said = f"relative error {found.error:.2g} (eager {found.eager_error:.2g})"
+    referee.passed(step.name, f"{plan.shapes(referee.inputs, tree)}: {said}")
+
+
+def _without_memory(value: Any) -> Any:
+    return torch.empty_like(value, device="meta") if isinstance(value, torch.Tensor) else value
+
+
+def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference) -> None:
+    """Where float64 does not fit: the same check at smaller sizes, so that eager's own error is known, and that is said."""
+    referee.limits.append(reference.said)
+    sizes = dict(step.sizes or {})
+    elements = referee.inputs.elements(sizes)
+    while sizes and any(n > 2 for n in sizes.values()):
+        largest = max(sizes, key=lambda s: sizes[s])
+        sizes[largest] //= 2
+        if referee.inputs.elements(sizes) * reference.need <= 0.4 * reference.there * elements:
+            break
+    else:
+        return  # the sizes are fixed: eager is all there is to compare with
+    smaller = dataclasses.replace(
+        step,
+        name=f"{step.name}, at the largest size that float64 has room for",
+        make=lambda inputs: inputs.example(sizes),
+        sizes=sizes,
+        required=False,
+        inside=False,
+        repeat=False,
+        decoy=False,
+    )
+    _values(referee, smaller)
+
+
+def _call(
+    referee: Referee, step: plan.Step, answer: Answer, reference: Reference, tree: tuple[Any, Any]
+) -> compare.Comparison:
+    message, names = answer.message, referee.inputs.names
+    where = f"{step.name}, {plan.shapes(referee.inputs, tree)}"
+    if message["lazy"]:
+        raise referee.failed("cheating", step.name, f"{where}: it returns a {message['lazy'][0]}, not a plain tensor")
+    if answer.damaged:
+        raise referee.failed("wrong", step.name, f"{where}: {answer.damaged[0]}")
+    if extra := sorted(set(answer.mutated) ^ set(reference.mutated)):
+        does = "changes" if extra[0] in answer.mutated else "does not change"
+        contrast = "the module does not" if does == "changes" else "the module does"
+        raise referee.failed("wrong", step.name, f"{where}: it {does} {names[extra[0]]}, {contrast}")
+    devices = {meta["device"] for meta in answer.metas}
+    expected = {t.device.type for t in tensors_of(reference.eager)}
+    if devices != expected and devices:
+        raise referee.failed("wrong", step.name, f"{where}: its outputs are on {', '.join(sorted(devices))}")
+    out = _only_what_ran(referee, answer.tree, message, reference)
+    if step.inside and referee.within_1e2 is not False:
+        referee.within_1e2 = compare.within(out, _plainly(reference.eager), 1e-2)
+    found = compared(referee, out, reference)
+    if not found.passed:
+        raise referee.failed("wrong", step.name, f"{where}: {found.reason}")
+    _note_strides(referee, answer.metas, reference.eager)
+    if step.inside:
+        referee.launched = message["launches"] if referee.launched is None else referee.launched
+        if message["autotuned"]:
+            first = ", ".join(message["autotuned"])
+            referee.limits.append(f"only the first autotuning configuration of {first} was run")
+    return found
+
+
+def compared(referee: Referee, out: Any, reference: Reference) -> compare.Comparison:
+    """A candidate's output against the reference: float64 where there is some, eager where there is not."""
+    if reference.exact is not None:
+        return _noted(referee, compare.compare(out, _plainly(reference.eager), _plainly(reference.exact)))
+    mine, eager = exchange.expected_of(out), exchange.expected_of(reference.eager)
+    worst = compare.Comparison()
+    whole = compare.structure(out) == compare.structure(_plainly(reference.eager))
+    fits = whole and all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(mine, eager, strict=True))
+    if fits and reference.slices:
+        for part in reference.slices():
+            exact = exchange.expected_of(part.exact)
+            one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact)
+            worst.error, worst.eager_error = max(worst.error, one.error), max(worst.eager_error, one.eager_error)
+            if not one.passed:
+                worst.reason = f"in slice {part.start} to {part.stop}: {one.reason}"
+                return _noted(referee, worst)
+        if reference.said:
+            referee.limits.append(reference.said)
+        if not reference.said:  # every slice
+            return _noted(referee, worst)
+    _noted(referee, worst)
+    full = compare.agree(out, _plainly(reference.eager), max(worst.eager_error, referee.eager_error))
+    worst.reason = full.reason
+    return worst
+
+
+def _noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
+    if math.isfinite(result.error):
+        referee.error = max(referee.error, result.error)
+        referee.eager_error = max(referee.eager_error, result.eager_error)
+    return result
+
+
+def _only_what_ran(referee: Referee, out: Any, message: dict[str, Any], reference: Reference) -> Any:
+    """Where program instances were left out, what they would have written is taken as right, and that is said."""
+    run, total = message.get("instances") or (0, 0)
+    if run >= total:
+        return out
+    share = run / total
+    for a, b in zip(tensors_of(out), tensors_of(reference.eager), strict=False):
+        if a.shape == b.shape and a.dtype == b.dtype:
+            missing = unwritten(a)
+            if a.numel() and 1 - missing.double().mean().item() >= 0.25 * share:  # else it writes too little
+                a[missing] = b[missing]
+    referee.sampled.append(share)
+    return out
+
+
+def _note_strides(referee: Referee, metas: list[dict[str, Any]], eager: Any) -> None:
+    for meta, theirs in zip(metas, tensors_of(eager), strict=False):
+        if theirs.numel() > 1 and meta["stride"] != list(theirs.stride()) and 1 not in theirs.shape:
+            referee.limits.append(
+                f"the strides of its output, {meta['stride']} where eager's are {list(theirs.stride())}"
+            )
+            return
+
+
+def _decoy(
+    referee: Referee, request: dict[str, Any], tree: Any, reference: Reference, out: Any, message: dict[str, Any]
+) -> None:
+    """Without a launch, or with launches that do not matter to the result, there is no kernel."""
+    if message["launches"] == 0:
+        raise referee.failed("cheating", "launches", "it launches no Triton kernel for the example inputs")
+    same = False
+    try:
+        muted = {**request, "muted": True}
+        with referee.asking(muted, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
+            same = _identical(out, answer.tree)
+    except failures.Failure as failure:
+        if failure.status in ("timeout", "out-of-memory") or not _alive(referee):
+            raise
+    if same:
+        reason = "its result is the same when its Triton kernels do not run: they are a decoy"
+        raise referee.failed("cheating", "launches", reason)
+    count = "1 Triton launch" if message["launches"] == 1 else f"{message['launches']} Triton launches"
+    names = ", ".join(f"{n} × {c}" if c > 1 else n for n, c in message["operators"].items())
+    beside = f"; torch computes {names}" if names else ""
+    referee.passed(
+        "launches",
+        f"{count} a call, and the result depends on {'it' if message['launches'] == 1 else 'them'}{beside}",
+    )
+
+
+def _alive(referee: Referee) -> bool:
+    try:
+        referee.ask({"do": "to", "dtype": "none"})
+    except failures.Failure as failure:
+        return "its process" not in failure.reason
+    return True
+
+
+def _repeats(referee: Referee, tree: tuple[Any, Any], reference: Reference) -> bool:
+    """Whether eager in train mode is a function of its inputs at all (dropout is not)."""
+    again = referee.oracle.answer(tree, train=True)
+    return _identical(reference.eager, again.eager)
+
+
+def _gradients(referee: Referee, step: plan.Step) -> None:
+    tree = step.make(referee.inputs)
+    tensors = tensors_of(tree)
+    wanted = [i for i, t in enumerate(tensors) if t.dtype.is_floating_point or t.dtype.is_complex]
+    try:
+        eager_out = referee.oracle.answer(tree).eager
+        outs = tensors_of(eager_out)
+        generator = torch.Generator(outs[0].device).manual_seed(11)
+        cotangents = [
+            torch.randn(t.shape, generator=generator, device=t.device).to(t.dtype)
+            if t.dtype.is_floating_point
+            else torch.zeros_like(t)
+            for t in outs
+        ]
+        found = referee.oracle.gradients(tree, cotangents, wanted)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        return  # the module itself has no gradients
+    if found is None:
+        return
+    eager, exact, requires = found
+    names = tuple(referee.inputs.names)
+    request = {"do": "call", "names": list(names), "grad_mode": True, "grad": wanted}
+    try:
+        with referee.asking(request, (*tree, cotangents), (eager_out, eager), names) as answer:
+            message, result = answer.message, answer.tree
+            if message["requires"] != requires:
+                reason = "with gradients required its output is detached, the module's is not"
+                raise referee.failed("wrong", step.name, reason)
+            got = result[1] if isinstance(result, (tuple, list)) and len(result) == 2 else None
+            found_errors = compare.compare(got, _plainly(eager), _plainly(exact), "gradient")
+    except failures.Failure as failure:
+        if referee.checks and not referee.checks[-1].passed:
+            raise
+        reason = f"with gradients required it fails: {failure.reason}"
+        raise referee.failed(failure.status, step.name, reason, failure.line) from None
+    if message["launches"]:  # else eager's own, of both: gradients that are zero but for rounding have any error
+        _noted(referee, found_errors)
+    if not found_errors.passed:
+        raise referee.failed("wrong", step.name, f"with gradients required: {found_errors.reason}")
+    how = "runs eager" if not message["launches"] else "computes gradients with its kernels"
+    referee.passed(step.name, f"with gradients required it {how}: relative error {found_errors.error:.2g}")
+
+
+def _double(referee: Referee, step: plan.Step) -> None:
+    """Another dtype than it was validated in: it must give what eager gives. Last, since the module is converted."""
+    if referee.oracle.double is None:
+        return
+    tree = doubled(step.make(referee.inputs))
+    try:
+        with torch.no_grad():
+            expected = referee.oracle.double.train(referee.training)(*tree[0], **tree[1])
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        return
+    names = tuple(referee.inputs.names)
+    try:
+        referee.ask({"do": "to", "dtype": "float64"})
+        with referee.asking({"do": "call", "names": list(names)}, (*tree, None), expected, names) as answer:
+            found = compare.compare(answer.tree, _plainly(expected), _plainly(expected))
+            launched = answer.message["launches"]
+    except failures.Failure as failure:
+        reason = f"in float64 it fails: {failure.reason}"
+        raise referee.failed(failure.status, step.name, reason, failure.line) from None
+    if not found.passed:
+        raise referee.failed("wrong", step.name, f"in float64: {found.reason}")
+    how = "its kernels take it" if launched else "it runs eager"
+    referee.passed(step.name, f"{how}: relative error {found.error:.2g}")
+
+
+def precision(referee: Referee) -> str:
+    """The precision class of what came out: float32 that is no better than TF32 is called so."""
+    floats = [leaf.example.dtype for leaf in referee.inputs.leaves if leaf.example.dtype.is_floating_point]
+    dtypes = floats or [p.dtype for p in referee.module.parameters() if p.dtype.is_floating_point]
+    if not dtypes:
+        return ""
+    short = {torch.float32: "fp32", torch.float64: "fp64", torch.float16: "fp16", torch.bfloat16: "bf16"}
+    products = any(
+        word in op for op in referee.inputs.ops for word in ("mm", "matmul", "linear", "conv", "dot", "einsum")
+    )
+    if products and dtypes[0] is torch.float32 and 1e-4 < referee.error < 0.1:
+        return "tf32"
+    return short.get(dtypes[0], str(dtypes[0]).removeprefix("torch."))
+
+
+def _plainly(tree: Any) -> Any:
+    """A tree through the same description as the candidate's, so that a result's own types compare as they came."""
+    tensors: list[torch.Tensor] = []
+    return channel.rebuild(channel.describe(tree, tensors), tensors)
+
+
+def _identical(a: Any, b: Any) -> bool:
+    """Bit for bit the same values, NaN included."""
+    mine, theirs = tensors_of(a), tensors_of(b)
+    return len(mine) == len(theirs) and all(
+        x.shape == y.shape and x.dtype == y.dtype and bool(((x == y) | ((x != x) & (y != y))).all())
+        for x, y in zip(mine, theirs, strict=True)
+    )

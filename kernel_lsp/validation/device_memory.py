@@ -1,0 +1,108 @@
+"""Memory that two processes see: on a GPU through CUDA's interprocess handles, on the host through a memory file.
+
+Always allocated by the referee and lent to the trial, never the other way round: the referee maps nothing that a
+candidate made. A block comes from the driver and not from torch's caching allocator, since a handle opens the whole
+allocation that an address lies in, and the allocator keeps other tensors there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from typing import Any
+
+import torch
+
+_HANDLE_BYTES = 64
+
+
+class Unsupported(RuntimeError):
+    """The driver, or the machine, has no interprocess memory."""
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = [("reserved", ctypes.c_byte * _HANDLE_BYTES)]
+
+
+class _Address:
+    """What torch wraps without a copy (the CUDA array interface)."""
+
+    def __init__(self, pointer: int, count: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (pointer, False), "version": 3}
+
+
+def _driver() -> Any:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _check(status: int, what: str) -> None:
+    if status == 2:  # CUDA_ERROR_OUT_OF_MEMORY
+        raise torch.OutOfMemoryError(f"CUDA out of memory: {what}")
+    if status:
+        raise Unsupported(f"{what} failed with CUDA error {status}")
+
+
+def _wrap(pointer: int, count: int, device: torch.device) -> torch.Tensor:
+    return torch.as_tensor(_Address(pointer, count), device=device)
+
+
+class Block:
+    """``count`` bytes that the referee lends. ``data``: the bytes as a uint8 tensor; ``key``: what the trial opens."""
+
+    def __init__(self, count: int, device: torch.device) -> None:
+        self.count = count
+        self.device = device
+        if device.type == "cuda":
+            pointer, handle = ctypes.c_uint64(), _Handle()
+            torch.cuda.synchronize(device)
+            driver = _driver()
+            _check(driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(count)), f"allocating {count} bytes")
+            self._pointer = pointer
+            try:
+                _check(driver.cuIpcGetMemHandle(ctypes.byref(handle), pointer), "sharing memory between processes")
+            except Unsupported:
+                driver.cuMemFree_v2(pointer)
+                raise
+            self.data = _wrap(pointer.value, count, device)
+            self.key = {"handle": bytes(handle).hex(), "bytes": count}
+        else:
+            self._fd = os.memfd_create("block")
+            os.ftruncate(self._fd, count)
+            self._map = mmap.mmap(self._fd, count)
+            self.data = torch.frombuffer(self._map, dtype=torch.uint8)
+            self.key = {"file": f"/proc/{os.getpid()}/fd/{self._fd}", "bytes": count}
+
+    def free(self) -> None:
+        """Give the memory back. Nothing that was made of ``data`` may be used any more."""
+        del self.data
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+            _driver().cuMemFree_v2(self._pointer)
+        else:
+            os.close(self._fd)
+
+
+class Lent:
+    """A block as the trial has it, until ``close``."""
+
+    def __init__(self, key: dict[str, Any], device: torch.device) -> None:
+        self.device = device
+        count = key["bytes"]
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()  # makes sure that there is a context
+            self._pointer = ctypes.c_uint64()
+            handle = _Handle.from_buffer_copy(bytes.fromhex(key["handle"]))
+            status = _driver().cuIpcOpenMemHandle_v2(ctypes.byref(self._pointer), handle, 1)
+            _check(status, "opening shared memory")
+            self.data = _wrap(self._pointer.value, count, device)
+        else:
+            with open(key["file"], "r+b") as file:
+                self.data = torch.frombuffer(mmap.mmap(file.fileno(), count), dtype=torch.uint8)
+
+    def close(self) -> None:
+        """Unmap it; whoever keeps a tensor of it has nothing to read any more."""
+        del self.data
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+            _driver().cuIpcCloseMemHandle(self._pointer)

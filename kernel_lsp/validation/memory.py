@@ -1,0 +1,76 @@
+"""How much memory there is, and how much something took: on a GPU as its allocator counts, on the host as Linux says."""
+
+from __future__ import annotations
+
+import torch
+
+
+def size(tensor: torch.Tensor) -> int:
+    """Bytes of its elements; a dimension of stride 0 counts once."""
+    count = 1
+    for n, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        count *= 1 if stride == 0 else int(n)
+    return count * tensor.element_size()
+
+
+def held(module: torch.nn.Module) -> int:
+    """Bytes of a module's parameters and buffers."""
+    return sum(size(t) for t in [*module.parameters(), *module.buffers()])
+
+
+def free(tensors: list[torch.Tensor]) -> int:
+    """Bytes that can still be had where these tensors are; what torch keeps for reuse counts as free."""
+    device = _cuda(tensors)
+    if device is not None:
+        there, _ = torch.cuda.mem_get_info(device)
+        return there + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    with open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 1 << 62
+
+
+def wait(tensors: list[torch.Tensor]) -> None:
+    """Until the device of these tensors has done what it was asked for."""
+    device = _cuda(tensors)
+    if device is not None:
+        torch.cuda.synchronize(device)
+
+
+def release() -> None:
+    """Give back what torch's allocator keeps for reuse, so that another process can have it."""
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+class Watch:
+    """From its making on, ``taken``: the most bytes that were allocated at once on the device of ``tensors``.
+
+    On the host nothing counts allocations: there it is twice the tensors' own bytes.
+    """
+
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
+        self.device = _cuda(tensors)
+        self.tensors = sum(map(size, tensors))
+        if self.device is not None:
+            torch.cuda.reset_peak_memory_stats(self.device)
+            self.before = torch.cuda.memory_allocated(self.device)
+
+    def taken(self) -> int:
+        if self.device is None:
+            return 2 * self.tensors
+        return torch.cuda.max_memory_allocated(self.device) - self.before
+
+
+def _cuda(tensors: list[torch.Tensor]) -> torch.device | None:
+    return next((t.device for t in tensors if t.device.type == "cuda"), None)
+
+
+def text(count: float) -> str:
+    """Bytes for people: ``6.4 GB``."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.3g} {unit}" if unit != "bytes" else f"{count:.0f} bytes"
+        count /= 1000
+    raise AssertionError

@@ -1,0 +1,126 @@
+"""Schedule variants of a validated kernel: compiled at once, checked against the module at the example's sizes, timed together.
+
+No variant pays a validation. Each must give what the validated one gives before it is timed; the winner is validated in
+full afterwards, since another schedule may still be wrong elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernel_lsp import schema
+from kernel_lsp.validation import checks, failures, measuring, roofline
+from kernel_lsp.validation.referee import Reach, Referee
+
+#: variants that are timed; the synthesizer names the likeliest first
+MOST_TIMED = 8
+#: bytes of spilled registers a thread beyond which a variant is not timed
+MOST_SPILLED = 256
+
+
+def tune(
+    referee: Referee,
+    reach: Reach,
+    sources: list[str],
+    specimen: dict[str, Any],
+    rates: dict[str, float] | None,
+    emit: Callable[[str, Any], None],
+) -> tuple[schema.Measurement, dict[str, float], list[schema.Tried]]:
+    """The fastest variant's measurement against eager, the device's rates, and what became of each variant.
+
+    ``sources``: paths of the candidates' files, the validated one first. ``reach``: a trial of its own for all of them.
+    The measurement is of the variant marked ``fastest``. Raises Failure where not even the first can be timed.
+    """
+    device = referee.inputs.device
+    torch.cuda.set_device(device)
+    rates = rates or roofline.rates(measuring.dtype(referee))
+    before, referee.reach = referee.reach, reach
+    try:
+        tried = _load(referee, sources, emit)
+        emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
+        _check(referee, tried)
+        names = [str(i) for i, one in enumerate(tried) if not one.reason][:MOST_TIMED]
+        if not names:
+            raise failures.Failure("crashed", tried[0].reason)
+        emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
+        return *_time(referee, tried, names, specimen, rates), tried
+    finally:
+        referee.reach = before
+
+
+def _load(referee: Referee, sources: list[str], emit: Callable[[str, Any], None]) -> list[schema.Tried]:
+    """Import every variant, and compile the launches of all of them at once."""
+    tried = []
+    for i, path in enumerate(sources):
+        one = schema.Tried()
+        try:
+            referee.ask({"do": "load", "path": path, "training": referee.training})
+            if i == 0:
+                referee.send_state()
+            referee.ask({"do": "keep", "name": str(i)})
+        except failures.Failure as failure:
+            if _gone(failure) or i == 0:
+                raise
+            one.reason = failure.reason
+        tried.append(one)
+    emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} variants", "fraction": 0.3})
+    cases = referee.cases([dict(referee.inputs.example_sizes)])
+    referee.ask({"do": "precompile_variants", "cases": cases})
+    return tried
+
+
+def _check(referee: Referee, tried: list[schema.Tried]) -> None:
+    """Drop the variants that fail, that spill, or that compute something else than the module."""
+    tree = measuring.fresh(referee)
+    reference = referee.oracle.answer(tree, seconds=0.1)
+    if reference.exact is None:  # eager in full; float64 is for the winner's own validation
+        reference.slices = None
+        reference.said = ""
+    request = {"do": "call", "names": list(referee.inputs.names)}
+    kept = list(referee.limits), referee.error, referee.eager_error
+    for i, one in enumerate(tried):
+        if one.reason:
+            continue
+        try:
+            referee.ask({"do": "choose", "name": str(i)})
+            with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
+                one.reason = checks.compared(referee, answer.tree, reference).reason
+            kernels = referee.ask({"do": "kernels"})["kernels"]
+            one.spills = max((k["spills"] or 0 for k in kernels), default=0)
+            if one.spills > MOST_SPILLED and any(not other.reason for other in tried[:i]):
+                one.reason = f"it spills {one.spills} bytes a thread"
+        except failures.Failure as failure:
+            if _gone(failure):
+                raise
+            one.reason = failure.reason
+    referee.limits, referee.error, referee.eager_error = kept
+
+
+def _time(
+    referee: Referee, tried: list[schema.Tried], names: list[str], specimen: dict[str, Any], rates: dict[str, float]
+) -> tuple[schema.Measurement, dict[str, float]]:
+    measurement, shape = measuring.begin(referee, specimen, rates)
+    tree = measuring.fresh(referee)
+    with referee.asking({"do": "time_variants", "names": names}, (*tree, None), referee.outputs) as answer:
+        found = answer.message
+        problem = measuring.same_results(referee, tree, answer.tree)
+    for name in names:
+        tried[int(name)].timing = schema.from_json(schema.Timing, found["timings"][name])
+    fastest = tried[int(found["fastest"])]
+    if problem:
+        fastest.reason = f"while it is timed it computes something else: {problem}"
+        measurement.missing = "what was timed computes something else"
+        return measurement, rates
+    fastest.fastest = True
+    times = {"eager": found["timings"]["eager"], "kernel": found["timings"][found["fastest"]], "host": found["host"]}
+    measuring.fill(measurement, shape, times | found["graphs"], referee.inputs.ops)
+    measurement.compiled_missing = "not asked for"
+    return measurement, rates
+
+
+def _gone(failure: failures.Failure) -> bool:
+    """Whether the trial itself is lost, and every variant in it."""
+    return failure.status == "timeout" or "its process" in failure.reason or "CUDA error" in failure.reason
