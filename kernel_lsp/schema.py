@@ -209,6 +209,7 @@ class Device:
 class Tried:
     """A schedule variant in a tuning: its time, or the reason why it was not timed. ``spills``: bytes per thread."""
 
+    variant: str = ""  # as in Candidate; "" for the default
     reason: str = ""
     spills: int | None = None
     timing: Timing | None = None
@@ -269,6 +270,7 @@ class Report:
     regression: str = ""  # of a validation: how much slower than when last measured
     file: str | None = None
     sources: list[Source] = field(default_factory=list)  # in the order in which they were asked
+    tried: list[Tried] = field(default_factory=list)  # the schedule variants of one kernel, the validated one first
     seconds: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
     # Greatest use of memory that was seen, in bytes: "device" (all processes on it), "host" (the worker and its children).
     memory: dict[str, int] = field(default_factory=dict)

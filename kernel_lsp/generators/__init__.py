@@ -3,8 +3,9 @@
 A generator is a module with two functions:
 
 - ``missing(settings)``: why it cannot run here, "" if it can. Cheap: no process is started, nothing is imported.
-- ``generate(request)``: an async generator over a ``Request``. It yields candidates, best guess first, or ``Judged``
-  ones that are rejected already, and raises a ``UserError`` when it has none.
+- ``generate(request)``: an async generator over a ``Request``. It yields candidates, best guess first, lists of candidates
+  that are one kernel in several schedules, or ``Judged`` ones that are rejected already, and raises a ``UserError`` when
+  it has none.
 
 It knows nothing of queues, validation or files. To add one: write its file, name it in ``_MODULES``.
 """
@@ -76,7 +77,7 @@ class Request:
 class Generator(Protocol):
     """``generate(request)`` of a generator's module."""
 
-    def __call__(self, request: Request) -> AsyncIterator[Candidate | Judged]: ...
+    def __call__(self, request: Request) -> AsyncIterator[Candidate | list[Candidate] | Judged]: ...
 
 
 _MODULES = {

@@ -14,8 +14,8 @@ def missing(settings: Settings) -> str:
     return ""
 
 
-async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
-    """The synthesizer's schedules for the class, the likeliest to be fast first.
+async def generate(request: Request) -> AsyncIterator[list[schema.Candidate]]:
+    """The synthesizer's kernel for the class in all its schedules, the likeliest to be fast first.
 
     Raises:
         UserError: what the worker met on the way: no inputs, an import that fails, nothing to lower, …
@@ -23,7 +23,6 @@ async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
     request.progress("Writing a kernel by rule")
     answer = await request.ask_worker("synthesize", "exporting the graph and writing the kernel")
     request.specimen = schema.from_json(schema.Specimen, answer["specimen"])
-    candidates = answer["candidates"][: request.samples]
-    request.source.expected = len(candidates)
-    for data in candidates:
-        yield schema.from_json(schema.Candidate, data)
+    candidates = [schema.from_json(schema.Candidate, data) for data in answer["candidates"][: request.samples]]
+    request.source.expected = 1
+    yield candidates

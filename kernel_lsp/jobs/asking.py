@@ -18,7 +18,10 @@ _TIMING_SECONDS = 8.0  # what timing one candidate takes, its checks made again 
 _RESERVE = 0.15  # of the time budget, for timing what a model on the same GPU came up with
 _NEAR_ROOFLINE = 0.95  # a kernel that reaches this share of the roofline leaves nothing to look for
 
-Proposal = schema.Candidate | schema.Judged
+#: what may be the fault of a schedule rather than of the kernel
+_OF_THE_SCHEDULE = ("compile-error", "out-of-memory", "timeout", "crashed")
+
+Proposal = schema.Candidate | list[schema.Candidate] | schema.Judged
 
 
 class Asking:
@@ -137,6 +140,9 @@ class Asking:
     # what becomes of a proposal
 
     async def _take(self, item: Proposal) -> None:
+        if isinstance(item, list):
+            await self._take_schedules(item)
+            return
         candidate = item.candidate if isinstance(item, schema.Judged) else item
         if not candidate.narrowed:
             self.source.samples += 1
@@ -156,6 +162,27 @@ class Asking:
                 self.seen[tree] = self._index[id(candidate)] = index
             else:
                 self.source.unjudged += 1
+
+    async def _take_schedules(self, candidates: list[schema.Candidate]) -> None:
+        """One kernel in several schedules: on a GPU they are timed together, elsewhere the first correct one will do."""
+        if not self.run.on_gpu or len(candidates) == 1:
+            for candidate in candidates:
+                await self._take(candidate)
+            return
+        self.source.samples += 1
+        self._kept += candidates
+        good = [candidate for candidate in candidates if await self._format(candidate)]
+        for candidate in good:
+            self.seen.setdefault(syntax_tree(candidate.source), len(self.run.report.candidates))
+        if not good:
+            return
+        number = len(self.run.report.candidates)
+        async with self.run.timing():
+            await self.run.tune(good, lambda fraction: self._percentage(number, fraction))
+        first = self.run.report.candidates[number:][:1]
+        if first and first[0].verdict.status in _OF_THE_SCHEDULE:  # then another one may still do
+            for candidate in good[1:]:
+                await self._judge(candidate)
 
     def _enter(self, entry: schema.Judged) -> None:
         self._index[id(entry.candidate)] = len(self.run.report.candidates)
@@ -191,9 +218,7 @@ class Asking:
         expected = sum(source.expected or source.samples for source in self.run.report.sources)
 
         def percentage(fraction: float) -> float:
-            # How many will come is not known: each takes half of what is left of the bar; without a GPU there is but one.
-            done = 1 - 0.5 ** (number + fraction) if self.run.on_gpu else fraction
-            return _CANDIDATES_FROM + done * (_CANDIDATES_TO - _CANDIDATES_FROM)
+            return self._percentage(number, fraction)
 
         of = f" of {expected}" if expected > 1 else ""
         self.run.progress("validating", f"Judging candidate {number + 1}{of}", percentage(0.0))
@@ -203,7 +228,12 @@ class Asking:
                 self._untimed.append(judged)
             return judged
         async with self.run.timing():
-            return await self.run.judge(candidate, self._how(), percentage)
+            return await self.run.judge(candidate, "eager", percentage)
+
+    def _percentage(self, number: int, fraction: float) -> float:
+        # How many will come is not known: each takes half of what is left of the bar; without a GPU there is but one.
+        done = 1 - 0.5 ** (number + fraction) if self.run.on_gpu else fraction
+        return _CANDIDATES_FROM + done * (_CANDIDATES_TO - _CANDIDATES_FROM)
 
     async def _time_untimed(self) -> None:
         while self._untimed:
@@ -213,12 +243,7 @@ class Asking:
                 continue
             self.run.progress("measuring", f"Timing a candidate of {self.name}", _CANDIDATES_TO)
             async with self.run.timing():
-                await self.run.judge(entry.candidate, self._how(), lambda _: _CANDIDATES_TO, entry)
-
-    def _how(self) -> str:
-        """torch.compile's figure belongs to the module, so the first timed candidate takes it for all that follow."""
-        timed = (entry.measurement for entry in self.run.report.candidates if entry.measurement)
-        return "eager" if any(one.shapes for one in timed) else "full"
+                await self.run.judge(entry.candidate, "eager", lambda _: _CANDIDATES_TO, entry)
 
 
 def syntax_tree(source: str) -> str:

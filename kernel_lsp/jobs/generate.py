@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from kernel_lsp import errors, generators, kernel_file, schema
-from kernel_lsp.jobs import header, sources
+from kernel_lsp.jobs import baselines, header, sources
 from kernel_lsp.jobs.asking import Asking
 from kernel_lsp.jobs.formatting import ruff_command
-from kernel_lsp.jobs.run import LEAST_SECONDS, Run, fastest
+from kernel_lsp.jobs.run import Run, fastest
 
 
 async def generate(run: Run) -> None:
@@ -41,7 +41,7 @@ async def generate(run: Run) -> None:
         told = [f"{source.generator}: {source.problem or 'nothing'}" for source in report.sources]
         raise errors.NoCandidates(class_name=job.target.class_name, detail=f"{'; '.join(told)}.")
     if run.on_gpu:
-        await _complete_measurement(run)
+        await baselines.add(run)
     sources.count(report)
     report.why = _why(report)
 
@@ -92,26 +92,6 @@ async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:
     return failures
 
 
-async def _complete_measurement(run: Run) -> None:
-    """Time the chosen candidate and torch.compile interleaved in one process, if another candidate had that honour."""
-    report = run.report
-    if report.chosen is None or run.remaining() < 2 * LEAST_SECONDS:
-        return
-    chosen = report.candidates[report.chosen]
-    entries = [entry for entry in report.candidates if entry.verdict.status in schema.CORRECT]
-    others = [entry for entry in entries if entry is not chosen and _has_compiled(entry)]
-    if _has_compiled(chosen) or not others:  # none: torch.compile had no figure to give
-        return
-    run.progress("measuring", "Timing the fastest candidate against torch.compile", 95)
-    async with run.timing():
-        await run.judge(chosen.candidate, "full", lambda fraction: 95.0 + fraction, chosen)
-    report.chosen = fastest(report.candidates)
-
-
-def _has_compiled(entry: schema.Judged) -> bool:
-    return entry.measurement is not None and any(shape.compiled for shape in entry.measurement.shapes)
-
-
 def _why(report: schema.Report) -> str:
     """One or two sentences on the choice."""
     told = "; ".join(sources.words(report))
@@ -123,6 +103,9 @@ def _why(report: schema.Report) -> str:
     on_gpu = report.device is not None and report.device.kind == "cuda"
     timed = chosen.measurement is not None and any(shape.kernel for shape in chosen.measurement.shapes)
     words = f"The fastest of {correct} correct candidates." if timed and correct > 1 else "The first correct candidate."
+    timed_variants = sum(one.timing is not None for one in report.tried)
+    if timed_variants > 1:
+        words = f"The fastest of {timed_variants} schedules."
     unjudged = sum(source.unjudged for source in report.sources)
     if unjudged:
         words += f" {unjudged} more were not judged: " + ("the time was over." if on_gpu else "no GPU to time them on.")

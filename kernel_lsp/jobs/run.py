@@ -192,12 +192,83 @@ class Run:
             judged.measurement.compiled_missing = judged.measurement.compiled_missing or str(error)
             return judged
         judged = on_verdict(answer["verdict"])
+        self._note(answer)
         if answer.get("measurement") is not None:
             judged.measurement = schema.from_json(schema.Measurement, answer["measurement"])
         if judged.measurement and judged.measurement.device:
             self.report.device = judged.measurement.device
         self._tell("verdict")
         return judged
+
+    async def tune(self, candidates: list[schema.Candidate], percentage: Callable[[float], float]) -> None:
+        """Have the first candidate validated, all timed, and the fastest validated; the report learns each as it is known.
+
+        Raises:
+            UserError: the class itself could not be run, or the worker died before a verdict.
+        """
+        entries: dict[int, schema.Judged] = {}
+
+        def on_verdict(index: int, data: Any) -> None:
+            verdict = schema.from_json(schema.Verdict, data)
+            if index in entries:
+                entries[index].verdict = verdict
+            else:
+                entries[index] = schema.Judged(candidates[index], verdict)
+                self.report.candidates.append(entries[index])
+
+        def on_event(name: str, data: Any) -> None:
+            if name == "progress":
+                stage = data.get("stage") or "validating"
+                self.progress(stage, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
+            elif name == "verdict":
+                on_verdict(data["index"], data["verdict"])
+                self._tell("verdict")
+
+        seconds = max(self.remaining(), LEAST_SECONDS)
+        params = self.params() | {"sources": [candidate.source for candidate in candidates], "seconds": seconds}
+        try:
+            answer = await self.worker.request(
+                "tune", params, seconds=seconds + GRACE_SECONDS, stage="validating a kernel", on_event=on_event
+            )
+        except errors.UserError as error:
+            if not entries:
+                raise
+            # What was already found out stays true; only what comes after it is missing.
+            entries[0].measurement = schema.Measurement(missing=str(error), compiled_missing=str(error))
+            return
+        for index, data in answer["verdicts"].items():
+            on_verdict(int(index), data)
+        self.report.tried = [schema.from_json(schema.Tried, data) for data in answer["tried"]]
+        for one, candidate in zip(self.report.tried, candidates, strict=False):
+            one.variant = candidate.variant
+        self._note(answer)
+        if answer["measurement"] is not None:
+            entries[answer["fastest"]].measurement = schema.from_json(schema.Measurement, answer["measurement"])
+        for entry in entries.values():
+            if entry.measurement and entry.measurement.device:
+                self.report.device = entry.measurement.device
+                self._tell("measurement")
+        self._tell("verdict")
+
+    async def baseline(self, modes: list[str]) -> dict[str, Any]:
+        """The times of eager and torch.compile in ``modes``, taken in a process without a candidate."""
+        seconds = max(self.remaining(), LEAST_SECONDS)
+        answer = await self.worker.request(
+            "baseline",
+            self.params() | {"modes": modes, "seconds": seconds},
+            seconds=seconds + GRACE_SECONDS,
+            stage="timing torch.compile",
+            on_event=lambda name, data: (
+                self.progress("measuring", data.get("message", ""), 96) if name == "progress" else None
+            ),
+        )
+        self._note(answer)
+        return answer  # type: ignore[no-any-return]
+
+    def _note(self, answer: dict[str, Any]) -> None:
+        """Keep the greatest use of memory that an answer tells of."""
+        for where, count in (answer.get("memory") or {}).items():
+            self.report.memory[where] = max(self.report.memory.get(where, 0), count)
 
     def tell_verdict(self) -> None:
         """An entry of the report is new, or has changed."""

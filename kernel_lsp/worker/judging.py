@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -161,13 +163,19 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
     )
 
 
-def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
-    """The module, its example and the plan of checks, on the device. Raises the user errors of importing and building."""
+def on_device(given: dict[str, Any]) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
+    """(module, args, kwargs) of the example, where the candidate runs. Raises the user errors of importing and building."""
+    module, example, _ = _built(given)
+    args, kwargs = _moved(example, torch.device(given["device"]))
+    return module, args, kwargs
+
+
+def _built(given: dict[str, Any]) -> tuple[torch.nn.Module, examples.Example, Callable[[int], examples.Example]]:
+    """The module, its example, and what makes the example under another seed."""
     path, class_name, device = given["path"], given["class_name"], given["device"]
-    mode = "interpreter" if device == "interpreter" else "gpu"
-    where = torch.device("cpu" if mode == "interpreter" else device)
+    where = torch.device("cpu" if device == "interpreter" else device)
     user_module, cls = importing.load(path, class_name)
-    if mode == "gpu":
+    if where.type == "cuda":
         torch.set_num_threads(given["threads"])
         _start_cuda(device)
 
@@ -179,29 +187,41 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
             example = make(0)
             module = building.construct(cls, example, path, class_name)
     except errors.UserError:
-        if mode == "interpreter":
+        if where.type == "cpu":
             raise
         example = make(0)
         module = building.construct(cls, example, path, class_name)
     _check_inputs(example, class_name, path)
-    names = specimen.input_names(cls, example.args, example.kwargs)
-    leaves = pytree.tree_leaves((example.args, example.kwargs))
-    names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
+    return module.to(where).train(bool(given.get("training"))), example, make
+
+
+def _moved(example: examples.Example, where: torch.device) -> tuple[tuple[Any, ...], dict[str, Any]]:
     args, kwargs = pytree.tree_map(
         lambda t: channel.moved(t.detach(), where) if isinstance(t, torch.Tensor) else t, (example.args, example.kwargs)
     )
+    return tuple(args), kwargs
+
+
+def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
+    """The module, its example and the plan of checks, on the device. Raises the user errors of importing and building."""
+    mode = "interpreter" if given["device"] == "interpreter" else "gpu"
+    where = torch.device("cpu" if mode == "interpreter" else given["device"])
+    module, example, make = _built(given)
+    names = specimen.input_names(type(module), example.args, example.kwargs)
+    leaves = pytree.tree_leaves((example.args, example.kwargs))
+    names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
+    args, kwargs = _moved(example, where)
     inputs = from_example(args, kwargs, given["specimen"], where, names)
 
     def again(seed: int) -> Any:
-        other = make(seed)
+        with torch.device(where) if mode == "gpu" else contextlib.nullcontext():
+            other = make(seed)
         return other.args, other.kwargs
 
     inputs.again = again
     training = bool(given.get("training"))
     independent = given["specimen"].get("independent") or []
-    return Referee(
-        module.to(where).train(training), inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training
-    )
+    return Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
 
 
 def _start_cuda(device: str) -> None:

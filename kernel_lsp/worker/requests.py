@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import errors, schema
-from kernel_lsp.worker import environment
+from kernel_lsp.worker import environment, watching
 from kernel_lsp.worker.children import Zygote
 
 Emit = Callable[[str, Any], None]
@@ -40,12 +40,15 @@ class Desk:
         if method == "hello":
             cuda = await asyncio.shield(self.devices)
             return environment.hello([*cuda, environment.interpreter_device()])
-        if method not in ("introspect", "synthesize", "slice", "judge"):
+        if method not in ("introspect", "synthesize", "slice", "judge", "tune", "baseline"):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():
             raise problem
-        if method == "judge":
-            return await self._judge(params, emit)
+        if method in ("judge", "tune", "baseline"):
+            device = await self._device(params.get("device") or "auto")
+            async with self.gpu, watching.watched(device) as memory:
+                result = await self._with_folder(method, {**params, "device": device}, emit)
+            return {**result, "memory": memory}
         return await self._specimen(method, params, emit)
 
     async def _specimen(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
@@ -55,25 +58,27 @@ class Desk:
         self.specimens[_key(params)] = specimen
         return result
 
-    async def _judge(self, params: dict[str, Any], emit: Emit) -> Any:
-        device = await self._device(params.get("device") or "auto")
-        seconds = float(params.get("seconds") or JUDGE_SECONDS)
+    async def _with_folder(self, method: str, params: dict[str, Any], emit: Emit) -> dict[str, Any]:
         folder = tempfile.mkdtemp(dir=self.scratch)
         try:
-            async with self.gpu:
-                # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
-                specimen = self.specimens.get(_key(params)) or await self._specimen("introspect", params, emit)
-                if params.get("pinned"):
-                    specimen = _pinned(specimen)
-                given = {**params, "device": device, "seconds": seconds, "specimen": specimen, "scratch": folder}
-                given["rates"] = self.rates.get(device)
-                if device == "interpreter":
-                    return await self._judge_without_gpu(given, emit)
-                result = await self.zygotes["native"].run("judge", given, emit, seconds + 30)
-                self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
-                return result
+            return await self._on_device(method, {**params, "scratch": folder}, emit)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    async def _on_device(self, method: str, params: dict[str, Any], emit: Emit) -> dict[str, Any]:
+        device = params["device"]
+        seconds = float(params.get("seconds") or JUDGE_SECONDS)
+        given = {**params, "seconds": seconds, "rates": self.rates.get(device)}
+        if method == "baseline":
+            return await self.zygotes["native"].run("baseline", given, emit, seconds)  # type: ignore[no-any-return]
+        # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
+        specimen = self.specimens.get(_key(params)) or await self._specimen("introspect", params, emit)
+        given["specimen"] = _pinned(specimen) if params.get("pinned") else specimen
+        if device == "interpreter":
+            return await self._judge_without_gpu(given, emit)
+        result = await self.zygotes["native"].run(method, given, emit, seconds + 30)
+        self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
+        return result  # type: ignore[no-any-return]
 
     async def _judge_without_gpu(self, given: dict[str, Any], emit: Emit) -> Any:
         """The interpreter says whether it is right; beside it the compiler says what it becomes on a GPU."""
@@ -128,7 +133,8 @@ def _key(params: dict[str, Any]) -> str:
         modified = os.stat(params["path"]).st_mtime_ns
     except (OSError, KeyError):
         modified = 0
-    return json.dumps([params.get("path"), modified, params.get("class_name"), params.get("inputs")], sort_keys=True)
+    about = [params.get(name) for name in ("path", "class_name", "inputs", "training")]
+    return json.dumps([modified, *about], sort_keys=True)
 
 
 async def _find_devices() -> list[schema.Device]:

@@ -18,9 +18,7 @@ from kernel_lsp.validation.trial import Trial, serve
 from kernel_lsp.worker import examples, importing, processes
 
 
-def fork(
-    given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False
-) -> Reach:
+def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False) -> Reach:
     """Start a trial in a process of its own; it keeps one end of a socket and nothing else of this process.
 
     ``folder`` is where it may write; ``others`` are the trials that were forked before. With ``waits`` it touches the
