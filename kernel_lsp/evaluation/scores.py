@@ -272,7 +272,9 @@ def _warnings(scores: Scores, repeated: int) -> list[str]:
         if len(seen) > 1:
             said.append(f"The records come from {len(seen)} versions of {name}: {', '.join(sorted(seen))}.")
     if repeated:
-        said.append(f"{repeated} records repeat a problem; the latest of each counts.")
+        said.append(
+            f"{repeated} record{'s repeat' if repeated > 1 else ' repeats'} a problem; the latest of each counts."
+        )
     unreadable = [outcome.id for outcome in scores.outcomes if not outcome.readable]
     if unreadable:
         said.append(f"The reports of {len(unreadable)} records cannot be read: {', '.join(unreadable[:WORST])}.")
@@ -282,8 +284,14 @@ def _warnings(scores: Scores, repeated: int) -> list[str]:
         said.append(
             f"{untimed} of {len(correct)} correct kernels were not timed; no geomean and no fast_p counts them."
         )
+    unknown = sum(outcome.correct_1e2 is None for outcome in correct)
+    if 0 < unknown < len(correct):
+        said.append(
+            f"{unknown} of {len(correct)} correct kernels were not compared at 1e-2; no figure at 1e-2 counts them."
+        )
     for taken in scores.taken:
         if taken.kept:
             total = taken.kept + taken.measured
-            said.append(f"{taken.kept} of {total} times of {taken.baseline} were kept, not measured beside the kernel.")
+            name = {"eager": "eager", "default": "torch.compile"}.get(taken.baseline, taken.baseline)
+            said.append(f"{taken.kept} of {total} times of {name} were kept, not measured beside the kernel.")
     return said

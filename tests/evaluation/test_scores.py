@@ -142,7 +142,7 @@ def test_kept_baselines_are_counted_with_their_marks():
         ("eager", 2, 0, {}),
         ("default", 1, 1, {"stand-in: another H100": 1}),
     ]
-    assert any("1 of 2 times of default were kept" in warning for warning in scores.warnings)
+    assert any("1 of 2 times of torch.compile were kept" in warning for warning in scores.warnings)
 
 
 def test_merged_machines_and_versions_are_said():
@@ -160,7 +160,7 @@ def test_the_latest_record_of_a_problem_counts():
     for order in ([*suite(), again], [again, *suite()]):
         scores = score(order)
         assert group(scores, "all").problems == 6 and group(scores, "all").correct == 3
-        assert any("1 records repeat a problem" in warning for warning in scores.warnings)
+        assert any("1 record repeats a problem" in warning for warning in scores.warnings)
 
 
 def test_modes_are_scored_apart():
