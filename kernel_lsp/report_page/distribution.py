@@ -15,6 +15,7 @@ HEIGHT = 260  # pixels
 _LEAST = 0.004  # of the height: a bar of 1.00× is still seen
 _STEPS = (2.0, 4.0, 10.0, 100.0, 1000.0, 1e6)  # the finest grid that has few lines wins
 _LINES = 8
+_FEW = 24  # fewer bars are as wide as of so many
 
 
 @dataclass
@@ -43,7 +44,7 @@ def distribution(points: Sequence[Point], what: str) -> Markup:
         "svg",
         el("title", title),
         [_line(ratio, y(ratio)) for ratio in _grid(math.exp(first), math.exp(last))],
-        [_bar(point, i, len(order), y) for i, point in enumerate(order)],
+        [_bar(point, i, max(len(order), _FEW), y) for i, point in enumerate(order)],
         el("line", x1="0", x2="100%", y1=percent(y(1.0)), y2=percent(y(1.0)), class_="roof"),
         height=HEIGHT,
         role="img",
