@@ -179,6 +179,10 @@ class ProjectFileInvalid(UserError):
     template = "{path} does not parse: {detail}. Its [tool.kernel-lsp] settings are not used until it does."
 
 
+class StandInsInvalid(UserError):
+    template = "{path} cannot be used as baselines of another machine: {detail}. Leave --stand-ins out, or name a file with one JSON object a line: problem, eager_ms, compile_ms."
+
+
 class KernelFileNotOurs(UserError):
     template = "{path} exists and {detail}; it was left as it is. Move it, set kernelLsp.kernelFolder, or run the command again with overwriting confirmed."
 

@@ -25,7 +25,7 @@ from .speed import speed
 
 def page(facts: Facts) -> str:
     """One report as a whole HTML document."""
-    return _document(f"{facts.class_name}: Triton kernel", _report(facts))
+    return document(f"{facts.class_name}: Triton kernel", _report(facts))
 
 
 def pages(reports: Sequence[Facts]) -> str:
@@ -33,7 +33,7 @@ def pages(reports: Sequence[Facts]) -> str:
     if len(reports) == 1:
         return page(reports[0])
     each = [el("article", _report(facts, "h2", folded=True), id_=f"report-{i}") for i, facts in enumerate(reports)]
-    return _document("Triton kernels", [_index(reports), each])
+    return document("Triton kernels", [_index(reports), each])
 
 
 def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
@@ -126,7 +126,8 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _document(title: str, body: Child) -> str:
+def document(title: str, body: Child) -> str:
+    """A whole HTML document that loads and runs nothing."""
     head = [
         el("meta", charset="utf-8"),
         el("meta", http_equiv="Content-Security-Policy", content=policy()),

@@ -38,12 +38,12 @@ def speed(facts: Facts) -> Markup:
 
 
 def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
-    timings = {name: numbers.timed(getattr(shape, name)) for name, *_ in ROWS}
+    timings = {name: numbers.timed(timing) for name, _, _, _, timing in _rows(shape)}
     there = [timing for timing in timings.values() if timing is not None]
     unit = numbers.Microseconds([timing.median for timing in there])
     reach = 1.02 * max((timing.high for timing in there), default=1.0)
     bars = []
-    for name, label, kind, minor in ROWS:
+    for name, label, kind, minor, _ in _rows(shape):
         timing = timings[name]
         if timing is None:
             if not minor:
@@ -51,7 +51,7 @@ def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
             continue
         says = f"{label}: {unit(timing.median)}, from {unit(timing.low)} to {unit(timing.high)}"
         text = [el("b", unit(timing.median)) if not minor else unit(timing.median)]
-        aside = _ratio(timing, timings["kernel"]) if name in ("eager", "compiled") else ""
+        aside = _ratio(timing, timings["kernel"]) if kind in ("eager", "compiled") and not minor else ""
         bars.append(Bar(label, kind, timing.median, text, timing.low, timing.high, aside=aside, minor=minor, says=says))
     marks = [(at, unit.tick(at)) for at in numbers.ticks(reach)] if there else []
     missing = [] if shape.compiled or not measurement.compiled_missing else [measurement.compiled_missing]
@@ -63,7 +63,27 @@ def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
             el("p", f"torch.compile not measured: {numbers.stop(why.removeprefix('torch.compile: '))}")
             for why in missing
         ],
+        _kept(shape),
     )
+
+
+def _rows(shape: ShapeMeasurement) -> list[tuple[str, str, str, bool, Timing | None]]:
+    """ROWS with their timings; the other modes of torch.compile, where they were timed, come after its default."""
+    rows = []
+    for name, label, kind, minor in ROWS:
+        rows.append((name, label, kind, minor, getattr(shape, name)))
+        if name == "compiled":
+            modes = shape.compiled_modes.items()
+            rows += [(f"compiled {mode}", f"… {mode}", kind, False, timing) for mode, timing in modes]
+    return rows
+
+
+def _kept(shape: ShapeMeasurement) -> list[Markup]:
+    """Which times were not taken beside the kernel."""
+    names = {"eager": "eager", "default": "torch.compile"}
+    return [
+        el("p", f"{names.get(mode, mode)}: {numbers.stop(mark)}", class_="hint") for mode, mark in shape.kept.items()
+    ]
 
 
 def _ratio(timing: Timing, kernel: Timing | None) -> str:
@@ -75,9 +95,8 @@ def _table(measurement: Measurement) -> Markup:
     rows = []
     for shape in measurement.shapes:
         inputs = [", ".join(map(numbers.tensor, shape.inputs)) or "not recorded"] if several else []
-        for name, label, kind, minor in ROWS:
-            timing = getattr(shape, name)
-            called = f"{kind}, replayed" if minor else label
+        for _, label, kind, minor, timing in _rows(shape):
+            called = f"{kind}, replayed" if minor else label.replace("…", "torch.compile")
             if timing is None:
                 rows.append([*inputs, called, numbers.NOT, "", "", ""])
             else:

@@ -1,5 +1,5 @@
-"""Verdicts and measurements, looked up by fingerprint (not built yet).
+"""What is remembered from one run to the next: kept times of baselines (``baselines.py``).
 
-To come: one SQLite database a user, in which every ``schema.Report`` ends; recall of what was verified before, history
-of a kernel's times, export. Until then the header of a kernel file is all the memory there is.
+To come in the same database: every ``schema.Report``, so that what was verified before is recalled and a kernel's
+times have a history. Until then the header of a kernel file is all the memory there is of a kernel.
 """

@@ -262,3 +262,13 @@ def test_the_measured_samples():
 
 def test_the_device_says_what_it_can_do():
     assert "2.50 TB/s" in text(page(full())) and DEVICE.name in text(page(full()))
+
+
+def test_other_modes_and_kept_times_are_named():
+    measured = shape()
+    measured.compiled_modes = {"max-autotune": timing(110.0)}
+    measured.kept = {"default": "stand-in: measured on another H100"}
+    said = text(page(full(measured)))
+    assert "… max-autotune" in said and "110.0 µs 1.10× the kernel’s" in said
+    assert "torch.compile max-autotune 110.00" in said
+    assert "torch.compile: stand-in: measured on another H100." in said

@@ -1,0 +1,297 @@
+"""The scores of an evaluation, from its records alone: pure, so that a results file can be scored anywhere.
+
+``fast_p`` is KernelBench's (Ouyang et al. 2025, arXiv 2502.10517): the share of all problems, also of those without a
+kernel, that are correct and more than p times faster than a baseline; ``fast_0`` is the share that is correct.
+Speedups are medians over medians, both as launched.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, of
+from kernel_lsp.evaluation.passing import Passing, passing
+from kernel_lsp.evaluation.records import FORMAT, Record
+
+#: fast_p for these p, by the name they have in the scores.
+THRESHOLDS = {"0": 0.0, "1": 1.0, "1.5": 1.5, "2": 2.0, "3": 3.0}
+#: The geometric means: all problems, and without those whose graph needs less work than it says.
+WITHOUT: dict[str, frozenset[str]] = {
+    "all": frozenset(),
+    "without collapsing": frozenset({"collapses"}),
+    "without constant and collapsing": frozenset({"constant", "collapses"}),
+}
+WORST = 5
+
+
+@dataclass
+class Geomean:
+    """The geometric mean of the speedups of correct and timed problems; None where there is none."""
+
+    speedup: float | None
+    problems: int  # that it covers
+
+
+@dataclass
+class Against:
+    """How a group stands against one baseline."""
+
+    baseline: str
+    timed: int  # correct problems timed against it
+    fast: dict[str, float] = field(default_factory=dict)  # p → share of all problems of the group
+    fast_1e2: dict[str, float] = field(default_factory=dict)  # by the 1e-2 standard; empty where it was not compared
+    geomeans: dict[str, Geomean] = field(default_factory=dict)  # key of WITHOUT → mean
+
+
+@dataclass
+class Group:
+    """The problems of one level, or all."""
+
+    name: str
+    level: int | None
+    mode: str
+    problems: int
+    correct: int
+    correct_1e2: int | None  # None where no problem was compared by that standard
+    compared_1e2: int  # problems that were
+    against: list[Against] = field(default_factory=list)
+
+
+@dataclass
+class Extreme:
+    """A problem that took much."""
+
+    id: str
+    mode: str
+    value: float  # seconds, or bytes
+    status: str
+    reason: str = ""
+
+
+@dataclass
+class Spread:
+    """Of one quantity over all problems that have it; seconds, or bytes."""
+
+    problems: int
+    median: float
+    worst: float
+    extremes: list[Extreme] = field(default_factory=list)  # the worst first
+
+
+@dataclass
+class Failed:
+    id: str
+    mode: str
+    reason: str
+
+
+@dataclass
+class Failure:
+    """The problems without a correct kernel that ended in one way."""
+
+    status: str
+    problems: list[Failed] = field(default_factory=list)
+
+
+@dataclass
+class Taken:
+    """How many times of one baseline were measured beside the kernel, and how many kept from elsewhere."""
+
+    baseline: str
+    measured: int
+    kept: int
+    marks: dict[str, int] = field(default_factory=dict)  # what is said of them → how many
+
+
+@dataclass
+class Scores:
+    """All that is computed from the records. The last group of each mode is over all its problems."""
+
+    format: int
+    groups: list[Group] = field(default_factory=list)
+    seconds: Spread | None = None  # of a problem, wall
+    stages: dict[str, float] = field(default_factory=dict)  # stage → median of the seconds since the command
+    memory: dict[str, Spread] = field(default_factory=dict)  # "device", "host" → bytes
+    not_lowered: dict[str, int] = field(default_factory=dict)  # ATen operator → problems
+    failures: list[Failure] = field(default_factory=list)
+    passing: list[Passing] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+    devices: dict[str, int] = field(default_factory=dict)  # name → problems
+    machines: dict[str, int] = field(default_factory=dict)  # short id → problems
+    versions: dict[str, dict[str, int]] = field(default_factory=dict)  # package → version → problems
+    first: str = ""  # when the earliest and the latest record were made, ISO 8601 UTC
+    last: str = ""
+    warnings: list[str] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)  # one per problem and mode, in the order of the suite
+
+
+def latest(records: Sequence[Record]) -> list[Record]:
+    """One record per problem and mode, the latest of several, in the order of the suite."""
+    found: dict[tuple[str, str, str], Record] = {}
+    for record in records:
+        key = (record.problem.suite, record.problem.id, record.mode)
+        if key not in found or record.at >= found[key].at:
+            found[key] = record
+
+    def order(record: Record) -> tuple[str, str, float, float, str]:
+        problem = record.problem
+        level, number = (math.inf if n is None else n for n in (problem.level, problem.number))
+        return problem.suite, record.mode, level, number, problem.id
+
+    return sorted(found.values(), key=order)
+
+
+def score(records: Sequence[Record]) -> Scores:
+    """The scores of any records: of one run, or of several merged."""
+    kept = latest(records)
+    outcomes = [of(record) for record in kept]
+    scores = Scores(FORMAT, outcomes=outcomes, groups=_groups(outcomes), passing=passing(kept))
+    scores.seconds = _spread(outcomes, lambda outcome: outcome.seconds or None)
+    stages = dict.fromkeys(stage for outcome in outcomes for stage in outcome.stages)
+    medians = {stage: statistics.median(o.stages[stage] for o in outcomes if stage in o.stages) for stage in stages}
+    scores.stages = dict(sorted(medians.items(), key=lambda item: item[1]))
+    for kind in ("device", "host"):
+        spread = _spread(outcomes, lambda outcome, kind=kind: outcome.memory.get(kind))  # type: ignore[misc]
+        if spread is not None:
+            scores.memory[kind] = spread
+    scores.not_lowered = _counted(op for outcome in outcomes for op in outcome.not_lowered)
+    scores.failures = _failures(outcomes)
+    scores.taken = _taken(outcomes)
+    scores.devices = _counted(outcome.device for outcome in outcomes if outcome.device)
+    scores.machines = _counted(outcome.machine for outcome in outcomes if outcome.machine)
+    names = dict.fromkeys(name for record in kept for name in record.versions if name != "device")
+    scores.versions = {name: _counted(r.versions[name] for r in kept if r.versions.get(name)) for name in names}
+    scores.versions = {name: seen for name, seen in scores.versions.items() if seen}
+    times = sorted(record.at for record in kept if record.at)
+    scores.first, scores.last = (times[0], times[-1]) if times else ("", "")
+    scores.warnings = _warnings(scores, len(records) - len(kept))
+    return scores
+
+
+def _groups(outcomes: Sequence[Outcome]) -> list[Group]:
+    """Per mode: each level, then all. No total over modes: it would count a problem twice."""
+    groups = []
+    modes = sorted({outcome.mode for outcome in outcomes})
+    for mode in modes:
+        mine = [outcome for outcome in outcomes if outcome.mode == mode]
+        suffix = f", {mode}" if len(modes) > 1 else ""
+        levels = sorted({outcome.level for outcome in mine if outcome.level is not None})
+        for level in levels:
+            groups.append(_group(f"level {level}{suffix}", level, mode, [o for o in mine if o.level == level]))
+        groups.append(_group(f"all{suffix}", None, mode, mine))
+    return groups
+
+
+def _group(name: str, level: int | None, mode: str, outcomes: Sequence[Outcome]) -> Group:
+    compared = [outcome for outcome in outcomes if outcome.correct_1e2 is not None]
+    group = Group(
+        name,
+        level,
+        mode,
+        problems=len(outcomes),
+        correct=sum(outcome.correct for outcome in outcomes),
+        correct_1e2=sum(bool(outcome.correct_1e2) for outcome in compared) if compared else None,
+        compared_1e2=len(compared),
+    )
+    for baseline in BASELINES:
+        strict = [(o.trait, ratio) for o in outcomes if (ratio := o.speedups.get(baseline)) is not None]
+        close = [ratio for o in outcomes if (ratio := o.speedups_1e2.get(baseline)) is not None]
+        if strict or close:
+            group.against.append(_against(baseline, group, strict, close))
+    return group
+
+
+def _against(baseline: str, group: Group, strict: list[tuple[str, float]], close: list[float]) -> Against:
+    against = Against(baseline, timed=len(strict))
+    against.fast = _fast([ratio for _, ratio in strict], group.correct, group.problems)
+    if group.correct_1e2 is not None:
+        against.fast_1e2 = _fast(close, group.correct_1e2, group.problems)
+    for name, left_out in WITHOUT.items():
+        ratios = [ratio for trait, ratio in strict if trait not in left_out]
+        against.geomeans[name] = Geomean(geomean(ratios), len(ratios))
+    return against
+
+
+def _fast(ratios: Sequence[float], correct: int, problems: int) -> dict[str, float]:
+    """Shares of all problems. fast_0 counts what is correct, timed or not."""
+    counts = {name: correct if not p else sum(ratio > p for ratio in ratios) for name, p in THRESHOLDS.items()}
+    return {name: count / problems for name, count in counts.items()}
+
+
+def geomean(ratios: Sequence[float]) -> float | None:
+    """The geometric mean of positive numbers; None of none."""
+    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+
+def _spread(outcomes: Sequence[Outcome], value: Callable[[Outcome], float | None]) -> Spread | None:
+    known = [(found, outcome) for outcome in outcomes if (found := value(outcome)) is not None]
+    if not known:
+        return None
+    known.sort(key=lambda pair: -pair[0])
+    worst = [Extreme(o.id, o.mode, found, o.status, o.reason) for found, o in known[:WORST]]
+    return Spread(len(known), statistics.median(found for found, _ in known), known[0][0], worst)
+
+
+def _counted(values: Iterable[str]) -> dict[str, int]:
+    """The most frequent first; equal counts in the order of the alphabet."""
+    return dict(sorted(Counter(values).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _failures(outcomes: Sequence[Outcome]) -> list[Failure]:
+    found: dict[str, Failure] = {}
+    for outcome in outcomes:
+        if not outcome.correct:
+            failed = Failed(outcome.id, outcome.mode, outcome.reason)
+            found.setdefault(outcome.status, Failure(outcome.status)).problems.append(failed)
+    return sorted(found.values(), key=lambda failure: (-len(failure.problems), failure.status))
+
+
+def _taken(outcomes: Sequence[Outcome]) -> list[Taken]:
+    found = []
+    for baseline in BASELINES:
+        timed = [outcome for outcome in outcomes if baseline in outcome.baselines]
+        marks = _counted(outcome.kept[baseline] for outcome in timed if baseline in outcome.kept)
+        if timed:
+            kept = sum(marks.values())
+            found.append(Taken(baseline, len(timed) - kept, kept, marks))
+    return found
+
+
+def _warnings(scores: Scores, repeated: int) -> list[str]:
+    """What a reader must know before comparing any of the figures."""
+    said = []
+    timed = sorted({outcome.device or "a device that is not named" for outcome in scores.outcomes if outcome.speedups})
+    if len(timed) > 1:
+        said.append(f"The speedups come from different devices ({', '.join(timed)}): they cannot be compared.")
+    for name in ("kernel-lsp", "torch", "triton", "driver"):
+        seen = scores.versions.get(name, {})
+        if len(seen) > 1:
+            said.append(f"The records come from {len(seen)} versions of {name}: {', '.join(sorted(seen))}.")
+    if repeated:
+        said.append(
+            f"{repeated} record{'s repeat' if repeated > 1 else ' repeats'} a problem; the latest of each counts."
+        )
+    unreadable = [outcome.id for outcome in scores.outcomes if not outcome.readable]
+    if unreadable:
+        said.append(f"The reports of {len(unreadable)} records cannot be read: {', '.join(unreadable[:WORST])}.")
+    correct = [outcome for outcome in scores.outcomes if outcome.correct]
+    untimed = sum(not outcome.speedups for outcome in correct)
+    if untimed:
+        said.append(
+            f"{untimed} of {len(correct)} correct kernels were not timed; no geomean and no fast_p counts them."
+        )
+    unknown = sum(outcome.correct_1e2 is None for outcome in correct)
+    if 0 < unknown < len(correct):
+        said.append(
+            f"{unknown} of {len(correct)} correct kernels were not compared at 1e-2; no figure at 1e-2 counts them."
+        )
+    for taken in scores.taken:
+        if taken.kept:
+            total = taken.kept + taken.measured
+            name = {"eager": "eager", "default": "torch.compile"}.get(taken.baseline, taken.baseline)
+            said.append(f"{taken.kept} of {total} times of {name} were kept, not measured beside the kernel.")
+    return said

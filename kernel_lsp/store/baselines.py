@@ -1,0 +1,201 @@
+"""Kept baselines: times of eager and of torch.compile that need not be taken again on the same device and versions.
+
+One SQLite file a user, which any number of processes use at once. It is a convenience: a database that is locked,
+read-only, full or damaged is said once in the log, and the work goes on without it. A damaged file is left as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import json
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_lsp import schema
+
+VARIABLE = "KERNEL_LSP_STORE"  # the file to use; empty: none
+VERSION = 1  # PRAGMA user_version of the tables below
+BUSY = 5.0  # seconds to wait for another process; a write takes milliseconds
+_KEY = ("device", "driver", "torch", "triton", "fingerprint", "inputs", "training")
+_TABLES = """
+create table if not exists baselines (
+    device text not null, driver text not null, torch text not null, triton text not null,
+    fingerprint text not null, inputs text not null, training integer not null, mode text not null,
+    timing text not null, measured_at text not null, mark text not null,
+    primary key (device, driver, torch, triton, fingerprint, inputs, training, mode)
+) without rowid
+"""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a time depends on, but for the mode: "eager", "default", "reduce-overhead", "max-autotune"."""
+
+    device: str  # its name
+    driver: str
+    torch: str
+    triton: str
+    fingerprint: str  # of the module
+    inputs: str  # see ``inputs_text``
+    training: bool = False
+
+
+@dataclass
+class Kept:
+    """One kept time."""
+
+    timing: schema.Timing
+    measured_at: str  # ISO 8601, UTC
+    mark: str = ""  # "" for a time taken on this very device; else what it stands in for
+
+    def said(self) -> str:
+        """What ``ShapeMeasurement.kept`` says of it."""
+        return self.mark or f"kept: measured {self.measured_at}"
+
+
+class Store:
+    """The kept baselines in one file, or nothing at all where ``path`` is None or the file cannot be used."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._writable = True
+        self._lock = threading.Lock()  # jobs run in threads
+        if path is not None:
+            with self._unless_broken("opened"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._connection = _connect(path)
+
+    @property
+    def usable(self) -> bool:
+        return self._connection is not None
+
+    def keep(self, key: Key, mode: str, timing: schema.Timing, measured_at: str = "", mark: str = "") -> None:
+        """Remember a time; a later one of the same key and mode takes its place. ``measured_at``: now, if not given."""
+        if self._connection is None or not self._writable:
+            return
+        at = measured_at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        row = (*_columns(key), mode, json.dumps(schema.to_json(timing)), at, mark)
+        places = ", ".join("?" * len(row))
+        with self._lock, self._unless_broken("written"), self._connection as transaction:
+            transaction.execute(f"insert or replace into baselines values ({places})", row)
+
+    def find(self, key: Key) -> dict[str, Kept]:
+        """Mode → kept time; nothing where nothing is known or the file cannot be read."""
+        if self._connection is None:
+            return {}
+        where = " and ".join(f"{name} = ?" for name in _KEY)
+        found: dict[str, Kept] = {}
+        with self._lock, self._unless_broken("read"):
+            query = f"select mode, timing, measured_at, mark from baselines where {where}"
+            for mode, timing, at, mark in self._connection.execute(query, _columns(key)):
+                with contextlib.suppress(ValueError, TypeError):  # not a timing of ours: as if it were not there
+                    found[mode] = Kept(schema.from_json(schema.Timing, json.loads(timing)), at, mark)
+        return found
+
+    def close(self) -> None:
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    @contextlib.contextmanager
+    def _unless_broken(self, done: str) -> Iterator[None]:
+        """Say the first fault and go on without: a file that cannot be written can often be read still."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            _log.warning("The kept baselines in %s could not be %s (%s); going on without.", self.path, done, error)
+            if done == "written":
+                self._writable = False
+            elif self._connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.close()
+                self._connection = None
+
+
+def open_store(path: Path | None = None) -> Store:
+    """The store in ``path``; None: the user's own, or the one that KERNEL_LSP_STORE names, where empty means none."""
+    if path is not None:
+        return Store(path)
+    named = os.environ.get(VARIABLE)
+    if named is not None:
+        return Store(Path(named).expanduser() if named else None)
+    import platformdirs  # a name given by argument or environment needs no platform's conventions
+
+    return Store(Path(platformdirs.user_data_dir("kernel-lsp", appauthor=False)) / "store.sqlite")
+
+
+def inputs_text(inputs: Sequence[schema.TensorSpec]) -> str:
+    """Shapes, dtypes and strides as text: ``float32[8, 1024]; float16[4, 4] stride [1, 4]``. Names do not matter."""
+    parts = []
+    for spec in inputs:
+        text = f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
+        strided = spec.stride and spec.stride != _contiguous(spec.shape)
+        parts.append(f"{text} stride {spec.stride}" if strided else text)
+    return "; ".join(parts)
+
+
+def key_of(report: schema.Report, inputs: Sequence[schema.TensorSpec] | None = None) -> Key | None:
+    """The key of a report's times, at ``inputs`` or at the example's; None where anything of it is not known."""
+    device, specimen, fingerprint = report.device, report.specimen, report.target.fingerprint
+    if device is None or device.kind != "cuda" or specimen is None or not fingerprint:
+        return None
+    text = inputs_text(specimen.inputs if inputs is None else inputs)
+    versions = (device.driver, device.torch, device.triton)
+    return Key(device.name, *versions, fingerprint, text, specimen.training) if all(versions) else None
+
+
+def _columns(key: Key) -> tuple[str | int, ...]:
+    return tuple(int(value) if isinstance(value, bool) else value for value in dataclasses.astuple(key))
+
+
+def _contiguous(shape: Sequence[int]) -> list[int]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return strides[::-1]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """An open database with its tables. Raises sqlite3.Error, also where a newer kernel-lsp has changed them."""
+    connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)
+    try:
+        _write_ahead(connection)
+        connection.execute("pragma synchronous = normal")  # with WAL a crash may cost the last times, never the file
+        with connection:
+            connection.execute("begin immediate")  # two processes that make the tables wait for one another
+            (version,) = connection.execute("pragma user_version").fetchone()
+            if version > VERSION:
+                raise sqlite3.DatabaseError(f"it is of version {version}, this kernel-lsp knows {VERSION}")
+            if version < VERSION:
+                connection.execute(_TABLES)
+                connection.execute(f"pragma user_version = {VERSION}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Readers and one writer at once. Changing to it does not wait for others by itself, so that is tried again."""
+    until = time.monotonic() + BUSY
+    while connection.execute("pragma journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+        else:
+            return  # some file systems have no WAL: then the old journal it is
+        time.sleep(0.02)
