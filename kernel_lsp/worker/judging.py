@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, schema
+from kernel_lsp import errors, loading, schema
 from kernel_lsp.validation import channel, sandbox, screening
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import Reach, Referee
 from kernel_lsp.validation.trial import Trial, serve
-from kernel_lsp.worker import building, examples, importing, processes, specimen
+from kernel_lsp.worker import building, examples, importing, modules, processes, specimen
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -36,7 +36,8 @@ def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"verdict", "measurement", "rates"}`` for a candidate. Raises the user errors of importing and building."""
     class_name, device = given["class_name"], given["device"]
     kernel_class = class_name.rpartition(".")[2] + "Triton"
-    if rejected := screening.screen(given["source"], kernel_class):
+    own = modules.loading_name(given["path"])
+    if rejected := screening.screen(loading.without(given["source"], own), kernel_class):
         reason, line = rejected
         verdict = schema.Verdict("rejected", reason, line)
         emit("verdict", schema.to_json(verdict))
@@ -200,7 +201,7 @@ def compile_report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
     path, class_name = given["path"], given["class_name"]
     kernel_class = class_name.rpartition(".")[2] + "Triton"
-    if screening.screen(given["source"], kernel_class):
+    if screening.screen(loading.without(given["source"], modules.loading_name(path)), kernel_class):
         return {"kernels": [], "error": None, "limits": []}
     folder = os.path.join(given["scratch"], "compile")
     source = _written(given["source"], folder, kernel_class)
