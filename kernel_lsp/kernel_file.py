@@ -100,6 +100,7 @@ def kernel_path(source_path: Path, class_name: str, folder: str = "kernels") -> 
     stem = source.name.removesuffix(".py")
     of_class, of_file = (_shortened(as_identifier(text)) for text in (snake_case(class_name), stem))
     beside = os.path.relpath(source.parent, home).replace(os.sep, "/")
+    of_class = of_class if of_class.isidentifier() else f"class_{of_class}".rstrip("_")  # "_1" had only its digit left
     plain = of_file == stem and source.name.endswith(".py") and of_class == snake_case(class_name)
     parts = [of_class, of_file] if of_file != of_class else [of_class]
     if not plain or not is_usual(class_name) or beside.strip("./"):

@@ -12,9 +12,10 @@ LOADER = "_load_module"
 
 #: Kernel files that were written stay as they are: where this changes, ``without`` has to know the former text, too.
 _TEXT = f'''def {LOADER}(file, name):
-    """The module in ``file`` (as seen from this folder), which no import statement can name; one for all who ask.
+    """The module in ``file``, as seen from this folder: no import statement can name it.
 
-    Where that is not there, as while this file is validated in another folder, it is loaded already.
+    It is loaded once for all who ask. Where ``file`` is not there, as while this file is validated
+    in another folder, it is loaded already.
     """
     import importlib.machinery
     import importlib.util
@@ -25,7 +26,8 @@ _TEXT = f'''def {LOADER}(file, name):
     path = os.path.abspath(os.path.join(os.path.dirname(__file__), file))
     module = sys.modules.get(name)
     if module is not None and os.path.exists(path) and not os.path.samefile(module.__file__, path):
-        name = f"{{name}}_{{zlib.crc32(os.fsencode(path)):08x}}"  # a file of this name in another folder
+        # It is a file of this name in another folder.
+        name = f"{{name}}_{{zlib.crc32(os.fsencode(path)):08x}}"
         module = sys.modules.get(name)
     if module is None:
         loader = importlib.machinery.SourceFileLoader(name, path)
