@@ -24,12 +24,13 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
-from kernel_lsp.naming import snake_case
+from kernel_lsp.naming import as_identifier, is_usual, snake_case
 
 OPENING = "# /// kernel-lsp"
 CLOSING = "# ///"
 _LINE = 110  # columns of a line in the header
 _HEAD_BYTES = 4096  # enough to see the opening line
+_PART_BYTES = 90  # of the class, and of the source, in the name of a file; 255 is the limit for all of it
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,58 @@ def _record(kind: type, table: Any) -> Any:
 
 
 def kernel_path(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
-    """Where the kernel of a class belongs: ``RMSNorm`` → ``kernels/rms_norm_triton.py`` beside the source."""
-    return Path(source_path).parent / os.path.expanduser(folder) / f"{snake_case(class_name)}_triton.py"
+    """Where the kernel of a class belongs: in ``kernels/`` beside the source, a file that no other class shares.
+
+    ``rms_norm.py::RMSNorm`` → ``rms_norm_triton.py``, ``layers.py::RMSNorm`` → ``rms_norm__layers_triton.py``: the class
+    first, since a module's name cannot begin with a digit. Where small letters, digits and underscores do not tell all
+    (``19_ReLU.py``, ``A.py`` beside ``a.py``, ``Outer.Inner``), a hash does: ``model__19_relu__5be0f3_triton.py``. So it
+    does where sources of several folders share one for their kernels.
+    """
+    source = Path(os.path.abspath(source_path))
+    home = source.parent / os.path.expanduser(folder)
+    stem = source.name.removesuffix(".py")
+    of_class, of_file = (_shortened(as_identifier(text)) for text in (snake_case(class_name), stem))
+    beside = os.path.relpath(source.parent, home).replace(os.sep, "/")
+    of_class = of_class if of_class.isidentifier() else f"class_{of_class}".rstrip("_")  # "_1" had only its digit left
+    plain = of_file == stem and source.name.endswith(".py") and of_class == snake_case(class_name)
+    parts = [of_class, of_file] if of_file != of_class else [of_class]
+    if not plain or not is_usual(class_name) or beside.strip("./"):
+        # Only what the parts do not say themselves counts, so that a folder may be moved.
+        whole = f"{beside}/{source.name}::{class_name}" if beside.strip("./") else f"{source.name}::{class_name}"
+        parts.append(hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6])
+    return home / f"{'__'.join(part for part in parts if part)}_triton.py"
+
+
+def _shortened(text: str) -> str:
+    """As much of a part of a file's name as every file system takes."""
+    return text.encode("utf-8", "ignore")[:_PART_BYTES].decode("utf-8", "ignore").rstrip("_")
+
+
+def former_path(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
+    """Where the kernel of a class was written when its name came from the class alone."""
+    return (
+        Path(os.path.abspath(source_path)).parent / os.path.expanduser(folder) / f"{snake_case(class_name)}_triton.py"
+    )
+
+
+def find_kernel(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
+    """The kernel file of a class: ``kernel_path``, unless there is only one of this class under its former name."""
+    path, former = kernel_path(source_path, class_name, folder), former_path(source_path, class_name, folder)
+    if former == path or os.path.lexists(path) or not looks_like(former):
+        return path
+    try:
+        return former if is_of(former, read(former), source_path, class_name) else path
+    except NotAKernelFile:
+        return path
+
+
+def is_of(kernel: Path, parsed: KernelFile, source_path: Path, class_name: str) -> bool:
+    """Whether a kernel file is the one of this class in this file."""
+    try:
+        found = find_source(kernel, parsed)
+    except SourceMissing:
+        return False
+    return parsed.class_name == class_name and os.path.realpath(found) == os.path.realpath(source_path)
 
 
 def kernel_class(class_name: str) -> str:

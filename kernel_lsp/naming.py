@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 #: Names with capitals inside that are one word.
 _ONE_WORD = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "ReLU", "SiLU", "LoRA", "RoPE")
+_USUAL = {word.lower(): word for word in _ONE_WORD}
+#: Abbreviations that have a vowel; those without one are told by that.
+_USUAL |= {
+    word.lower(): word for word in ("CELU", "ELU", "EMA", "GAN", "GELU", "GLU", "GQA", "GRU", "MHA", "SELU", "VAE")
+}
 
 
 def snake_case(class_name: str) -> str:
@@ -16,3 +22,23 @@ def snake_case(class_name: str) -> str:
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
     return re.sub(r"_+", "_", name).lower().strip("_")
+
+
+def is_usual(class_name: str) -> bool:
+    """Whether the name is the one that is written so most often, of those that ``snake_case`` makes the same.
+
+    ``RMSNorm``, and not ``RmsNorm``; ``Mean``, and not ``MEAN``. At most one of them is.
+    """
+    words = snake_case(class_name).split("_")
+    return class_name == "".join(_USUAL.get(word) or _capitals(word) for word in words)
+
+
+def _capitals(word: str) -> str:
+    abbreviation = word.isascii() and not re.search("[aeiouy]", word)
+    return word.upper() if abbreviation else word.capitalize()
+
+
+def as_identifier(text: str) -> str:
+    """``text`` in small letters, with an underscore for whatever an identifier cannot hold: ``my-model`` → ``my_model``."""
+    small = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return re.sub(r"_+", "_", "".join(c if ("a" + c).isidentifier() else "_" for c in small)).strip("_")

@@ -83,6 +83,7 @@ class Specimen:
     training: bool = False
     independent: list[Independent] = field(default_factory=list)  # dimensions that may be computed slice by slice
     fake: bool = False  # learned without tensors in memory
+    file: str = ""  # where no import statement can name the module: its path from the kernel's folder
 
 
 @dataclass
@@ -99,6 +100,7 @@ class Subject:
     state: list[str] = field(default_factory=list)  # state_dict keys
     conditions: list[str] = field(default_factory=list)  # the envelope, dynamic dimensions free
     exact: list[str] = field(default_factory=list)  # further conditions that pin them to the example's sizes
+    import_file: str = ""  # where no import statement can name import_from: its path from the kernel's folder
 
 
 @dataclass

@@ -92,17 +92,74 @@ def test_damaged_headers_are_refused_with_the_reason(text, says):
 
 
 @pytest.mark.parametrize(
-    ("name", "file"),
+    ("source", "name", "file"),
     [
-        ("RMSNorm", "rms_norm_triton.py"),
-        ("LayerNormGELU", "layer_norm_gelu_triton.py"),
-        ("Outer.Inner", "outer_inner_triton.py"),
-        ("Conv2d", "conv2d_triton.py"),
-        ("GPT2MLP", "gpt2_mlp_triton.py"),
+        ("rms_norm.py", "RMSNorm", "rms_norm_triton.py"),
+        ("layer_norm_gelu.py", "LayerNormGELU", "layer_norm_gelu_triton.py"),
+        ("модель.py", "Модель", "модель_triton.py"),
+        ("layers.py", "RMSNorm", "rms_norm__layers_triton.py"),
+        ("layers.py", "Conv2d", "conv2d__layers_triton.py"),
+        ("layers.py", "GPT2MLP", "gpt2_mlp__layers_triton.py"),
+        ("19_relu.py", "Model", "model__19_relu_triton.py"),
+        ("19_ReLU.py", "Model", "model__19_relu__dc1de1_triton.py"),
+        ("my-model.py", "Model", "model__my_model__9aed75_triton.py"),
+        ("b.py", "Outer.Inner", "outer_inner__b__8cd897_triton.py"),
+        ("rms_norm.py", "RmsNorm", "rms_norm__704ae9_triton.py"),
     ],
 )
-def test_names(name, file):
-    assert kernel_file.kernel_path(Path("/a/b.py"), name) == Path("/a/kernels") / file
+def test_names(source, name, file):
+    assert kernel_file.kernel_path(Path("/a") / source, name) == Path("/a/kernels") / file
+    assert kernel_file.kernel_path(Path("/moved/elsewhere") / source, name).name == file
+
+
+def names_of(sources: list[Path], class_names: list[str], folder: str = "kernels") -> list[str]:
+    return [str(kernel_file.kernel_path(path, name, folder)) for path in sources for name in class_names]
+
+
+def test_250_files_with_the_same_class_get_250_kernel_files():
+    sources = [Path(f"/bench/{i}_{word}.py") for i in range(125) for word in ("ReLU", "relu")]
+    assert len({name.casefold() for name in names_of(sources, ["Model"])}) == 250
+
+
+@pytest.mark.parametrize("folder", ["../kernels", "/all/kernels"])
+def test_sources_of_several_folders_that_share_one_for_their_kernels(folder):
+    sources = [Path(f"/bench/{level}/19_relu.py") for level in ("level1", "level2")]
+    assert len(set(names_of(sources, ["Model", "Other"], folder))) == 4
+
+
+stems = st.text(st.sampled_from("aAbBß_-. 1éé模ﬁ") | st.characters(exclude_characters="/\0"), min_size=1, max_size=12)
+class_names = st.text(st.sampled_from("aABrRsSmMnN_.1"), max_size=12).filter(
+    lambda name: all(part.isidentifier() for part in name.split("."))
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.tuples(stems, class_names), st.tuples(stems, class_names))
+def test_different_classes_have_different_kernel_files_that_an_import_can_name(one, other):
+    names = [kernel_file.kernel_path(Path("/p", f"{stem}.py"), name).name for stem, name in (one, other)]
+    # Where capitals do not count in the names of files, neither: there are no two such sources then, but perhaps a copy.
+    assert (names[0].casefold() == names[1].casefold()) == (one == other)
+    for name in names:
+        assert name.removesuffix(".py").isidentifier() and len(os.fsencode(name)) < 230
+
+
+def test_a_kernel_file_under_the_former_name_is_still_the_classes(tmp_path):
+    source, other = tmp_path / "norm.py", tmp_path / "other.py"
+    for path in (source, other):
+        path.write_text("")
+    new = kernel_file.kernel_path(source, "RMSNorm")
+    assert kernel_file.find_kernel(source, "RMSNorm") == new
+    former = tmp_path / "kernels" / "rms_norm_triton.py"
+    former.parent.mkdir()
+    former.write_text(text_for())
+    assert kernel_file.find_kernel(source, "RMSNorm") == former
+    assert kernel_file.find_kernel(other, "RMSNorm") == kernel_file.kernel_path(other, "RMSNorm")
+    assert kernel_file.find_kernel(source, "RmsNorm") == kernel_file.kernel_path(source, "RmsNorm")
+    new.write_text(text_for())
+    assert kernel_file.find_kernel(source, "RMSNorm") == new
+    new.unlink()
+    former.write_text("# mine\n")
+    assert kernel_file.find_kernel(source, "RMSNorm") == new
 
 
 def text_for(body: str = BODY, source: str = SOURCE) -> str:

@@ -16,6 +16,7 @@ from kernel_lsp.generators.blocks import names
 from kernel_lsp.generators.drop_in import class_text
 from kernel_lsp.generators.renaming import CONSTANTS, globals_of, rename
 from kernel_lsp.generators.rewriting import Function, Source, dotted, is_jit, on_the_tensors_device
+from kernel_lsp.loading import import_lines
 from kernel_lsp.schema import Subject
 
 _WIDTH = 100
@@ -57,10 +58,9 @@ def _assembled(code: Code, subject: Subject, exact: bool, generator: str) -> str
     constants = [line for name, line in CONSTANTS.items() if name in body]
     kernels = [node.name for node in answer.source.tree.body if isinstance(node, ast.FunctionDef) and is_jit(node)]
     kernels = [kernel for kernel in kernels if f"def {kernel}(" in body]
-    alias = "" if imported == outer else f" as {imported}"
     head = [
         _docstring(subject, kernels, generator),
-        "\n".join(_imports(answer, body, [f"from {subject.import_from} import {outer}{alias}"])),
+        "\n".join(_imports(answer, body, import_lines(subject.import_from, subject.import_file, outer, imported))),
         "\n".join(constants),
     ]
     source = "\n\n".join(head) + "\n\n\n" + body + "\n"

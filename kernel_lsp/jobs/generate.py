@@ -20,7 +20,7 @@ async def generate(run: Run) -> None:
     """
     job, report, settings = run.job, run.report, run.settings
     overwrite = settings.overwrite if job.overwrite is None else job.overwrite
-    kernel = job.kernel or kernel_file.kernel_path(job.path, job.target.class_name, settings.kernel_folder)
+    kernel = run.kernel
     source = kernel_file.source_name(job.path, job.target.class_name, kernel, settings.root)
     run.take_fingerprint()
     # What is bound to fail fails now, and not after a minute of work.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, schema
+from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.analysis import fingerprint
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.hosts import ModelHosts
@@ -44,6 +47,13 @@ class Run:
     hosts: ModelHosts = field(default_factory=ModelHosts)
     gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
     shown: int = 0  # the percentage last told, which never goes back
+
+    @functools.cached_property
+    def kernel(self) -> Path:
+        """The kernel file that the job is about."""
+        job = self.job
+        found = job.kernel or kernel_file.find_kernel(job.path, job.target.class_name, self.settings.kernel_folder)
+        return Path(os.path.abspath(found))
 
     def elapsed(self) -> float:
         return time.monotonic() - self.started
@@ -118,6 +128,7 @@ class Run:
             "inputs": self.settings.inputs_for(self.job.path, self.job.target.class_name),
             "device": self.settings.device,
             "training": self.job.training,
+            "kernel": str(self.kernel),
         }
 
     async def ask_worker(self, method: str, stage: str) -> Any:

@@ -16,7 +16,7 @@ async def validate(run: Run) -> None:
         UserError: no kernel file, a damaged one, the class cannot be run, …
     """
     job, report = run.job, run.report
-    kernel = job.kernel or kernel_file.kernel_path(job.path, job.target.class_name, run.settings.kernel_folder)
+    kernel = run.kernel
     parsed = kernel_file.read(kernel)
     report.file = str(kernel)
     unchanged = run.take_fingerprint() == parsed.fingerprint

@@ -19,6 +19,13 @@ def kernel_path(source: Path, class_name: str, folder: str) -> Path:
     return kernel_file.kernel_path(source, class_name, folder)
 
 
+@lru_cache(maxsize=4096)
+def former_path(source: Path, class_name: str, folder: str) -> Path:
+    from kernel_lsp import kernel_file
+
+    return kernel_file.former_path(source, class_name, folder)
+
+
 class Kernels:
     """Parsed headers by path. A folder without kernel files costs one ``stat`` for a whole document."""
 
@@ -35,10 +42,17 @@ class Kernels:
         if not self.has_any(source, folder):
             return None
         path = kernel_path(source, class_name, folder)
-        if path.name not in self._names(str(path.parent)):
+        names = self._names(str(path.parent))
+        if path.name in names:
+            parsed = self.read(path)
+            return (path, parsed) if parsed is not None and parsed.class_name == class_name else None
+        path = former_path(source, class_name, folder)
+        if path.name not in names:
             return None
+        from kernel_lsp import kernel_file
+
         parsed = self.read(path)
-        return (path, parsed) if parsed is not None and parsed.class_name == class_name else None
+        return (path, parsed) if parsed is not None and kernel_file.is_of(path, parsed, source, class_name) else None
 
     def read(self, path: Path) -> KernelFile | None:
         """The kernel file at a path; None where there is none that can be read."""

@@ -97,7 +97,7 @@ def propose(state: State, job: Job, text: str) -> None:
     """``kernelLsp/proposal``: the client shows what would replace the kernel file, and the user decides."""
     assert job.report is not None and job.report.chosen is not None
     folder = state.settings_for(job.path).kernel_folder
-    kernel = job.kernel or kernel_file.kernel_path(job.path, job.target.class_name, folder)
+    kernel = job.kernel or kernel_file.find_kernel(job.path, job.target.class_name, folder)
     chosen = job.report.candidates[job.report.chosen]
     proposal = {
         "jobId": job.id,

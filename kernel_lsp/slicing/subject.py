@@ -18,7 +18,7 @@ from kernel_lsp.slicing.naming import Captured
 from kernel_lsp.slicing.verify import Nursery, all_described, described
 from kernel_lsp.synthesis.envelope import Signature
 from kernel_lsp.synthesis.errors import Unwritable
-from kernel_lsp.worker import examples, importing, specimen
+from kernel_lsp.worker import examples, modules, specimen
 
 #: from the least to the most that is taken over as it stands
 ATTEMPTS = (
@@ -47,7 +47,7 @@ def slice_class(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 def sliced(nursery: Nursery, seen: specimen.Seen, path: str, class_name: str) -> str:
     """The first slice that turns out to be the class. Raises NotSliceable with what was wrong with the first one."""
-    root, _ = importing.dotted_name(path)
+    root, _ = modules.dotted_name(path)
     subject = Subject(path, root, class_name, seen.user_module, seen.cls, seen.example)
     problem = ""
     tried: set[str] = set()
@@ -151,6 +151,7 @@ def _subject(seen: specimen.Seen, given: dict[str, Any], source: str) -> schema.
     return schema.Subject(
         source=source,
         import_from=seen.specimen.module,
+        import_file=seen.specimen.file,
         base=given["class_name"],
         parameters=signature.parameters,
         names=signature.names,

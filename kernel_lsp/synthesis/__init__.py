@@ -26,15 +26,15 @@ GENERATOR = "synthesizer"
 
 
 def synthesize(
-    module: torch.nn.Module, exported: ExportedProgram, *, class_name: str, import_from: str
+    module: torch.nn.Module, exported: ExportedProgram, *, class_name: str, import_from: str, import_file: str = ""
 ) -> list[Candidate]:
     """Candidates for ``module``, the default schedule first, then alternatives worth timing.
 
-    ``exported`` comes from ``capture``; ``import_from`` is the dotted module that a kernel file imports the class
-    from. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
+    ``exported`` comes from ``capture``; ``import_from`` is the module that a kernel file gets the class from, and
+    ``import_file`` its file where no import statement can name it (see ``loading``). Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
     """
     try:
-        return _candidates(module, exported, class_name, import_from)
+        return _candidates(module, exported, class_name, import_from, import_file)
     except Untraceable as error:
         raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail) from error
     except Unwritable as error:
@@ -48,7 +48,7 @@ def synthesize(
 
 
 def _candidates(
-    module: torch.nn.Module, exported: ExportedProgram, class_name: str, import_from: str
+    module: torch.nn.Module, exported: ExportedProgram, class_name: str, import_from: str, import_file: str
 ) -> list[Candidate]:
     def candidate(options: Options) -> tuple[Candidate, list[Kernel]]:
         graph = lower(exported)
@@ -69,6 +69,7 @@ def _candidates(
             chunks,
             class_name=class_name,
             import_from=import_from,
+            import_file=import_file,
             options=options,
         )
         note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"

@@ -8,6 +8,7 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import snake_case
 
 from .envelope import Signature, conditions
@@ -30,6 +31,7 @@ def compose(
     *,
     class_name: str,
     import_from: str,
+    import_file: str,
     options: Options,
 ) -> str:
     """The complete source of ``<Class>Triton`` for one point of the schedule space."""
@@ -41,7 +43,7 @@ def compose(
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),
-        _imports(host, import_from, class_name.split(".")[0]),
+        _imports(host, import_from, import_file, class_name.split(".")[0]),
     ]
     constants = [
         '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
@@ -100,11 +102,11 @@ def _bytes(n: float) -> str:
     raise AssertionError
 
 
-def _imports(host: Host, import_from: str, outer: str) -> str:
+def _imports(host: Host, import_from: str, import_file: str, outer: str) -> str:
     lines = ["import torch", "import triton", "import triton.language as tl"]
     if any(source.library for source in host.sources):
         lines.append("from triton.language.extra import libdevice")
-    return "\n".join([*lines, "", f"from {import_from} import {outer}"])
+    return "\n".join([*lines, "", *import_lines(import_from, import_file, outer, outer)])
 
 
 def _host_function(name: str, host: Host) -> str:

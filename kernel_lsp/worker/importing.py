@@ -1,9 +1,10 @@
-"""A user's file, imported under its proper dotted name, and the class in it."""
+"""A user's file, imported under its proper name, and the class in it."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -11,19 +12,7 @@ import traceback
 from types import ModuleType
 
 from kernel_lsp import errors
-from kernel_lsp.worker import faults
-
-
-def dotted_name(path: str) -> tuple[str, str]:
-    """(folder that belongs on ``sys.path``, dotted module name): walks up while there is an ``__init__.py``."""
-    folder, file = os.path.split(os.path.abspath(path))
-    parts = [os.path.splitext(file)[0]]
-    while os.path.exists(os.path.join(folder, "__init__.py")):
-        folder, package = os.path.split(folder)
-        parts.insert(0, package)
-    if parts[-1] == "__init__" and len(parts) > 1:
-        parts.pop()
-    return folder, ".".join(parts)
+from kernel_lsp.worker import faults, modules
 
 
 def check_source(path: str, class_name: str) -> None:
@@ -52,35 +41,49 @@ def import_file(path: str) -> ModuleType:
     Raises ImportFailed with the line in ``path``, DeviceMissing-like device errors included: at import nothing is
     known of a class yet.
     """
-    root, dotted = dotted_name(path)
-    known = sys.modules.get(dotted)
-    if known is not None:
-        file = getattr(known, "__file__", None)
-        if file and os.path.realpath(file) == os.path.realpath(path):
-            return known
-        detail = f"its name hides the module {dotted!r} that Python or torch has loaded already; rename the file"
-        raise errors.ImportFailed(path=path, line=1, detail=detail)
-    if root not in sys.path:
-        sys.path.insert(0, root)
+    root, dotted = modules.dotted_name(path)
+    hidden = modules.hidden(path, root, dotted)
+    loading = modules.loading_name(path)
+    name = dotted if modules.importable(path) else loading
+    known = sys.modules.get(name)
+    if known is not None and modules.is_from(known, path):
+        return known
+    _add_folders(path, root, first=not hidden)
     try:
-        parent = dotted.rpartition(".")[0]
+        parent = "" if hidden else name.rpartition(".")[0]
         if parent:
             importlib.import_module(parent)
-        if dotted in sys.modules:  # the package imports it by itself
-            return sys.modules[dotted]
-        spec = importlib.util.spec_from_file_location(dotted, path)
-        assert spec is not None and spec.loader is not None
+        if name in sys.modules:  # the package imports it by itself
+            return sys.modules[name]
+        loader = importlib.machinery.SourceFileLoader(name, path)
+        spec = importlib.util.spec_from_loader(name, loader)
+        assert spec is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules[dotted] = module
-        spec.loader.exec_module(module)
+        # Under both names: a kernel file may have been written where the name was taken, or where it was not.
+        sys.modules[name] = sys.modules[loading] = module
+        loader.exec_module(module)
         if parent:
-            setattr(sys.modules[parent], dotted.rpartition(".")[2], module)
+            setattr(sys.modules[parent], name.rpartition(".")[2], module)
         return module
     except (Exception, SystemExit) as error:
-        sys.modules.pop(dotted, None)
+        sys.modules.pop(name, None)
+        sys.modules.pop(loading, None)
         traceback.print_exc()
         line = faults.line_in(path, error) or 1
         raise errors.ImportFailed(path=path, line=line, detail=faults.sentence(error)) from None
+
+
+def _add_folders(path: str, root: str, first: bool) -> None:
+    """Put the folders that the file's imports start from on ``sys.path``.
+
+    The file's own comes first, as where Python runs it, unless the file hides a module that torch may yet import; the
+    project's come last, so that they hide nothing.
+    """
+    project = modules.project_of(path)
+    behind = [] if project is None else [project, os.path.join(project, "src")]
+    if root not in sys.path:
+        sys.path.insert(0 if first else len(sys.path), root)
+    sys.path += [folder for folder in behind if folder not in sys.path and os.path.isdir(folder)]
 
 
 def find_class(module: ModuleType, path: str, class_name: str) -> type:
@@ -105,12 +108,32 @@ def load(path: str, class_name: str) -> tuple[ModuleType, type]:
 
 
 def import_from(cls: type, path: str, class_name: str) -> str:
-    """The dotted module that a kernel file imports the class from: where it is defined, if ``path`` only imports it.
+    """The module that a kernel file gets the class from: where it is defined, if ``path`` only imports it.
 
     A kernel for a class of a package then works wherever that package does. A class that has another name there, or
-    is a function's own, is imported from ``path``'s module.
+    is a function's own, comes from ``path``'s module. That is named as ``import_file_of`` needs it.
     """
+    if _is_elsewhere(cls, path, class_name):
+        return cls.__module__
+    return modules.dotted_name(path)[1] if modules.importable(path) else modules.loading_name(path)
+
+
+def import_file_of(cls: type, path: str, class_name: str, kernel: str | None) -> str:
+    """The file that the kernel file ``kernel`` loads ``import_from``'s module from; "" where an import statement does.
+
+    Relative to the kernel's folder, so that both can be moved. ``kernel`` is None for ``kernels/`` beside ``path``.
+    """
+    if _is_elsewhere(cls, path, class_name) or modules.importable(path):
+        return ""
+    folder = os.path.dirname(kernel) if kernel else os.path.join(os.path.dirname(os.path.abspath(path)), "kernels")
+    return os.path.relpath(os.path.abspath(path), folder).replace(os.sep, "/")
+
+
+def _is_elsewhere(cls: type, path: str, class_name: str) -> bool:
+    """Whether an import statement can get the class from another module than ``path``'s, where it is at home."""
     found: object = sys.modules.get(cls.__module__)
+    if found is None or modules.is_from(found, path) or not modules.sayable(cls.__module__):
+        return False
     for name in class_name.split("."):
         found = getattr(found, name, None)
-    return cls.__module__ if found is cls else dotted_name(path)[1]
+    return found is cls

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, schema
+from kernel_lsp import errors, loading, schema
 from kernel_lsp.validation import channel, measuring, memory, screening
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import Reach, Referee
-from kernel_lsp.worker import building, examples, importing, specimen, trials
+from kernel_lsp.worker import building, examples, importing, modules, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -35,7 +35,7 @@ def warm_up() -> None:
 def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"verdict", "measurement", "rates"}`` for a candidate. Raises the user errors of importing and building."""
     kernel_class = _kernel_class(given)
-    if rejected := _rejected(given["source"], kernel_class):
+    if rejected := _rejected(given, given["source"]):
         emit("verdict", schema.to_json(rejected))
         return {"verdict": schema.to_json(rejected), "measurement": None}
     folder = os.path.join(given["scratch"], "trial")
@@ -65,6 +65,9 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     from kernel_lsp.validation import failures, tuning
 
     kernel_class = _kernel_class(given)
+    if rejected := _rejected(given, given["sources"][0]):
+        emit("verdict", {"index": 0, "verdict": schema.to_json(rejected)})
+        return {"verdicts": {0: schema.to_json(rejected)}, "tried": [], "fastest": 0, "measurement": None}
     folder = os.path.join(given["scratch"], "trial")
     sources = [
         _written(text, os.path.join(folder, f"variant_{i}"), kernel_class) for i, text in enumerate(given["sources"])
@@ -121,8 +124,9 @@ def _kernel_class(given: dict[str, Any]) -> str:
     return str(given["class_name"]).rpartition(".")[2] + "Triton"
 
 
-def _rejected(source: str, kernel_class: str) -> schema.Verdict | None:
-    rejected = screening.screen(source, kernel_class)
+def _rejected(given: dict[str, Any], source: str) -> schema.Verdict | None:
+    own = modules.loading_name(given["path"])
+    rejected = screening.screen(loading.without(source, own), _kernel_class(given))
     return None if rejected is None else schema.Verdict("rejected", *rejected)
 
 
@@ -265,8 +269,8 @@ def compile_report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     from kernel_lsp.validation import compilation
 
     path, class_name = given["path"], given["class_name"]
-    kernel_class = class_name.rpartition(".")[2] + "Triton"
-    if screening.screen(given["source"], kernel_class):
+    kernel_class = _kernel_class(given)
+    if _rejected(given, given["source"]):
         return {"kernels": [], "error": None, "limits": []}
     folder = os.path.join(given["scratch"], "compile")
     source = _written(given["source"], folder, kernel_class)

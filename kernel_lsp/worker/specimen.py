@@ -61,7 +61,9 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     from kernel_lsp.synthesis import synthesize as write
 
     emit("progress", {"stage": "synthesize", "message": f"writing {given['class_name']}Triton", "fraction": 0.5})
-    candidates = write(module, exported, class_name=given["class_name"], import_from=specimen.module)
+    candidates = write(
+        module, exported, class_name=given["class_name"], import_from=specimen.module, import_file=specimen.file
+    )
     return {"specimen": schema.to_json(specimen), "candidates": [schema.to_json(c) for c in candidates]}
 
 
@@ -95,6 +97,7 @@ def look(given: dict[str, Any], emit: Any) -> Seen:
     specimen = schema.Specimen(
         class_name=class_name,
         module=importing.import_from(cls, path, class_name),
+        file=importing.import_file_of(cls, path, class_name, given.get("kernel")),
         init_args=_shown(example),
         inputs_from=example.inputs_from,
         inputs=_input_specs(cls, example, exported),

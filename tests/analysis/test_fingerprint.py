@@ -345,3 +345,17 @@ def test_a_source_that_is_kept_has_the_same_fingerprint_as_a_new_one(edits: list
             except ClassNotFound:
                 found.append("none")
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("statement", ["from .scale import SCALE", "from net.scale import SCALE"])
+def test_a_file_in_a_package_without_init_files_whose_name_is_no_identifier(tmp_path, statement):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "pyproject.toml").write_text("")
+    scale, path = tmp_path / "net" / "scale.py", tmp_path / "net" / "19_ReLU 模.py"
+    text = f"import torch\n{statement}\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x * SCALE\n"
+    found = set()
+    for number in "223":
+        scale.write_text(f"SCALE = {number}\n")
+        found.add(analysis.fingerprint(text, path, "Model"))
+    assert len(found) == 2
+    assert [c.name for c in analysis.module_classes(text, path)] == ["Model"]

@@ -11,7 +11,9 @@ from ruff import find_ruff_bin
 
 from kernel_lsp.generators.answers import Unusable, extract
 from kernel_lsp.generators.assembly import assemble
+from kernel_lsp.loading import without
 from kernel_lsp.schema import Subject
+from kernel_lsp.validation.screening import screen
 
 IMPORTS = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n"
 KERNEL = """
@@ -118,6 +120,15 @@ def test_the_file_is_the_class_with_another_forward():
     assert "and self.eps == 1e-06" in source and "x.shape[0]" not in source
     assert "kernelllm" in ast.get_docstring(ast.parse(source))
     assert "and x.shape[0] == 4" in assembled(answer(), exact=True)
+
+
+def test_the_class_of_a_file_that_no_import_statement_can_name():
+    odd = subject(import_from="19_Scale", import_file="../19_Scale.py", base="Outer.Scale")
+    source = assembled(answer(more="\n\nOuter = 3\n", forward="return scale(x, self.weight) * Outer"), odd)
+    assert 'EagerOuter = _load_module("../19_Scale.py", "19_Scale").Outer\n' in source
+    assert "class ScaleTriton(EagerOuter.Scale):" in source
+    assert screen(without(source, "19_Scale"), "ScaleTriton") is None
+    assert "importlib" in screen(source, "ScaleTriton")[0]
 
 
 def test_cuda_by_name_is_where_the_tensors_are():

@@ -161,7 +161,7 @@ async def test_a_file_that_is_not_on_disk_yet(make_jobs, tmp_path):
 
 async def test_an_edited_kernel_file_is_refused_before_any_work(make_jobs, module):
     path = module()
-    kernel = path.parent / "kernels" / "tiny_triton.py"
+    kernel = path.parent / "kernels" / "tiny__module_triton.py"
     kernel.parent.mkdir()
     kernel.write_text("# mine\n")
     jobs = make_jobs()

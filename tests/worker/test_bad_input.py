@@ -112,12 +112,6 @@ def test_data_dependent_control_flow_is_named_when_a_kernel_is_wanted(worker, wr
     assert caught.value.where["line"] == 5
 
 
-def test_a_file_named_like_a_module_of_python(worker, write):
-    with pytest.raises(WorkerError, match="rename the file") as caught:
-        worker.call("introspect", path=write(HEAD + GOOD + INPUTS, "inspect.py"), class_name="Good")
-    assert caught.value.code == "ImportFailed"
-
-
 def test_no_such_device_to_judge_on(worker, write):
     with pytest.raises(WorkerError, match="cuda:77") as caught:
         worker.call("judge", path=write(HEAD + GOOD + INPUTS), class_name="Good", source="", device="cuda:77")

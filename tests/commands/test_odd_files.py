@@ -1,0 +1,46 @@
+"""A folder of files that are named in every way, on the command line: generate, then check."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_lsp import kernel_file
+
+MODEL = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * {}
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+"""
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kernel_lsp.cli", *map(str, arguments), "--json", "--device", "interpreter"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+
+
+@pytest.mark.timeout(900)
+def test_a_folder_is_generated_and_checked(tmp_path):
+    names = ["19_ReLU.py", "my-model.py", "my_model.py", "with space.py"]
+    for factor, name in enumerate(names, start=2):
+        (tmp_path / name).write_text(MODEL.format(factor))
+    done = run("generate", tmp_path)
+    assert done.returncode == 0, done.stderr
+    reports = json.loads(done.stdout)["reports"]
+    assert len({report["file"] for report in reports}) == len(names)
+    for report in reports:
+        parsed = kernel_file.read(Path(report["file"]))
+        assert kernel_file.is_of(Path(report["file"]), parsed, tmp_path / parsed.source.partition("::")[0], "Model")
+
+    (tmp_path / "my-model.py").write_text(MODEL.format(7))  # its kernel is wrong now, and no other
+    done = run("check", tmp_path, "--no-write")
+    assert done.returncode == 1, done.stderr
+    wrong = [r["target"]["uri"] for r in json.loads(done.stdout)["reports"] if r["chosen"] is None]
+    assert wrong == [(tmp_path / "my-model.py").as_uri()]
