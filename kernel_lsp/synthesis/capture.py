@@ -19,7 +19,7 @@ def capture(
     ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in
     torch.export. Raises whatever torch.export raises.
     """
-    module = copy.deepcopy(module).train(training)
+    module = _copied(module).train(training)
     kwargs = kwargs or {}
     shapes = pytree.tree_map(_all_dynamic, (args, kwargs))
     with torch.no_grad():
@@ -29,6 +29,13 @@ def capture(
         exported = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
         # What changes a tensor in place becomes what returns a new one; only where needed, for it traces again.
         return exported.run_decompositions({}) if any(map(_in_place, exported.graph.nodes)) else exported
+
+
+def _copied(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy that shares the tensors: tracing assigns attributes, but computes with fake tensors alone."""
+    held = [t for part in module.modules() for t in vars(part).values() if isinstance(t, torch.Tensor)]
+    tensors = [*module.parameters(), *module.buffers(), *held]
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in tensors})
 
 
 def _in_place(node: Any) -> bool:
