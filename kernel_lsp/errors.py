@@ -76,6 +76,10 @@ class NotExportable(UserError):
     template = "torch.export cannot trace {class_name}.forward (line {line}): {detail}. Data-dependent control flow must become torch.where, or stay outside the module."
 
 
+class AttributeAssigned(UserError):
+    template = "{class_name}.forward changes {attribute}, which is no argument (line {line}): a kernel that stands in for it would not. Hand it to forward and return its new value."
+
+
 class NothingToLower(UserError):
     template = (
         "{class_name} cannot be written in Triton yet; the first that stopped it is {op}{detail}. "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -16,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
-from kernel_lsp.worker import apart, building, examples, faking, faults, importing
+from kernel_lsp.worker import apart, building, examples, exporting, faking, importing
 
 #: a size that no tensor reaches, for dimensions without an upper bound
 UNBOUNDED = 2**31 - 1
@@ -24,7 +23,7 @@ UNBOUNDED = 2**31 - 1
 
 @dataclass
 class Seen:
-    """What looking at a class gives. ``exported``: the ExportedProgram, or the NotExportable error."""
+    """What looking at a class gives. ``exported``: the ExportedProgram, or the NotExportable or AttributeAssigned error."""
 
     specimen: schema.Specimen
     module: torch.nn.Module
@@ -91,7 +90,7 @@ def _learned(given: dict[str, Any], emit: Any, then: Callable[[Seen], dict[str, 
 def look(given: dict[str, Any], emit: Any) -> Seen:
     """Import, construct, run and export ``given``'s class, for real: its tensors have values.
 
-    Raises the errors of each step, but NotExportable.
+    Raises the errors of each step; that there is no graph is held in what it returns.
     """
     return _look(given, emit, *_imported(given, emit), fake=False)
 
@@ -131,7 +130,7 @@ def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, 
         outputs, flops = faked
         building.check_outputs(outputs, path, class_name)
     _stage(emit, "exporting the graph", 0.4)
-    exported = _export(module, example, path, class_name, ran=faked is None, training=training)
+    exported = exporting.export(module, example, path, class_name, ran=faked is None, training=training)
     if fake and isinstance(exported, errors.NotExportable):
         raise faking.NeedsValues(str(exported))
     specimen = schema.Specimen(
@@ -195,33 +194,6 @@ def _real(leaf: Any) -> bool:
 
 def _to_cpu(leaf: Any) -> Any:
     return leaf.detach().cpu() if isinstance(leaf, torch.Tensor) else leaf
-
-
-def _export(
-    module: torch.nn.Module, example: examples.Example, path: str, class_name: str, *, ran: bool, training: bool
-) -> Any:
-    """The ExportedProgram, or the NotExportable error: a module that cannot be exported can still be judged."""
-    from kernel_lsp.synthesis.capture import capture
-
-    try:
-        return capture(module, example.args, example.kwargs, training=training)
-    except Exception as error:
-        traceback.print_exc()
-        if not ran:  # perhaps it does not even run
-            building.call(module, example.args, example.kwargs, path, class_name)
-        at, line = path, faults.line_in(path, error)
-        if line is None:
-            at, line = _forward_at(module) or (path, 1)
-        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=faults.sentence(error))
-
-
-def _forward_at(module: torch.nn.Module) -> tuple[str, int] | None:
-    """(file, line) of forward: of a class that the user's file only imports, in the package."""
-    try:
-        function = inspect.unwrap(type(module).forward)
-        return inspect.getsourcefile(function) or "", inspect.getsourcelines(function)[1]
-    except (OSError, TypeError):
-        return None
 
 
 def spec(name: str, tensor: torch.Tensor) -> schema.TensorSpec:
