@@ -13,7 +13,6 @@ import torch
 from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree as pytree
 
-
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
 _ASSIGNED = (
     re.compile(r"The tensor attributes? (?P<names>.+?) (?:was|were) assigned during export"),

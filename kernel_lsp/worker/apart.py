@@ -19,10 +19,7 @@ def attempt(task: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     A UserError is raised here again. The fork stays in this process's group: whoever ends the one ends both. Where
     the user's modules have started threads a fork could wait for their locks for ever, so ``task`` runs here.
     """
-    if threading.active_count() > 1:
-        answer = _answer(task)
-    else:
-        answer = _forked(task)
+    answer = _answer(task) if threading.active_count() > 1 else _forked(task)
     if answer is None:
         return None
     if "error" in answer:

@@ -48,9 +48,8 @@ def export(
         traceback.print_exc()
         if not ran:  # perhaps it does not even run
             building.call(module, example.args, example.kwargs, path, class_name)
-        at, line = path, faults.line_in(path, error)
-        if line is None:
-            at, line = _forward_at(module) or (path, 1)
+        found = faults.line_in(path, error)
+        at, line = (path, found) if found is not None else _forward_at(module) or (path, 1)
         return errors.NotExportable(path=at, line=line, class_name=class_name, detail=_plainly(error))
 
 
@@ -84,7 +83,12 @@ def _assignment(module: torch.nn.Module, attribute: str) -> tuple[str, int] | No
     except (OSError, TypeError, SyntaxError, AttributeError):
         return None
     methods = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name != "__init__"]
-    found = [node.lineno for method in methods for node in ast.walk(method) if _assigns(node, name)]
+    found = [
+        n.lineno
+        for method in methods
+        for n in ast.walk(method)
+        if isinstance(n, ast.stmt | ast.Call) and _assigns(n, name)
+    ]
     return (file, first + min(found) - 1) if found else None
 
 

@@ -17,7 +17,7 @@ from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.worker import faking
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "synthesis"))
-from cases import CASES  # noqa: E402
+from cases import CASES
 
 
 def texts(kind: type[nn.Module], init: tuple[Any, ...], inputs: Any, fake: bool) -> list[str]:

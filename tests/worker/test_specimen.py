@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from worker_client import WorkerError
+
 HEAD = "import torch\nfrom torch import nn\n"
 
 
@@ -207,3 +210,27 @@ def get_inputs():
     for training, ops in ((True, {"aten.add": 1}), (False, {"aten.mul": 1})):
         specimen = worker.call("introspect", path=path, class_name="Dropped", training=training)
         assert specimen["training"] is training and specimen["ops"] == ops
+
+
+def test_what_stays_with_torch_is_counted(worker, write):
+    text = """
+class Mixed(nn.Module):
+    def __init__(self, after):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.after = after
+    def forward(self, x):
+        x = self.conv(self.conv(x))
+        return x.cumsum(0) if self.after == "cumsum" else torch.exp(x)
+def get_inputs():
+    return [torch.randn(2, 3, 8, 8)]
+def get_init_inputs():
+    return [{!r}]
+"""
+    candidate = worker.call("synthesize", path=write(HEAD + text.replace("{!r}", "'exp'")), class_name="Mixed")[
+        "candidates"
+    ][0]
+    assert candidate["kept"] == {"aten.conv2d": 2}
+    with pytest.raises(WorkerError) as caught:
+        worker.call("synthesize", path=write(HEAD + text.replace("{!r}", "'cumsum'")), class_name="Mixed")
+    assert caught.value.data == {"op": "aten.conv2d.default", "kept": {"aten.conv2d": 2, "aten.cumsum": 1}}
