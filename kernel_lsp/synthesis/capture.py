@@ -62,7 +62,7 @@ def _exported(
         warnings.simplefilter("always")
         # One dictionary by parameter name would need the signature; export takes the pair as it is
         # when positional shapes are a tuple and keyword shapes follow by name.
-        named: Any = shapes[0] if not kwargs else _by_name(module, shapes)
+        named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
             exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
@@ -79,8 +79,9 @@ def _check_assigned(messages: list[str]) -> None:
     """Raises ``Assigned`` if one of torch's messages says so."""
     for pattern in _ASSIGNED:
         for found in filter(None, map(pattern.search, messages)):
-            name = found["names"].split(", ")[0]
-            raise Assigned(name if name.startswith("self.") else f"self.{name}")
+            for name in found["names"].split(", "):
+                if "._flat_weights" not in name:  # a recurrent layer's own list of its parameters
+                    raise Assigned(name if name.startswith("self.") else f"self.{name}")
 
 
 def _copied(module: torch.nn.Module) -> torch.nn.Module:
@@ -99,6 +100,12 @@ def _sizes(value: Any, dynamic: Callable[[int], bool]) -> Any:
     if isinstance(value, torch.Tensor):
         return {i: Dim.AUTO if dynamic(i) else Dim.STATIC for i in range(value.dim())}
     return None
+
+
+def _takes_any(module: torch.nn.Module) -> bool:
+    """Whether forward is declared with ``*args``, which torch.export wants as a tuple of its own."""
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    return inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 def _by_name(module: torch.nn.Module, shapes: tuple[Any, Any]) -> dict[str, Any]:

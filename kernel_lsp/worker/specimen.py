@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -148,6 +149,7 @@ def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, 
     if isinstance(exported, torch.export.ExportedProgram):
         specimen.ops = _ops(exported)
         specimen.dynamic = _dynamic(exported)
+        specimen.independent = _independent(exported)
     specimen.bytes = _least_bytes(module, example, outputs)
     if isinstance(exported, errors.UserError) and not given.get("tolerate_no_export", True):
         raise exported
@@ -261,6 +263,17 @@ def _dynamic(exported: torch.export.ExportedProgram) -> dict[str, list[int]]:
     for symbol, bounds in exported.range_constraints.items():
         ranges[str(symbol)] = [_bound(bounds.lower, 0), min(_bound(bounds.upper, UNBOUNDED), UNBOUNDED)]
     return ranges
+
+
+def _independent(exported: torch.export.ExportedProgram) -> list[schema.Independent]:
+    """Also of a graph with something in it that nobody thought of: then there is none."""
+    from kernel_lsp.synthesis import independence
+
+    try:
+        return independence.find(exported)
+    except Exception:
+        traceback.print_exc()
+        return []
 
 
 def _bound(number: Any, otherwise: int) -> int:
