@@ -13,6 +13,8 @@ class UserError(Exception):
     """An error a user can act on. Subclasses set ``template``; keyword arguments fill it."""
 
     template: ClassVar[str] = "{message}"
+    #: values that a program may want, too: they go on the wire as ``data``
+    carried: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *, path: str | None = None, line: int | None = None, **values: Any) -> None:
         self.path = path
@@ -22,7 +24,8 @@ class UserError(Exception):
 
     def to_json(self) -> dict[str, Any]:
         where = {"path": self.path, "line": self.line} if self.path or self.line else None
-        return {"code": type(self).__name__, "message": str(self), "where": where}
+        data = {name: self.values[name] for name in self.carried if name in self.values}
+        return {"code": type(self).__name__, "message": str(self), "where": where} | ({"data": data} if data else {})
 
 
 class ClassNotFound(UserError):
@@ -76,14 +79,23 @@ class NotExportable(UserError):
     template = "torch.export cannot trace {class_name}.forward (line {line}): {detail}. Data-dependent control flow must become torch.where, or stay outside the module."
 
 
+class AttributeAssigned(UserError):
+    template = "{class_name}.forward changes {attribute}, which is no argument (line {line}): a kernel that stands in for it would not. Hand it to forward and return its new value."
+
+
 class NothingToLower(UserError):
     template = (
         "{class_name} cannot be written in Triton yet; the first that stopped it is {op}{detail}. "
         "Leave it to torch, or generate for a part of it."
     )
 
+    carried = ("op", "kept")
+
     def __init__(self, *, detail: str = "", **values: Any) -> None:
-        """``detail``: why, as a clause or a sentence; empty where the operator says enough."""
+        """``detail``: why, as a clause or a sentence; empty where the operator says enough.
+
+        ``kept``, where it is known: the operators that were not lowered → how often.
+        """
         reason = detail.strip().rstrip(".")
         first, space, rest = reason.partition(" ")
         reason = (first.lower() if first.istitle() else first) + space + rest
@@ -338,6 +350,6 @@ def from_json(data: dict[str, Any]) -> UserError:
     kind = {k.__name__: k for k in UserError.__subclasses__()}.get(data.get("code", ""), UserError)
     error = kind.__new__(kind)
     where = data.get("where") or {}
-    error.path, error.line, error.values = where.get("path"), where.get("line"), {}
+    error.path, error.line, error.values = where.get("path"), where.get("line"), dict(data.get("data") or {})
     Exception.__init__(error, data.get("message", ""))
     return error

@@ -1,6 +1,6 @@
 import pytest
 
-from kernel_lsp.errors import NothingToLower
+from kernel_lsp.errors import Cancelled, NothingToLower, from_json
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,11 @@ from kernel_lsp.errors import NothingToLower
 )
 def test_what_stopped_the_synthesizer_reads_as_a_sentence(detail: str, expected: str) -> None:
     assert expected in str(NothingToLower(class_name="A", op="aten.sort", detail=detail))
+
+
+def test_what_was_not_lowered_goes_over_the_wire() -> None:
+    error = NothingToLower(class_name="A", op="aten.sort.default", kept={"aten.sort": 2})
+    sent = error.to_json()
+    assert sent["data"] == {"op": "aten.sort.default", "kept": {"aten.sort": 2}}
+    assert from_json(sent).values == sent["data"] and str(from_json(sent)) == str(error)
+    assert "data" not in Cancelled().to_json()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.errors import NoCandidates, NotExportable, NothingToLower, NotWritable, UserError
+from kernel_lsp.errors import AttributeAssigned, NoCandidates, NotExportable, NothingToLower, NotWritable, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import Settings, load
 
@@ -38,7 +38,7 @@ class Task:
 
     def status(self) -> int:
         """The exit status that this task alone would give."""
-        if isinstance(self.error, (NoCandidates, NotExportable, NothingToLower, NotWritable)):
+        if isinstance(self.error, (NoCandidates, NotExportable, AttributeAssigned, NothingToLower, NotWritable)):
             return WRONG  # judged as far as can be: no kernel was found
         if self.error is not None or self.report is None:
             return NOT_JUDGED

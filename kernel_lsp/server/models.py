@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from kernel_lsp.errors import NotExportable, NothingToLower, NotWritable, UserError
+from kernel_lsp.errors import AttributeAssigned, NotExportable, NothingToLower, NotWritable, UserError
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
@@ -52,7 +52,7 @@ def note(state: State, job: Job) -> None:
 
 def _could_help(job: Job) -> bool:
     """Whether a model's candidates would have been asked for: without a GPU they are not once a kernel is correct."""
-    if isinstance(job.error, (NothingToLower, NotExportable, NotWritable)):
+    if isinstance(job.error, (NothingToLower, NotExportable, AttributeAssigned, NotWritable)):
         return True
     report = job.report
     on_gpu = report is not None and report.device is not None and report.device.kind == "cuda"

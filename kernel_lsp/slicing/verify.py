@@ -113,7 +113,7 @@ def _look(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(path: str, root: str | None, given: str | None) -> dict[str, Any]:
-    from kernel_lsp.worker.specimen import fake_run
+    from kernel_lsp.worker import faking
 
     if root:
         sys.path.insert(0, root)
@@ -127,7 +127,7 @@ def _described(path: str, root: str | None, given: str | None) -> dict[str, Any]
     examples.seed_all(0)
     model = subject.Model(*init_args, **init_kwargs).eval().cpu()
     args, kwargs = examples.split(subject.get_inputs())
-    faked = fake_run(model, args, kwargs)
+    faked = faking.run(model, args, kwargs)
     result: dict[str, Any] = {
         "state": [[name, *described(tensor)] for name, tensor in model.state_dict().items()],
         "inputs": all_described((args, kwargs)),

@@ -6,6 +6,8 @@ template, which tile) → templates and emit (a kernel's text) → host and sour
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 from torch.export import ExportedProgram
 
@@ -59,7 +61,8 @@ def _candidates(
         kernels = [s for s in steps.steps if isinstance(s, Kernel)]
         if not kernels:
             first = graph.kept[0] if graph.kept else "forward"
-            raise NothingToLower(class_name=class_name, op=first, detail="" if graph.kept else "It computes nothing.")
+            why = "" if graph.kept else "It computes nothing."
+            raise NothingToLower(class_name=class_name, op=first, detail=why, kept=_counted(graph.kept))
         text = compose(
             module,
             exported,
@@ -75,7 +78,7 @@ def _candidates(
         note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
         if graph.kept:
             note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-        return Candidate(text, GENERATOR, note=note, variant=options.label), kernels
+        return Candidate(text, GENERATOR, note=note, variant=options.label, kept=_counted(graph.kept)), kernels
 
     first, kernels = candidate(Options())
     result = [first]
@@ -85,3 +88,8 @@ def _candidates(
             other.parent = 0
             result.append(other)
     return result
+
+
+def _counted(kept: list[str]) -> dict[str, int]:
+    """Operators that stay with torch → how often, named as in ``Specimen.ops``: ``aten.conv2d`` without the overload."""
+    return dict(Counter(".".join(name.split(".")[:2]) for name in kept))

@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree as pytree
+
+#: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
+_ASSIGNED = (
+    re.compile(r"The tensor attributes? (?P<names>.+?) (?:was|were) assigned during export"),
+    re.compile(r"Constant (?P<names>\S+) is mutated in the forward method"),
+)
+#: errors that fixed sizes do not help against
+_OF_THE_DATA = re.compile(r"data-dependent|DataDependent|unbacked", re.IGNORECASE)
+
+
+class Assigned(Exception):
+    """Forward changes a tensor that is neither argument nor buffer; ``attribute``: "self.cell.hidden"."""
+
+    def __init__(self, attribute: str) -> None:
+        self.attribute = attribute
+        super().__init__(f"forward assigns {attribute}")
 
 
 def capture(
@@ -17,18 +36,59 @@ def capture(
     """Export ``module`` in eval (or training) mode on example inputs, undecomposed, without gradients.
 
     ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in
-    torch.export. Raises whatever torch.export raises.
+    torch.export. Where torch.export cannot reason about the sizes only the first dimension of each tensor is left
+    dynamic, then none. Raises ``Assigned``, or whatever torch.export raises for dynamic sizes.
     """
-    module = copy.deepcopy(module).train(training)
-    kwargs = kwargs or {}
-    shapes = pytree.tree_map(_all_dynamic, (args, kwargs))
-    with torch.no_grad():
+    first: Exception | None = None
+    for dynamic in (lambda i: True, lambda i: i == 0, lambda i: False):
+        try:
+            return _exported(_copied(module).train(training), args, kwargs or {}, dynamic)
+        except Assigned:
+            raise
+        except Exception as error:
+            first = first or error
+            if _OF_THE_DATA.search(f"{type(error).__name__} {error}"):
+                break
+    assert first is not None
+    raise first
+
+
+def _exported(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: Callable[[int], bool]
+) -> ExportedProgram:
+    """``dynamic``: whether dimension i of a tensor may vary."""
+    shapes = pytree.tree_map(lambda value: _sizes(value, dynamic), (args, kwargs))
+    with torch.no_grad(), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         # One dictionary by parameter name would need the signature; export takes the pair as it is
         # when positional shapes are a tuple and keyword shapes follow by name.
-        dynamic: Any = shapes[0] if not kwargs else _by_name(module, shapes)
-        exported = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic, strict=False)
-        # What changes a tensor in place becomes what returns a new one; only where needed, for it traces again.
-        return exported.run_decompositions({}) if any(map(_in_place, exported.graph.nodes)) else exported
+        named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
+        try:
+            exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
+            _check_assigned([str(warning.message) for warning in said])
+            # What changes a tensor in place becomes what returns a new one; only where needed, for it traces again.
+            return exported.run_decompositions({}) if any(map(_in_place, exported.graph.nodes)) else exported
+        except Assigned:
+            raise
+        except Exception as error:
+            _check_assigned([*(str(warning.message) for warning in said), str(error)])
+            raise
+
+
+def _check_assigned(messages: list[str]) -> None:
+    """Raises ``Assigned`` if one of torch's messages says so."""
+    for pattern in _ASSIGNED:
+        for found in filter(None, map(pattern.search, messages)):
+            for name in found["names"].split(", "):
+                if "._flat_weights" not in name:  # a recurrent layer's own list of its parameters
+                    raise Assigned(name if name.startswith("self.") else f"self.{name}")
+
+
+def _copied(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy that shares the tensors: tracing assigns attributes, but computes with fake tensors alone."""
+    held = [t for part in module.modules() for t in vars(part).values() if isinstance(t, torch.Tensor)]
+    tensors = [*module.parameters(), *module.buffers(), *held]
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in tensors})
 
 
 def _in_place(node: Any) -> bool:
@@ -36,10 +96,16 @@ def _in_place(node: Any) -> bool:
     return node.op == "call_function" and schema is not None and schema.is_mutable and schema.name != "aten::detach_"
 
 
-def _all_dynamic(value: Any) -> Any:
+def _sizes(value: Any, dynamic: Callable[[int], bool]) -> Any:
     if isinstance(value, torch.Tensor):
-        return {i: Dim.AUTO for i in range(value.dim())}
+        return {i: Dim.AUTO if dynamic(i) else Dim.STATIC for i in range(value.dim())}
     return None
+
+
+def _takes_any(module: torch.nn.Module) -> bool:
+    """Whether forward is declared with ``*args``, which torch.export wants as a tuple of its own."""
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    return inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 def _by_name(module: torch.nn.Module, shapes: tuple[Any, Any]) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from kernel_lsp import errors
 from kernel_lsp.worker import examples, faults
 
 
-def construct(cls: type, example: examples.Example, path: str, class_name: str) -> torch.nn.Module:
-    """``cls(*init)`` in eval mode, weights from seed 0. Raises InitFailed, DeviceMissing."""
+def construct(
+    cls: type, example: examples.Example, path: str, class_name: str, training: bool = False
+) -> torch.nn.Module:
+    """``cls(*init)`` in eval (or training) mode, weights from seed 0. Raises InitFailed, DeviceMissing."""
     examples.seed_all(0)
     try:
-        return cls(*example.init_args, **example.init_kwargs).eval()
+        return cls(*example.init_args, **example.init_kwargs).train(training)
     except (Exception, SystemExit) as error:
         traceback.print_exc()
         line, detail = faults.line_in(path, error), faults.sentence(error)

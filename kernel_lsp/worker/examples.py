@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import random
 import re
@@ -39,16 +40,24 @@ def seed_all(seed: int) -> None:
 
 
 def resolve(
-    module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None, seed: int = 0
+    module: ModuleType,
+    cls: type,
+    path: str,
+    class_name: str,
+    table: dict[str, Any] | None,
+    seed: int = 0,
+    inside: contextlib.AbstractContextManager[None] | None = None,
 ) -> Example:
     """Example inputs of ``cls``: its own functions, then the file's, then ``table`` from pyproject.toml.
 
-    Raises NoExampleInputs, ExampleInputsFailed, DeviceMissing.
+    ``inside``: entered while forward's inputs are made; the constructor's arguments are made outside of it. Raises
+    NoExampleInputs, ExampleInputsFailed, DeviceMissing.
     """
     example = Example()
     example.init_args, example.init_kwargs = constructor(module, cls, path, class_name, table)
     seed_all(seed)
-    example.args, example.kwargs, example.inputs_from = _forward(module, cls, path, class_name, table)
+    with inside or contextlib.nullcontext():
+        example.args, example.kwargs, example.inputs_from = _forward(module, cls, path, class_name, table)
     return example
 
 

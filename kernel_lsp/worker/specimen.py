@@ -6,15 +6,17 @@ import inspect
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
-from kernel_lsp.worker import building, examples, faults, importing
+from kernel_lsp.worker import apart, building, examples, exporting, faking, importing
 
 #: a size that no tensor reaches, for dimensions without an upper bound
 UNBOUNDED = 2**31 - 1
@@ -22,7 +24,7 @@ UNBOUNDED = 2**31 - 1
 
 @dataclass
 class Seen:
-    """What looking at a class gives. ``exported``: the ExportedProgram, or the NotExportable error."""
+    """What looking at a class gives. ``exported``: the ExportedProgram, or the NotExportable or AttributeAssigned error."""
 
     specimen: schema.Specimen
     module: torch.nn.Module
@@ -44,56 +46,100 @@ def warm_up() -> None:
     exported = capture(Tiny(), (torch.randn(4, 6),), {})
     exported.module()
     synthesize_module(Tiny(), exported, class_name="Tiny", import_from="tiny")
-    fake_run(Tiny(), (torch.randn(4, 6),), {})
+    fake = faking.mode()
+    with faking.within(fake):
+        made = torch.nn.Linear(6, 3), torch.rand(4, 6)
+    faking.run(made[0], made[1:], {}, fake)
+    capture(made[0], made[1:], {})
 
 
 def introspect(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """Schema.Specimen as JSON, for ``given``'s path, class_name and inputs."""
-    return schema.to_json(look(given, emit).specimen)
+    return _learned(given, emit, lambda seen: schema.to_json(seen.specimen))
 
 
 def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """The specimen and the candidates that the rule-based synthesizer writes. Raises NothingToLower."""
-    seen = look(given, emit)
-    specimen, module, exported = seen.specimen, seen.module, seen.exported
-    if isinstance(exported, errors.UserError):
-        raise exported
     from kernel_lsp.synthesis import synthesize as write
 
-    emit("progress", {"stage": "synthesize", "message": f"writing {given['class_name']}Triton", "fraction": 0.5})
-    candidates = write(
-        module, exported, class_name=given["class_name"], import_from=specimen.module, import_file=specimen.file
-    )
-    return {"specimen": schema.to_json(specimen), "candidates": [schema.to_json(c) for c in candidates]}
+    def written(seen: Seen) -> dict[str, Any]:
+        specimen, exported = seen.specimen, seen.exported
+        if isinstance(exported, errors.UserError):
+            raise exported
+        emit("progress", {"stage": "synthesize", "message": f"writing {given['class_name']}Triton", "fraction": 0.5})
+        candidates = write(
+            seen.module,
+            exported,
+            class_name=given["class_name"],
+            import_from=specimen.module,
+            import_file=specimen.file,
+        )
+        return {"specimen": schema.to_json(specimen), "candidates": [schema.to_json(c) for c in candidates]}
+
+    return _learned(given, emit, written)
+
+
+def _learned(given: dict[str, Any], emit: Any, then: Callable[[Seen], dict[str, Any]]) -> dict[str, Any]:
+    """``then`` of what there is to see, without tensors in memory where that does, else with real ones."""
+    user_module, cls = _imported(given, emit)  # before the fork: it is the slow part, and must happen once
+
+    def without_memory() -> dict[str, Any]:
+        try:
+            seen = _look(given, emit, user_module, cls, fake=True)
+        except errors.UserError as error:  # perhaps only because of what an earlier attempt with fakes left behind
+            raise faking.NeedsValues(str(error)) from error
+        return then(seen)
+
+    answer = apart.attempt(without_memory)
+    return then(_look(given, emit, user_module, cls, fake=False)) if answer is None else answer
 
 
 def look(given: dict[str, Any], emit: Any) -> Seen:
-    """Import, construct, run and export ``given``'s class. Raises the errors of each step, but NotExportable."""
+    """Import, construct, run and export ``given``'s class, for real: its tensors have values.
+
+    Raises the errors of each step; that there is no graph is held in what it returns.
+    """
+    return _look(given, emit, *_imported(given, emit), fake=False)
+
+
+def _stage(emit: Any, message: str, fraction: float) -> None:
+    print(f"[{time.monotonic():6.2f} s] {message}", file=sys.stderr)
+    emit("progress", {"stage": "introspect", "message": message, "fraction": fraction})
+
+
+def _imported(given: dict[str, Any], emit: Any) -> tuple[ModuleType, type]:
+    _stage(emit, f"importing {given['class_name']}", 0.0)
+    return importing.load(given["path"], given["class_name"])
+
+
+def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, *, fake: bool) -> Seen:
+    """As ``look``. ``fake``: with tensors that take no memory; raises NeedsValues where these do not do.
+
+    What is wrong with the user's code a real attempt has to say.
+    """
     path, class_name = given["path"], given["class_name"]
-    began = time.monotonic()
-
-    def stage(message: str, fraction: float) -> None:
-        print(f"[{time.monotonic() - began:6.2f} s] {message}", file=sys.stderr)
-        emit("progress", {"stage": "introspect", "message": message, "fraction": fraction})
-
-    stage(f"importing {class_name}", 0.0)
-    user_module, cls = importing.load(path, class_name)
-    torch.set_num_threads(given["threads"])
-    stage("making example inputs", 0.1)
-    example = examples.resolve(user_module, cls, path, class_name, given.get("inputs"))
-    example.args, example.kwargs = pytree.tree_map(_to_cpu, (example.args, example.kwargs))
-    stage(f"constructing {class_name}", 0.2)
-    module = building.construct(cls, example, path, class_name).cpu()
-    stage("running forward", 0.3)
+    training = bool(given.get("training"))
+    mode = faking.mode() if fake else None
+    if not fake:  # the fork of a process that has used several threads may wait for them for ever
+        torch.set_num_threads(given["threads"])
+    _stage(emit, "making example inputs", 0.1)
+    example = _example(given, user_module, cls, mode)
+    _stage(emit, f"constructing {class_name}", 0.2)
+    module = _constructed(given, user_module, cls, example, mode)
+    _stage(emit, "running forward", 0.3)
     # With fake tensors: shapes and FLOPs without the arithmetic. What they cannot do is done for real.
-    faked = fake_run(module, example.args, example.kwargs)
+    faked = faking.run(module, example.args, example.kwargs, mode)
+    if faked is None and fake:
+        raise faking.NeedsValues("forward does not run with fake tensors")
     if faked is None:
         outputs, flops = building.call(module, example.args, example.kwargs, path, class_name), None
     else:
         outputs, flops = faked
         building.check_outputs(outputs, path, class_name)
-    stage("exporting the graph", 0.4)
-    exported = _export(module, example, path, class_name, ran=faked is None)
+    _stage(emit, "exporting the graph", 0.4)
+    exported = exporting.export(module, example, path, class_name, ran=faked is None, training=training)
+    if fake and isinstance(exported, errors.NotExportable):
+        raise faking.NeedsValues(str(exported))
     specimen = schema.Specimen(
         class_name=class_name,
         module=importing.import_from(cls, path, class_name),
@@ -104,58 +150,59 @@ def look(given: dict[str, Any], emit: Any) -> Seen:
         outputs=[spec("output" if i is None else f"output{i}", t) for i, t in _numbered(outputs)],
         parameters=[spec(name, t) for name, t in [*module.named_parameters(), *module.named_buffers()]],
         flops=flops,
+        training=training,
+        fake=fake and not any(map(_real, [*module.parameters(), *pytree.tree_leaves((example.args, example.kwargs))])),
     )
     if isinstance(exported, torch.export.ExportedProgram):
         specimen.ops = _ops(exported)
         specimen.dynamic = _dynamic(exported)
+        specimen.independent = _independent(exported)
     specimen.bytes = _least_bytes(module, example, outputs)
     if isinstance(exported, errors.UserError) and not given.get("tolerate_no_export", True):
         raise exported
     return Seen(specimen, module, exported, user_module, cls, example)
 
 
+def _example(
+    given: dict[str, Any], user_module: ModuleType, cls: type, mode: FakeTensorMode | None
+) -> examples.Example:
+    """The example on the CPU, its inputs fake where ``mode`` is given and does for them."""
+    path, class_name, table = given["path"], given["class_name"], given.get("inputs")
+    try:
+        example = examples.resolve(user_module, cls, path, class_name, table, inside=faking.within(mode))
+    except errors.UserError:
+        if mode is None:
+            raise
+        print("get_inputs() needs values; once more with real tensors", file=sys.stderr)
+        example = examples.resolve(user_module, cls, path, class_name, table)
+    example.args, example.kwargs = pytree.tree_map(_to_cpu, (example.args, example.kwargs))
+    return example
+
+
+def _constructed(
+    given: dict[str, Any], user_module: ModuleType, cls: type, example: examples.Example, mode: FakeTensorMode | None
+) -> torch.nn.Module:
+    """The module on the CPU, its tensors fake where ``mode`` is given and does for them."""
+    path, class_name, training = given["path"], given["class_name"], bool(given.get("training"))
+    try:
+        with faking.within(mode):
+            return building.construct(cls, example, path, class_name, training).cpu()
+    except errors.UserError:
+        if mode is None:
+            raise
+        print(f"the constructor of {class_name} needs values; once more with real tensors", file=sys.stderr)
+        # Anew, since the first attempt may have changed them.
+        init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
+        example.init_args, example.init_kwargs = init
+        return building.construct(cls, example, path, class_name, training).cpu()
+
+
+def _real(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and not faking.is_fake(leaf)
+
+
 def _to_cpu(leaf: Any) -> Any:
     return leaf.detach().cpu() if isinstance(leaf, torch.Tensor) else leaf
-
-
-def fake_run(module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, int] | None:
-    """(outputs as fake tensors, FLOPs of the matmul-like operators), or None where fake tensors do not do."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.utils.flop_counter import FlopCounterMode
-
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    try:
-        fake = pytree.tree_map(lambda t: mode.from_tensor(t) if isinstance(t, torch.Tensor) else t, (args, kwargs))
-        with torch.no_grad(), mode, FlopCounterMode(display=False) as counter:
-            outputs = module(*fake[0], **fake[1])
-        return outputs, counter.get_total_flops()
-    except Exception:
-        return None
-
-
-def _export(module: torch.nn.Module, example: examples.Example, path: str, class_name: str, ran: bool) -> Any:
-    """The ExportedProgram, or the NotExportable error: a module that cannot be exported can still be judged."""
-    from kernel_lsp.synthesis.capture import capture
-
-    try:
-        return capture(module, example.args, example.kwargs)
-    except Exception as error:
-        traceback.print_exc()
-        if not ran:  # perhaps it does not even run
-            building.call(module, example.args, example.kwargs, path, class_name)
-        at, line = path, faults.line_in(path, error)
-        if line is None:
-            at, line = _forward_at(module) or (path, 1)
-        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=faults.sentence(error))
-
-
-def _forward_at(module: torch.nn.Module) -> tuple[str, int] | None:
-    """(file, line) of forward: of a class that the user's file only imports, in the package."""
-    try:
-        function = inspect.unwrap(type(module).forward)
-        return inspect.getsourcefile(function) or "", inspect.getsourcelines(function)[1]
-    except (OSError, TypeError):
-        return None
 
 
 def spec(name: str, tensor: torch.Tensor) -> schema.TensorSpec:
@@ -223,6 +270,17 @@ def _dynamic(exported: torch.export.ExportedProgram) -> dict[str, list[int]]:
     for symbol, bounds in exported.range_constraints.items():
         ranges[str(symbol)] = [_bound(bounds.lower, 0), min(_bound(bounds.upper, UNBOUNDED), UNBOUNDED)]
     return ranges
+
+
+def _independent(exported: torch.export.ExportedProgram) -> list[schema.Independent]:
+    """Also of a graph with something in it that nobody thought of: then there is none."""
+    from kernel_lsp.synthesis import independence
+
+    try:
+        return independence.find(exported)
+    except Exception:
+        traceback.print_exc()
+        return []
 
 
 def _bound(number: Any, otherwise: int) -> int:

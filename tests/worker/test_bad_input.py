@@ -116,3 +116,18 @@ def test_no_such_device_to_judge_on(worker, write):
     with pytest.raises(WorkerError, match="cuda:77") as caught:
         worker.call("judge", path=write(HEAD + GOOD + INPUTS), class_name="Good", source="", device="cuda:77")
     assert caught.value.code == "NoSuchDevice"
+
+
+def test_a_forward_that_assigns_an_attribute(worker, write):
+    text = (
+        "class Cell(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.state = torch.zeros(4, 8)\n"
+        "    def forward(self, x):\n        self.state = torch.tanh(self.state + x)\n        return self.state * 2\n"
+        "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.cell = Cell()\n"
+        "    def forward(self, x):\n        return self.cell(x)\n"
+    )
+    path = write(HEAD + text + INPUTS)
+    assert worker.call("introspect", path=path, class_name="Good")["outputs"][0]["shape"] == [4, 8]
+    with pytest.raises(WorkerError, match=r"changes self\.cell\.state") as caught:
+        worker.call("synthesize", path=path, class_name="Good")
+    assert caught.value.code == "AttributeAssigned"
+    assert caught.value.where["line"] == 8

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from worker_client import WorkerError
+
 HEAD = "import torch\nfrom torch import nn\n"
 
 
@@ -136,3 +139,98 @@ def test_every_request_imports_afresh(worker, write):
     assert worker.call("introspect", path=path, class_name="M")["ops"] == {"aten.add": 1}
     write(HEAD + text.format("*"))
     assert worker.call("introspect", path=path, class_name="M")["ops"] == {"aten.mul": 1}
+
+
+BIG = """
+class Big(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(1 << 15, 1 << 15).to(torch.bfloat16)
+        self.scale = torch.tensor(2.5)
+    def forward(self, x):
+        return self.linear(x) * self.scale
+def get_inputs():
+    return [torch.randn(1 << 16, 1 << 15, dtype=torch.bfloat16).t().contiguous().t()]
+"""
+
+
+def test_a_large_module_takes_no_memory(worker, write):
+    answer = worker.call("synthesize", path=write(HEAD + BIG), class_name="Big", seconds=30)
+    specimen = answer["specimen"]
+    assert specimen["fake"]
+    assert specimen["inputs"][0]["stride"] == [1, 1 << 16]
+    assert specimen["flops"] == 2 << 46
+    assert {p["dtype"] for p in specimen["parameters"]} == {"bfloat16"}
+    assert "2.5" in answer["candidates"][0]["source"], "a constant keeps its value"
+
+
+def test_what_needs_values_gets_them(worker, write):
+    text = """
+CACHE = {}
+class Rated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        CACHE.setdefault("table", torch.linspace(0.25, 0.75, 3))
+        self.rates = [r.item() for r in CACHE["table"]]
+    def forward(self, x):
+        return x * self.rates[2]
+def get_inputs():
+    import numpy
+    return [torch.from_numpy(numpy.ones((4, 3), dtype=numpy.float32))]
+"""
+    answer = worker.call("synthesize", path=write(HEAD + text), class_name="Rated")
+    assert not answer["specimen"]["fake"]
+    assert "0.75" in answer["candidates"][0]["source"]
+
+
+def test_one_element_computed_in_the_constructor_keeps_its_value(worker, write):
+    text = """
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.ones(1) * 3.5
+    def forward(self, x):
+        return x * self.scale
+def get_inputs():
+    return [torch.randn(4, 3)]
+"""
+    source = worker.call("synthesize", path=write(HEAD + text), class_name="Scaled")["candidates"][0]["source"]
+    assert "3.5" in source
+
+
+def test_training_mode(worker, write):
+    text = """
+class Dropped(nn.Module):
+    def forward(self, x):
+        return x + 1 if self.training else x * 2
+def get_inputs():
+    return [torch.randn(4, 3)]
+"""
+    path = write(HEAD + text)
+    for training, ops in ((True, {"aten.add": 1}), (False, {"aten.mul": 1})):
+        specimen = worker.call("introspect", path=path, class_name="Dropped", training=training)
+        assert specimen["training"] is training and specimen["ops"] == ops
+
+
+def test_what_stays_with_torch_is_counted(worker, write):
+    text = """
+class Mixed(nn.Module):
+    def __init__(self, after):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.after = after
+    def forward(self, x):
+        x = self.conv(self.conv(x))
+        return x.cumsum(0) if self.after == "cumsum" else torch.exp(x)
+def get_inputs():
+    return [torch.randn(2, 3, 8, 8)]
+def get_init_inputs():
+    return [{!r}]
+"""
+    candidate = worker.call("synthesize", path=write(HEAD + text.replace("{!r}", "'exp'")), class_name="Mixed")[
+        "candidates"
+    ][0]
+    assert candidate["kept"] == {"aten.conv2d": 2}
+    with pytest.raises(WorkerError) as caught:
+        worker.call("synthesize", path=write(HEAD + text.replace("{!r}", "'cumsum'")), class_name="Mixed")
+    assert caught.value.data == {"op": "aten.conv2d.default", "kept": {"aten.conv2d": 2, "aten.cumsum": 1}}

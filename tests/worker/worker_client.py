@@ -21,6 +21,7 @@ class WorkerError(Exception):
         self.code = error["code"]
         self.message = error["message"]
         self.where = error.get("where") or {}
+        self.data = error.get("data")
 
 
 class Client:

@@ -1,0 +1,107 @@
+"""The graph of a module, or why there is none, in words for whoever wrote the module."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+import traceback
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from kernel_lsp import errors
+from kernel_lsp.worker import building, examples, faults
+
+#: what torch says → what it means
+_WORDS = (
+    (
+        r"GuardOnDataDependentSymNode|DataDependentOutputException|data-dependent",
+        "what it does next depends on values in the tensors, not on their sizes alone",
+    ),
+    (r"unbacked symint", "a size depends on values in the tensors"),
+    (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
+    (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
+    (r"numpy\(\) is not supported|Cannot convert .* to numpy", "it leaves torch for numpy"),
+    (r"_dispatch_keys|FakeTensor.*data_ptr|data pointer of", "it reads the memory of a tensor directly"),
+)
+
+
+def export(
+    module: torch.nn.Module, example: examples.Example, path: str, class_name: str, *, ran: bool, training: bool
+) -> ExportedProgram | errors.NotExportable | errors.AttributeAssigned:
+    """The graph, or the error that says why not: a module that cannot be exported can still be judged.
+
+    ``ran``: whether its forward has run on the example. Raises ForwardFailed, DeviceMissing, OutputsNotTensors where
+    it had not and does not.
+    """
+    from kernel_lsp.synthesis.capture import Assigned, capture
+
+    try:
+        return capture(module, example.args, example.kwargs, training=training)
+    except Assigned as error:
+        at, line = _assignment(module, error.attribute) or _forward_at(module) or (path, 1)
+        return errors.AttributeAssigned(path=at, line=line, class_name=class_name, attribute=error.attribute)
+    except Exception as error:
+        traceback.print_exc()
+        if not ran:  # perhaps it does not even run
+            building.call(module, example.args, example.kwargs, path, class_name)
+        found = faults.line_in(path, error)
+        at, line = (path, found) if found is not None else _forward_at(module) or (path, 1)
+        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=_plainly(error))
+
+
+def _plainly(error: Exception) -> str:
+    """One sentence without the words of torch.export where these are known, else torch's own."""
+    said = faults.sentence(error)
+    whole = f"{type(error).__name__}: {error}"
+    for pattern, words in _WORDS:
+        if re.search(pattern, whole):
+            return f"{words} ({said})"
+    return said
+
+
+def _forward_at(module: torch.nn.Module) -> tuple[str, int] | None:
+    """(file, line) of forward: of a class that the user's file only imports, in the package."""
+    try:
+        function = inspect.unwrap(type(module).forward)
+        return inspect.getsourcefile(function) or "", inspect.getsourcelines(function)[1]
+    except (OSError, TypeError):
+        return None
+
+
+def _assignment(module: torch.nn.Module, attribute: str) -> tuple[str, int] | None:
+    """(file, line) where a method but the constructor assigns ``attribute`` ("self.hidden", "self.cell.state")."""
+    owner, _, name = attribute.removeprefix("self.").partition("[")[0].rpartition(".")
+    try:
+        kind = type(module.get_submodule(owner))
+        lines, first = inspect.getsourcelines(kind)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        file = inspect.getsourcefile(kind) or ""
+    except (OSError, TypeError, SyntaxError, AttributeError):
+        return None
+    methods = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name != "__init__"]
+    found = [
+        n.lineno
+        for method in methods
+        for n in ast.walk(method)
+        if isinstance(n, ast.stmt | ast.Call) and _assigns(n, name)
+    ]
+    return (file, first + min(found) - 1) if found else None
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    """``self.name = …``, ``self.name[…] = …`` or ``self.name.copy_(…)``."""
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+        targets: list[Any] = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(_is_attribute(part, name) for target in targets for part in ast.walk(target))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        method = node.func.attr
+        return method.endswith("_") and not method.endswith("__") and _is_attribute(node.func.value, name)
+    return False
+
+
+def _is_attribute(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name
