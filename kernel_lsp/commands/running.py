@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 import signal
 import sys
 from collections.abc import Callable
@@ -157,16 +156,8 @@ async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output. JSON has no NaN and no infinity: they become null."""
-    json.dump(_finite(document), sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+    json.dump(schema.finite(document), sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
     sys.stdout.write("\n")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def exit_status(tasks: list[Task]) -> int:
