@@ -340,6 +340,10 @@ class SelectionEmpty(UserError):
     template = "{selection} leaves no problem. There are {there}. Select some of these."
 
 
+class StatusUnknown(UserError):
+    template = "--retry {status}: there is no such status. Choose from: {known}."
+
+
 class ResultsExist(UserError):
     template = "{path} is there already. Go on with it (--resume {path}), or name another file (--results)."
 

@@ -92,10 +92,10 @@ def _plain(text: str) -> str:
     return escape(text)
 
 
-def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callable[[Path], Settings]:
-    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once.
+def given(options: Any, further: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The settings that the command line gives, by name; None stands for "not given".
 
-    ``further``: settings that no option of the command line gives, by name; a group's in a dictionary.
+    ``further``: settings that no option of the command line gives; a group's in a dictionary.
     """
     cli: dict[str, Any] = {
         "interpreter": options.interpreter,
@@ -105,8 +105,17 @@ def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callab
         "overwrite": getattr(options, "overwrite", None) or None,
     }
     if getattr(options, "generator", None):
-        cli["generators"] = [name.strip() for name in options.generator.split(",") if name.strip()]
-    cli |= further or {}
+        cli["generators"] = comma_separated(options.generator)
+    return cli | (further or {})
+
+
+def comma_separated(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callable[[Path], Settings]:
+    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once."""
+    cli = given(options, further)
     said: set[str] = set()
 
     def settings_for(path: Path) -> Settings:

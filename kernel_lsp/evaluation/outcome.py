@@ -170,9 +170,7 @@ def _places(folder: Path | None) -> list[tuple[str, str]]:
     if folder is not None:
         for one in {str(folder), str(folder.resolve())}:
             places |= {folder.as_uri() + "/": "", one + "/": "", one: "."}
-    return sorted(
-        ((place, short) for place, short in places.items() if len(place) > 1), key=lambda pair: -len(pair[0])
-    )
+    return sorted(((place, short) for place, short in places.items() if len(place) > 1), key=lambda pair: -len(pair[0]))
 
 
 def _without_places(value: Any, places: list[tuple[str, str]]) -> Any:

@@ -112,6 +112,7 @@ class ResultsFile:
         self.contents = Contents()
         self._header = {HEADER: FORMAT} | header
         self._fd = -1
+        self._bare = False  # made here, and nothing but the header in it
 
     def __enter__(self) -> ResultsFile:
         try:
@@ -126,6 +127,7 @@ class ResultsFile:
             if not self.contents.whole:
                 self.contents.header = dict(self._header)
                 self._write(self._header)
+                self._bare = True
         except BaseException:
             self._close()
             raise
@@ -134,11 +136,15 @@ class ResultsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._bare:  # nothing came of it: no file is left behind
+            with contextlib.suppress(OSError):
+                self.path.unlink()
         self._close()
 
     def append(self, record: Record) -> None:
         """Write a record; it is on the disk on return. Raises ResultsNotWritten, and then holds nothing of it."""
         self._write(record.to_json())
+        self._bare = False
 
     def _lock(self) -> None:
         try:
