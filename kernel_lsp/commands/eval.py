@@ -171,21 +171,16 @@ def present(records: list[data.Record], options: Any, file_of: Callable[[data.Re
     if options.html is not None:
         from kernel_lsp.report_page import evaluation as page
 
+        def facts_for(record: data.Record) -> html.Facts:
+            facts = page.facts_of(record)
+            file = file_of(record)
+            if file is not None:
+                html.add_module(facts, file)
+                facts.module_path = record.problem.path
+            return facts
+
         with html.user_error(options.html):
-            page.write(options.html, result, records, lambda record: facts_of(record, file_of(record)))
-
-
-def facts_of(record: data.Record, file: Path | None) -> html.Facts:
-    """What a problem's page is made from: its report, with the text of its class where that is here."""
-    report = record.read_report()
-    if report is None:
-        facts = html.Facts(record.problem.class_name, error=record.reason)
-    else:
-        facts = html.Facts.of_report(report, record.reason)
-    if file is not None:
-        html.add_module(facts, file)
-    facts.module_path = record.problem.path
-    return facts
+            page.write(options.html, result, records, facts_for)
 
 
 def _plan_in_words(asked: Evaluation, todo: Sequence[Found]) -> str:
