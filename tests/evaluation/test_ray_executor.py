@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import signal
 import sys
 import textwrap
 from pathlib import Path
@@ -37,7 +36,7 @@ def test_without_ray_the_command_to_install_it_is_said(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_problems_are_spread_over_several_workers_and_a_lost_one_costs_its_problem_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -58,10 +57,8 @@ def test_problems_are_spread_over_several_workers_and_a_lost_one_costs_its_probl
     )
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     records: list[Record] = []
-    before = signal.getsignal(signal.SIGTERM)
-    plan = Plan(settings={"device": "interpreter", "seconds": 90.0})
+    plan = Plan(settings={"device": "interpreter", "seconds": 300.0})
     assert ray_executor.run(folder.read([tmp_path]), plan, 2, records.append, lambda *_: None)
-    assert signal.getsignal(signal.SIGTERM) == before or before is not None
     statuses = {record.problem.name + record.problem.path: record.status for record in records}
     assert statuses == {
         "Modela_scale.py": "ok",

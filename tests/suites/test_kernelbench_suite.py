@@ -89,5 +89,5 @@ def test_a_problem_of_another_name_has_no_trait(tmp_path: Path) -> None:
 def test_no_folder_and_no_problems(tmp_path: Path) -> None:
     with pytest.raises(errors.SuiteFolderMissing, match="nowhere"):
         kernelbench.read([tmp_path / "nowhere"])
-    with pytest.raises(errors.SuiteEmpty, match="<number>_<name>.py"):
+    with pytest.raises(errors.SuiteEmpty, match=r"<number>_<name>\.py"):
         kernelbench.read([tmp_path])
