@@ -8,6 +8,7 @@ shapes lists of integers; a quantity that was not measured is ``None``, never a 
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -302,3 +303,12 @@ def from_json(kind: type, data: Any) -> Any:
             **{f.name: from_json(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data}
         )
     return data
+
+
+def finite(value: Any) -> Any:
+    """JSON data with null for NaN and the infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

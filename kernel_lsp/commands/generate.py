@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import kernel_file, schema
+from kernel_lsp import schema
 from kernel_lsp.analysis import imported_with_inputs, module_classes
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_JUDGED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.errors import ClassNotFound, ReportNotWritten, UserError
 from kernel_lsp.jobs import Job, Jobs
-
-SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
+from kernel_lsp.suites.files import python_files
 
 
 def run(options: Any) -> int:
@@ -79,19 +77,3 @@ def _task(path: Path, class_name: str, write: bool) -> Task:
         return jobs.submit("generate", schema.Target(absolute.as_uri(), class_name), absolute, write=write)
 
     return Task(f"{path}::{class_name}", submit)
-
-
-def python_files(folder: Path) -> Iterator[Path]:
-    """The Python files under a folder, in order; no kernel files, hidden or installed ones."""
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name not in SKIPPED_FOLDERS
-            and not name.startswith(".")
-            and not os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
-        )
-        for name in sorted(files):
-            file = Path(parent) / name
-            if name.endswith(".py") and not kernel_file.looks_like(file):
-                yield file

@@ -20,7 +20,7 @@ def check(path: Path) -> None:
     Raises:
         ReportNotWritten: it cannot.
     """
-    with _user_error(path):
+    with user_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         there = os.path.lexists(path)
         with path.open("ab"):
@@ -32,13 +32,17 @@ def check(path: Path) -> None:
 def write(path: Path, tasks: Sequence[Task]) -> None:
     """One report, or several with an index. A task that failed has a page that says why. Raises ReportNotWritten."""
     facts = [facts_of(task) for task in tasks]
-    text = page(facts[0]) if len(facts) == 1 else pages(facts)
-    with _user_error(path):
+    write_text(path, page(facts[0]) if len(facts) == 1 else pages(facts))
+
+
+def write_text(path: Path, text: str) -> None:
+    with user_error(path):
         path.write_text(text, "utf-8")
 
 
 @contextlib.contextmanager
-def _user_error(path: Path) -> Iterator[None]:
+def user_error(path: Path) -> Iterator[None]:
+    """What the system says of a file that cannot be written becomes ReportNotWritten."""
     try:
         yield
     except OSError as error:
@@ -53,7 +57,7 @@ def facts_of(task: Task) -> Facts:
         return Facts(name, error=error or "It was not reached: the command was interrupted.", module_path=task.name)
     facts = Facts.of_report(task.report, error)
     if task.job is not None:
-        _add_module(facts, task.job.path)
+        add_module(facts, task.job.path)
     if task.report.file:
         with contextlib.suppress(NotAKernelFile):
             facts.add_kernel(kernel_file.read(Path(task.report.file)), _shown(Path(task.report.file)))
@@ -65,7 +69,8 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def _add_module(facts: Facts, path: Path) -> None:
+def add_module(facts: Facts, path: Path) -> None:
+    """The class's own text, where its file can be read."""
     facts.module_path = _shown(path)
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")

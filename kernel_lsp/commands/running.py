@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 import signal
 import sys
 from collections.abc import Callable
@@ -93,10 +92,10 @@ def _plain(text: str) -> str:
     return escape(text)
 
 
-def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callable[[Path], Settings]:
-    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once.
+def given(options: Any, further: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The settings that the command line gives, by name; None stands for "not given".
 
-    ``further``: settings that no option of the command line gives, by name; a group's in a dictionary.
+    ``further``: settings that no option of the command line gives; a group's in a dictionary.
     """
     cli: dict[str, Any] = {
         "interpreter": options.interpreter,
@@ -106,8 +105,17 @@ def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callab
         "overwrite": getattr(options, "overwrite", None) or None,
     }
     if getattr(options, "generator", None):
-        cli["generators"] = [name.strip() for name in options.generator.split(",") if name.strip()]
-    cli |= further or {}
+        cli["generators"] = comma_separated(options.generator)
+    return cli | (further or {})
+
+
+def comma_separated(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callable[[Path], Settings]:
+    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once."""
+    cli = given(options, further)
     said: set[str] = set()
 
     def settings_for(path: Path) -> Settings:
@@ -157,16 +165,8 @@ async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output. JSON has no NaN and no infinity: they become null."""
-    json.dump(_finite(document), sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+    json.dump(schema.finite(document), sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
     sys.stdout.write("\n")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def exit_status(tasks: list[Task]) -> int:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.commands.generate import SKIPPED_FOLDERS
 from kernel_lsp.commands.running import Task, finish, run_tasks, settings_from
 from kernel_lsp.errors import UserError
 from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.suites.files import SKIPPED_FOLDERS
 
 
 def run(options: Any) -> int:

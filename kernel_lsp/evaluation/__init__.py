@@ -1,1 +1,1 @@
-"""Running all problems of a benchmark suite, and what comes of it: records, scores, tables."""
+"""Evaluations: every problem of a suite through the same pipeline as one class, and what came of each."""

@@ -1,0 +1,217 @@
+"""``kernel-lsp eval SUITE FOLDER…``: every problem of a suite, its records and scores."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import __version__, errors, generators, schema
+from kernel_lsp.commands import html
+from kernel_lsp.commands.eval_progress import Bar
+from kernel_lsp.commands.running import INTERRUPTED, WANTED, comma_separated, given, print_json, refuse
+from kernel_lsp.evaluation import ray_executor, results_file, runner
+from kernel_lsp.evaluation import records as data
+from kernel_lsp.evaluation.lane import Plan
+from kernel_lsp.evaluation.outcome import STATUSES
+from kernel_lsp.evaluation.results_file import ResultsFile
+from kernel_lsp.settings import Settings, load
+from kernel_lsp.suites import folder, kernelbench, selection
+from kernel_lsp.suites.found import Found
+
+SUITES = {"kernelbench": kernelbench.read, "folder": folder.read}
+
+_COMPARED = ("seconds", "generators", "samples", "baselines")  # of a header: records made with others do not compare
+
+
+@dataclass
+class Evaluation:
+    """What the command line asks for."""
+
+    found: list[Found]
+    plan: Plan
+    results: Path
+    earlier: list[results_file.Contents]  # of the files of --resume
+    retry: set[str]
+    header: dict[str, Any]
+
+
+def run(options: Any) -> int:
+    """Evaluate; 0 when it ran to its end whatever the verdicts, 2 when it could not, 130 when interrupted."""
+    try:
+        asked = _asked(options)
+        with ResultsFile(asked.results, asked.header) as file:
+            return _run(asked, file, options)
+    except errors.UserError as error:
+        return refuse(error, options.json)
+
+
+def _asked(options: Any) -> Evaluation:
+    """What can be wrong is found out before anything is run. Raises UserError."""
+    found = SUITES[options.suite](options.folders, options.mode)
+    if options.suite == "kernelbench":
+        found = selection.select(found, options.level, options.problem)
+    further = (
+        {"baselines": [] if options.baseline == "none" else comma_separated(options.baseline)}
+        if options.baseline
+        else {}
+    )
+    plan = Plan(options.mode, {name: value for name, value in given(options, further).items() if value is not None})
+    settings = _settings(found, plan)
+    for name in generators.chosen(settings):
+        generators.find(name)
+    retry = set(comma_separated(options.retry or ""))
+    if unknown := sorted(retry - set(STATUSES)):
+        raise errors.StatusUnknown(status=unknown[0], known=", ".join(STATUSES))
+    for page in (options.markdown, options.html):
+        if page is not None:
+            html.check(page)
+    resumed = options.resume or []
+    results = options.results or (resumed[0] if resumed else Path(_new_name(options)))
+    if os.path.lexists(results) and not any(os.path.realpath(results) == os.path.realpath(one) for one in resumed):
+        raise errors.ResultsExist(path=str(results))
+    # A first file that is not there is begun, so that one command serves for a machine that is taken away and comes back.
+    earlier = [results_file.read(one) for one in resumed if one != results or os.path.lexists(one)]
+    header = {
+        "suite": options.suite,
+        "mode": options.mode,
+        "seconds": settings.seconds,
+        "generators": settings.generators,
+        "samples": settings.samples,
+        "baselines": settings.baselines,
+        "device": settings.device,
+        "kernel-lsp": __version__,
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    return Evaluation(found, plan, results, earlier, retry, header)
+
+
+def _settings(found: Sequence[Found], plan: Plan) -> Settings:
+    """The first problem's settings; what is wrong with any is said once. Raises SettingInvalid for the command line's."""
+    said: dict[str, None] = {}
+    for one in found:
+        _, problems = load(one.file, cli=plan.settings)
+        for problem in problems:
+            if problem.path == "command line":
+                raise problem
+            said[str(problem)] = None
+    for words in said:
+        print(f"kernel-lsp: {words}", file=sys.stderr)
+    return load(found[0].file, cli=plan.settings)[0]
+
+
+def _new_name(options: Any) -> str:
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    return f"eval-{options.suite}-{options.mode}-{stamp}.jsonl"
+
+
+def _run(asked: Evaluation, file: ResultsFile, options: Any) -> int:
+    _say_differences(asked)
+    own = results_file.merged(file.contents.records)
+    known = results_file.merged(record for one in [file.contents, *asked.earlier] for record in one.records)
+    for key, record in known.items():  # the file written to holds everything in the end
+        if key not in own or own[key].at != record.at:
+            file.append(record)
+
+    def key_of(one: Found) -> tuple[str, str, str]:
+        return one.problem.suite, one.problem.id, asked.plan.mode
+
+    def is_done(one: Found) -> bool:
+        record = known.get(key_of(one))
+        return record is not None and record.status not in asked.retry | {data.INTERRUPTED}
+
+    todo = [one for one in asked.found if not is_done(one)]
+    print(f"kernel-lsp: {_plan_in_words(asked, todo)}", file=sys.stderr)
+    completed = True
+    if todo:
+        bar = Bar(len(todo))
+
+        def on_record(record: data.Record) -> None:
+            file.append(record)
+            known[record.key] = record
+            bar.ended(record)
+
+        execute = ray_executor.run if options.executor == "ray" else runner.run
+        try:
+            with bar.bar:
+                completed = execute(todo, asked.plan, options.workers, on_record, bar.progress)
+        except errors.UserError:
+            _say_resume(asked)
+            raise
+    records = [known[key_of(one)] for one in asked.found if key_of(one) in known]
+    files = {key_of(one): one.file for one in asked.found}
+    present(records, options, lambda record: files.get(record.key))
+    if not completed:
+        print("kernel-lsp: interrupted", file=sys.stderr)
+        _say_resume(asked)
+        return INTERRUPTED
+    return WANTED
+
+
+def present(records: list[data.Record], options: Any, file_of: Callable[[data.Record], Path | None]) -> None:
+    """The scores: as JSON or tables on standard output, and as the files asked for. Raises ReportNotWritten."""
+    from kernel_lsp.evaluation import markdown, scores, tables
+
+    result = scores.score(records)
+    if options.json:
+        print_json({"evaluation": schema.to_json(result), "records": [record.to_json() for record in records]})
+    else:
+        from rich.console import Console
+
+        console = Console()
+        if not console.is_terminal:
+            console.width = 132
+        tables.print_scores(result, records, console)
+    if options.markdown is not None:
+        html.write_text(options.markdown, markdown.text(result, records))
+    if options.html is not None:
+        from kernel_lsp.report_page import evaluation as page
+
+        def facts_for(record: data.Record) -> html.Facts:
+            facts = page.facts_of(record)
+            file = file_of(record)
+            if file is not None:
+                html.add_module(facts, file)
+                facts.module_path = record.problem.path
+            return facts
+
+        with html.user_error(options.html):
+            page.write(options.html, result, records, facts_for)
+
+
+def _plan_in_words(asked: Evaluation, todo: Sequence[Found]) -> str:
+    total, done = len(asked.found), len(asked.found) - len(todo)
+    words = f"{total} problem{'s' if total != 1 else ''}"
+    if done:
+        words += f", {done} of them in the results already"
+    return f"{words}; results go to {asked.results}"
+
+
+def _say_differences(asked: Evaluation) -> None:
+    for contents in asked.earlier:
+        changed = [
+            f"{name} {contents.header[name]} (now {asked.header[name]})"
+            for name in _COMPARED
+            if name in contents.header and contents.header[name] != asked.header[name]
+        ]
+        if changed:
+            print(
+                f"kernel-lsp: earlier results were made with {', '.join(changed)}; they stay as they are",
+                file=sys.stderr,
+            )
+        if contents.damaged:
+            lines = ", ".join(map(str, contents.damaged[:10]))
+            print(
+                f"kernel-lsp: earlier results are damaged at line {lines}; those problems are run again",
+                file=sys.stderr,
+            )
+
+
+def _say_resume(asked: Evaluation) -> None:
+    print(
+        f"kernel-lsp: what is finished is kept; the same command with --resume {asked.results} goes on", file=sys.stderr
+    )

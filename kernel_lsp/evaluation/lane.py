@@ -1,0 +1,144 @@
+"""One device of an evaluation: its own queue, and so its own worker; one problem at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import errors, schema
+from kernel_lsp.evaluation.outcome import NOT_OF_THE_PROBLEM, record_of
+from kernel_lsp.evaluation.records import Problem, Record
+from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.settings import Settings, load
+from kernel_lsp.suites.found import Found
+
+#: Every part of a job has its own limit. This one ends a problem whose parts have all failed to.
+OVER_BUDGET, OVER_SECONDS = 1.5, 60.0
+_CANCEL_SECONDS = 2.0
+
+OnProgress = Callable[[Problem, str, int], None]  # the problem, what goes on, its percentage
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How every problem is run. Plain data, since other machines get it, too."""
+
+    mode: str = "eval"  # "eval" | "train"
+    settings: dict[str, Any] = field(default_factory=dict)  # on top of those of pyproject.toml, as settings.load takes
+
+
+class LaneLost(Exception):
+    """The lane can run no problem, for a reason that is not the problem's."""
+
+    def __init__(self, error: errors.UserError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Lane:
+    """``device`` is a value of the setting: "cuda:1", "interpreter"."""
+
+    def __init__(self, plan: Plan, device: str, on_progress: OnProgress = lambda *_: None) -> None:
+        self.plan, self.device = plan, device
+        self._on_progress = on_progress
+        self._problem: Problem | None = None
+        self._jobs = Jobs(self._settings, self)
+        self._root: Path | None = None
+
+    async def evaluate(self, found: Found) -> Record:
+        """The record of a problem, whatever its module does.
+
+        Raises:
+            LaneLost: there is no worker, device or model to run it with.
+        """
+        problem, file, folder = found
+        self._problem = problem
+        started = time.monotonic()
+        if not file.is_file():  # another machine of a cluster may not see it
+            missing: errors.UserError = errors.NotSavedYet(path=str(file))
+            return record_of(problem, self.plan.mode, None, missing, 0.0, None, folder)
+        settings = self._settings(file)
+        if settings.root != self._root:  # a project's worker runs in its folder: let the last one's go
+            self._root = settings.root
+            self._jobs.rest()
+        hello = await self.hello(file)
+        began = time.monotonic()
+        job = self._jobs.submit(
+            "generate",
+            schema.Target(file.as_uri(), problem.class_name),
+            file,
+            write=False,
+            training=self.plan.mode == "train",
+        )
+        assert job.task is not None
+        limit = settings.seconds * OVER_BUDGET + OVER_SECONDS
+        await asyncio.wait([job.task], timeout=limit)
+        error = job.error
+        if not job.over:
+            await self._abandon(job)
+            error = errors.WorkerTimedOut(seconds=time.monotonic() - began, stage="evaluating the problem")
+        if error is not None and type(error).__name__ in NOT_OF_THE_PROBLEM:
+            raise LaneLost(error)
+        return record_of(problem, self.plan.mode, job.report, error, time.monotonic() - started, hello, folder)
+
+    async def close(self) -> None:
+        await self._jobs.close()
+
+    async def hello(self, file: Path) -> dict[str, Any]:
+        """What the worker says of itself, which runs then: starting it is not on a problem's time. Raises LaneLost."""
+        for attempt in (1, 2):
+            try:
+                hello = await self._jobs.hello(file)
+                break
+            except (errors.WorkerDied, errors.WorkerTimedOut) as error:
+                if attempt == 2:  # once may be what the problem before did to the machine
+                    raise LaneLost(error) from None
+            except errors.UserError as error:
+                raise LaneLost(error) from None
+        if problems := hello.get("problems"):
+            raise LaneLost(errors.from_json(problems[0]))
+        return hello
+
+    async def _abandon(self, job: Job) -> None:
+        """End a job that its own limits did not end, with its worker; whatever is left of it, the lane starts anew."""
+        workers = self._jobs.worker_pids()
+        self._jobs.cancel(job.id)
+        assert job.task is not None
+        await asyncio.wait([job.task], timeout=_CANCEL_SECONDS)
+        for pid in workers:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)  # it leads a group of its own
+        old, self._jobs = self._jobs, Jobs(self._settings, self)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(old.close(), 5.0)
+
+    def _settings(self, file: Path) -> Settings:
+        settings, problems = load(file, cli=self.plan.settings)
+        for problem in problems:
+            if problem.path == "command line":
+                raise problem
+        kernelllm = settings.kernelllm
+        if self.device.startswith("cuda") and kernelllm.device == "auto":
+            # Each GPU has its own model; else all of them would be loaded on the first.
+            kernelllm = dataclasses.replace(kernelllm, device=self.device)
+        return dataclasses.replace(settings, device=self.device, kernelllm=kernelllm)
+
+    # The queue's listener.
+
+    def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        if self._problem is not None:
+            self._on_progress(self._problem, message, percentage)
+
+    def verdict(self, job: Job) -> None:
+        pass
+
+    def finished(self, job: Job) -> None:
+        pass

@@ -1,0 +1,184 @@
+"""From a job that is over to the record of its problem."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import hashlib
+import platform
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import __version__, errors, schema
+from kernel_lsp.evaluation.records import OK, Problem, Record
+
+#: Errors that say something of the machine or the settings: the next problem would meet them as well, so they are
+#: nobody's result.
+NOT_OF_THE_PROBLEM: frozenset[str] = frozenset(
+    {
+        "GeneratorUnknown",
+        "InterpreterMissing",
+        "ModelDamaged",
+        "ModelMissing",
+        "ModelNotSupported",
+        "ModelPackageMissing",
+        "ModelServerFailed",
+        "ModelServerNotNamed",
+        "ModelServerRefused",
+        "ModelServerUnreachable",
+        "ModelTooLarge",
+        "ModelUnknown",
+        "NoSuchDevice",
+        "PackageBroken",
+        "PackageMissing",
+        "PackageTooOld",
+        "SettingInvalid",
+    }
+)
+
+_STATUS_OF_ERROR = {
+    "NothingToLower": "not-lowered",
+    "NotWritable": "not-lowered",
+    "NoCandidates": "no-candidates",
+    "NotExportable": "not-exportable",
+    "GpuOutOfMemory": "out-of-memory",
+    "WorkerTimedOut": "timeout",
+    "ModelHostTimedOut": "timeout",
+    "WorkerDied": "crashed",
+    "ModelHostDied": "crashed",
+    "DeviceMissing": "no-device",
+}
+#: What torch, Python and CUDA say when memory is short, in an error of the user's code.
+_OUT_OF_MEMORY = ("out of memory", "OutOfMemoryError", "MemoryError", "DefaultCPUAllocator", "can't allocate memory")
+
+#: Of several candidates none of which is correct: the status that got furthest stands for the problem.
+_FURTHEST = ("wrong", "not-drop-in", "cheating", "timeout", "out-of-memory", "crashed", "compile-error", "rejected")
+
+#: The statuses that a record can have here; a newer kernel-lsp may know more.
+STATUSES = tuple(dict.fromkeys([OK, *_STATUS_OF_ERROR.values(), "failed", *_FURTHEST]))
+
+
+def record_of(
+    problem: Problem,
+    mode: str,
+    report: schema.Report | None,
+    error: errors.UserError | None,
+    seconds: float,
+    hello: dict[str, Any] | None = None,
+    folder: Path | None = None,
+) -> Record:
+    """The record of a problem.
+
+    Args:
+        hello: what the worker said of itself.
+        folder: that the problem's path is relative to; it is taken out of all texts.
+    """
+    shown = _shown(report)
+    if error is not None:
+        status, reason = status_of(error), str(error)
+    elif report is not None and report.chosen is not None:
+        status, reason = OK, ""
+    elif report is not None and shown is not None:
+        verdict = report.candidates[shown].verdict
+        status, reason = verdict.status, verdict.reason
+    else:
+        status, reason = "no-candidates", "No generator proposed a kernel."
+    record = Record(
+        problem=problem,
+        mode=mode,
+        status=status,
+        reason=reason,
+        error=error.to_json() if error is not None else None,
+        report=_small(report, shown),
+        seconds=round(seconds, 3),
+        samples=_samples(report),
+        versions=_versions(report, hello or {}),
+        machine=machine(),
+        at=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
+    )
+    return Record.from_json(_without_places(record.to_json(), _places(folder)))
+
+
+def status_of(error: errors.UserError) -> str:
+    """The status that a job's error gives."""
+    known = _STATUS_OF_ERROR.get(type(error).__name__)
+    if known is not None:
+        return known
+    return "out-of-memory" if any(words in str(error) for words in _OUT_OF_MEMORY) else "failed"
+
+
+def machine() -> str:
+    """A short id of this machine that does not tell its name."""
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
+def _shown(report: schema.Report | None) -> int | None:
+    """The candidate that stands for the problem: the chosen one, else the one that got furthest."""
+    if report is None or not report.candidates:
+        return None
+    if report.chosen is not None:
+        return report.chosen
+
+    def rank(index: int) -> int:
+        status = report.candidates[index].verdict.status
+        return _FURTHEST.index(status) if status in _FURTHEST else len(_FURTHEST)
+
+    return min(range(len(report.candidates)), key=rank)
+
+
+def _small(report: schema.Report | None, shown: int | None) -> dict[str, Any] | None:
+    """The report as JSON, without what a score does not need and would fill the disk."""
+    if report is None:
+        return None
+    data: dict[str, Any] = copy.deepcopy(schema.to_json(report))
+    data["target"]["uri"] = ""
+    data["file"] = None
+    for index, entry in enumerate(data["candidates"]):
+        entry["candidate"]["answer"] = ""
+        if index != shown:
+            entry["candidate"]["source"] = ""
+    return data
+
+
+def _samples(report: schema.Report | None) -> dict[str, list[int]]:
+    """Of each generator what it drew, repetitions included, and how many of that is correct.
+
+    What was not judged, since the time was over, counts as not drawn: nobody knows whether it is correct.
+    """
+    sources = report.sources if report is not None else []
+    return {one.generator: [one.samples - one.unjudged, one.correct] for one in sources if one.samples}
+
+
+def _versions(report: schema.Report | None, hello: dict[str, Any]) -> dict[str, str]:
+    device = report.device if report is not None else None
+    versions = {
+        "kernel-lsp": __version__,
+        "python": (device.python if device else "") or hello.get("python", "") or platform.python_version(),
+        "torch": (device.torch if device else "") or hello.get("torch", ""),
+        "triton": (device.triton if device else "") or hello.get("triton", ""),
+        "driver": device.driver if device else "",
+        "device": device.name if device else "",
+    }
+    return {name: version for name, version in versions.items() if version}
+
+
+def _places(folder: Path | None) -> list[tuple[str, str]]:
+    """Absolute places of this machine and what stands for them, the longest first."""
+    places = {str(Path.home()): "~", sys.prefix: "<python>"}
+    if folder is not None:
+        for one in {str(folder), str(folder.resolve())}:
+            places |= {folder.as_uri() + "/": "", one + "/": "", one: "."}
+    return sorted(((place, short) for place, short in places.items() if len(place) > 1), key=lambda pair: -len(pair[0]))
+
+
+def _without_places(value: Any, places: list[tuple[str, str]]) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_places(item, places) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_places(item, places) for item in value]
+    if isinstance(value, str):
+        for place, short in places:
+            value = value.replace(place, short)
+    return value

@@ -1,0 +1,1 @@
+"""Suites: folders of problems, read without running them."""

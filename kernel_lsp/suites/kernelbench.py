@@ -1,0 +1,107 @@
+"""KernelBench: files ``<number>_<name>.py`` in folders ``levelN``, each with a class ``Model``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from kernel_lsp import kernel_file
+from kernel_lsp.errors import SuiteEmpty, SuiteFolderMissing
+from kernel_lsp.evaluation.records import Problem
+from kernel_lsp.suites.found import Found
+
+SUITE = "kernelbench"
+
+_FILE = re.compile(r"(\d+)_(.+)\.py")
+_LEVEL = re.compile(r"level(\d+)", re.IGNORECASE)
+
+# What level 2's and level 1's modules compute, by their text. A result that does not depend on the input says nothing
+# about a kernel; a linear reduction after a linear map is one much smaller linear map. By the file's whole name, so that
+# somebody's own problem of the same number is not meant.
+_CONSTANT = {
+    "80_Gemm_Max_Subtract_GELU",  # a value less its own mean over one element
+    "83_Conv3d_GroupNorm_Min_Clamp_Dropout",  # min(x, 0), then clamped to [0, 1]
+    "23_Conv3d_GroupNorm_Mean",  # the mean of what was normalised; at the initial weight and bias only
+}
+_COLLAPSES = {
+    "13_ConvTranspose3d_Mean_Add_Softmax_Tanh_Scaling",
+    "14_Gemm_Divide_Sum_Scaling",
+    "18_Matmul_Sum_Max_AvgPool_LogSumExp_LogSumExp",
+    "42_ConvTranspose2d_GlobalAvgPool_BiasAdd_LogSumExp_Sum_Multiply",
+    "44_ConvTranspose2d_Multiply_GlobalAvgPool_GlobalAvgPool_Mean",
+    "50_ConvTranspose3d_Scaling_AvgPool_BiasAdd_Scaling",
+    "51_Gemm_Subtract_GlobalAvgPool_LogSumExp_GELU_ResidualAdd",
+    "65_Conv2d_AvgPool_Sigmoid_Sum",
+}
+_COLLAPSES_IN_EVAL = {"72_ConvTranspose3d_BatchNorm_AvgPool_AvgPool"}  # BatchNorm is linear with running statistics
+_DIAGONAL = "12_Matmul_with_diagonal_matrices_"
+_DIAGONAL_BUILT = re.compile(r"^\s*return\s+torch\.diag\(\w+\)\s*@", re.MULTILINE)  # later versions scale the rows
+
+
+def read(folders: Iterable[Path], mode: str = "eval") -> list[Found]:
+    """The problems of a checkout, of its folder ``KernelBench``, of ``levelN`` folders, or of any folder of such files.
+
+    Ordered by level and number. ``mode``: "eval" or "train", on which what is known of a graph depends.
+
+    Raises:
+        SuiteFolderMissing: there is no such folder.
+        SuiteEmpty: no folder holds a problem.
+    """
+    found: dict[str, Found] = {}
+    named = [Path(os.path.abspath(folder)) for folder in folders]
+    for folder in named:
+        if not folder.is_dir():
+            raise SuiteFolderMissing(path=str(folder))
+        try:
+            for one in _problems(folder, mode):
+                found.setdefault(one.problem.id, one)
+        except OSError:
+            raise SuiteFolderMissing(path=str(folder)) from None
+    if not found:
+        wanted = "files named <number>_<name>.py, in it or in folders level1, level2, …"
+        raise SuiteEmpty(path=", ".join(map(str, named)), detail=wanted)
+    return sorted(found.values(), key=lambda one: (one.problem.level or 0, one.problem.number or 0, one.problem.id))
+
+
+def _problems(folder: Path, mode: str) -> Iterator[Found]:
+    inner = folder / "KernelBench"
+    levels = _levels(inner) if inner.is_dir() else []
+    for one in levels or _levels(folder) or [folder]:
+        level = _LEVEL.fullmatch(one.name)
+        for file in sorted(one.iterdir()):
+            parts = _FILE.fullmatch(file.name)
+            if parts is None or not file.is_file() or kernel_file.looks_like(file):
+                continue
+            number = int(level[1]) if level else None
+            problem = Problem(
+                suite=SUITE,
+                id=f"level{number}/{file.stem}" if level else file.stem,
+                name=file.stem,
+                path=file.relative_to(folder).as_posix(),
+                class_name="Model",
+                level=number,
+                number=int(parts[1]),
+                trait=_trait(number, file, mode),
+            )
+            yield Found(problem, file, folder)
+
+
+def _levels(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.iterdir() if one.is_dir() and _LEVEL.fullmatch(one.name))
+
+
+def _trait(level: int | None, file: Path, mode: str) -> str:
+    if level == 1 and file.stem == _DIAGONAL:
+        try:
+            return "collapses" if _DIAGONAL_BUILT.search(file.read_text("utf-8", "replace")) else ""
+        except OSError:  # said when the problem is run
+            return ""
+    if level != 2:
+        return ""
+    if file.stem in _CONSTANT:
+        return "constant"
+    if file.stem in _COLLAPSES or (mode == "eval" and file.stem in _COLLAPSES_IN_EVAL):
+        return "collapses"
+    return ""

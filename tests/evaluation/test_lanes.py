@@ -1,0 +1,160 @@
+"""How problems are spread over lanes, and what a lane makes of a job that does not end. No worker is started here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_lsp import errors, schema
+from kernel_lsp.evaluation import lane as lanes
+from kernel_lsp.evaluation import runner
+from kernel_lsp.evaluation.lane import Lane, LaneLost, Plan
+from kernel_lsp.evaluation.records import Problem, Record
+from kernel_lsp.suites.found import Found
+
+FOUND = [Found(Problem("folder", f"{n}", f"{n}", f"{n}.py", "A"), Path(f"/{n}.py"), Path("/")) for n in range(6)]
+
+
+class FakeLane:
+    def __init__(self, lost_at: int | None = None, seconds: float = 0.0) -> None:
+        self.lost_at, self.seconds, self.done, self.closed = lost_at, seconds, 0, False
+
+    async def evaluate(self, found: Found) -> Record:
+        await asyncio.sleep(self.seconds)
+        if self.done == self.lost_at:
+            raise LaneLost(errors.NoSuchDevice(device="cuda:7", interpreter="python", detail="it fell off the bus"))
+        self.done += 1
+        return Record(found.problem, "eval", "ok")
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def serve(*lanes: FakeLane) -> list[str]:
+    ended: list[str] = []
+    asyncio.run(runner._serve(deque(FOUND), list(lanes), lambda record: ended.append(record.problem.id)))  # type: ignore[arg-type]
+    return ended
+
+
+def test_every_problem_once_on_whichever_lane_is_free() -> None:
+    fast, slow = FakeLane(), FakeLane(seconds=0.2)
+    assert sorted(serve(fast, slow)) == list("012345")
+    assert (fast.done, slow.done) == (5, 1) and fast.closed and slow.closed
+
+
+def test_a_lost_lane_puts_its_problem_back_also_when_the_others_were_done() -> None:
+    assert sorted(serve(FakeLane(), FakeLane(lost_at=0, seconds=0.1))) == list("012345")
+
+
+def test_when_no_lane_is_left_the_run_ends_with_the_reason() -> None:
+    lane = FakeLane(lost_at=2)
+    with pytest.raises(errors.NoSuchDevice, match="fell off"):
+        serve(lane, FakeLane(lost_at=0))
+    assert lane.done == 2 and lane.closed
+
+
+def test_records_that_cannot_be_written_end_the_run() -> None:
+    def full(record: Record) -> None:
+        raise errors.ResultsNotWritten(path="r.jsonl", detail="No space left on device")
+
+    lane = FakeLane()
+    with pytest.raises(errors.ResultsNotWritten):
+        asyncio.run(runner._serve(deque(FOUND), [lane, FakeLane()], full))  # type: ignore[list-item]
+    assert lane.closed
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gpus", "workers", "expected"),
+    [
+        ("auto", 0, None, ["interpreter"]),
+        ("auto", 0, 3, ["interpreter"] * 3),
+        ("auto", 2, None, ["cuda:0", "cuda:1"]),
+        ("cuda", 4, 2, ["cuda:0", "cuda:1"]),
+        ("cuda:1", 2, None, ["cuda:1"]),
+        ("interpreter", 8, None, ["interpreter"]),
+    ],
+)
+def test_lanes(wanted: str, gpus: int, workers: int | None, expected: list[str]) -> None:
+    assert runner.lanes_for(wanted, gpus, workers) == expected
+
+
+@pytest.mark.parametrize(("wanted", "gpus"), [("cuda", 0), ("cuda:2", 2)])
+def test_a_device_that_is_not_here(wanted: str, gpus: int) -> None:
+    with pytest.raises(errors.NoSuchDevice, match=f"{gpus} CUDA GPUs"):
+        runner.lanes_for(wanted, gpus, None)
+
+
+class StuckJobs:
+    """A queue whose job neither ends nor heeds a cancel."""
+
+    made = 0
+
+    def __init__(self, *_: Any) -> None:
+        StuckJobs.made += 1
+
+    async def hello(self, path: Path) -> dict[str, Any]:
+        return {"python": "3.11", "problems": []}
+
+    def submit(self, kind: str, target: schema.Target, path: Path, **_: Any) -> Any:
+        job = lanes.Job("generate-1", "generate", target, path, report=schema.Report(target))
+        job.task = asyncio.get_running_loop().create_task(self._never())
+        return job
+
+    async def _never(self) -> None:
+        while True:
+            try:
+                await asyncio.sleep(600)
+            except asyncio.CancelledError:
+                if StuckJobs.made > 1:  # the lane has given up on it
+                    raise
+
+    def cancel(self, job_id: str) -> bool:
+        return True
+
+    def worker_pids(self) -> list[int]:
+        return []
+
+    def rest(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_job_that_never_ends_is_a_timeout_and_the_lane_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "Jobs", StuckJobs)
+    monkeypatch.setattr(lanes, "OVER_SECONDS", 0.05)
+    monkeypatch.setattr(lanes, "_CANCEL_SECONDS", 0.05)
+    StuckJobs.made = 0
+    (tmp_path / "a.py").touch()
+    found = Found(Problem("folder", "a.py::A", "A", "a.py", "A"), tmp_path / "a.py", tmp_path)
+    lane = Lane(Plan(settings={"seconds": 0.05}), "interpreter")
+    record = asyncio.run(lane.evaluate(found))
+    assert record.status == "timeout" and record.error and record.error["code"] == "WorkerTimedOut"
+    assert StuckJobs.made == 2
+
+
+def test_a_file_that_is_gone_is_a_failed_problem(tmp_path: Path) -> None:
+    found = Found(Problem("folder", "a.py::A", "A", "a.py", "A"), tmp_path / "a.py", tmp_path)
+    record = asyncio.run(Lane(Plan(), "interpreter").evaluate(found))
+    assert record.status == "failed" and record.reason.startswith("a.py is not on disk")
+
+
+def test_an_interpreter_that_is_not_there_is_no_problems_result(tmp_path: Path) -> None:
+    (tmp_path / "a.py").touch()
+    found = Found(Problem("folder", "a.py::A", "A", "a.py", "A"), tmp_path / "a.py", tmp_path)
+    with pytest.raises(errors.InterpreterMissing):
+        runner.run([found], Plan(settings={"interpreter": "/nowhere/python"}), None, print, lambda *_: None)
+
+
+def test_each_gpu_has_its_own_model(tmp_path: Path) -> None:
+    settings = Lane(Plan(), "cuda:3")._settings(tmp_path / "a.py")
+    assert (settings.device, settings.kernelllm.device) == ("cuda:3", "cuda:3")
+    settings = Lane(Plan(settings={"kernelllm": {"device": "cpu"}}), "cuda:3")._settings(tmp_path / "a.py")
+    assert settings.kernelllm.device == "cpu"
