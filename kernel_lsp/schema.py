@@ -118,6 +118,7 @@ class Candidate:
     seed: int | None = None  # that it was drawn with
     pinned: bool = False  # stands for the module at the example's sizes only
     narrowed: bool = False  # its parent's answer once more, pinned
+    arithmetic: str = ""  # where it computes in another one than its siblings: it may be right where they are not
     kept: dict[str, int] = field(default_factory=dict)  # ATen operators that stay with torch → how often
 
 
@@ -275,6 +276,7 @@ class Report:
     sources: list[Source] = field(default_factory=list)  # in the order in which they were asked
     tried: list[Tried] = field(default_factory=list)  # the schedule variants of one kernel, the validated one first
     seconds: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
+    spent: dict[str, float] = field(default_factory=dict)  # part of the validation → seconds that it took in the worker
     # Greatest use of memory that was seen, in bytes: "device" (all processes on it), "host" (the worker and its children).
     memory: dict[str, int] = field(default_factory=dict)
 

@@ -180,9 +180,13 @@ class Asking:
         async with self.run.timing():
             await self.run.tune(good, lambda fraction: self._percentage(number, fraction))
         first = self.run.report.candidates[number:][:1]
-        if first and first[0].verdict.status in _OF_THE_SCHEDULE:  # then another one may still do
-            for candidate in good[1:]:
-                await self._judge(candidate)
+        status = first[0].verdict.status if first else "ok"
+        for candidate in good[1:]:  # another schedule, or another arithmetic, may still do
+            wrong = status == "wrong" and candidate.arithmetic != good[0].arithmetic
+            if (wrong or status in _OF_THE_SCHEDULE) and self._worth_judging(candidate):
+                entry = await self._judge(candidate)
+                if entry is not None and entry.verdict.status in schema.CORRECT:
+                    break
 
     def _enter(self, entry: schema.Judged) -> None:
         self._index[id(entry.candidate)] = len(self.run.report.candidates)

@@ -277,7 +277,9 @@ class Run:
         return answer  # type: ignore[no-any-return]
 
     def _note(self, answer: dict[str, Any]) -> None:
-        """Keep the greatest use of memory that an answer tells of."""
+        """Keep the greatest use of memory that an answer tells of, and what took how long."""
+        for part, seconds in (answer.get("spent") or {}).items():
+            self.report.spent[part] = round(self.report.spent.get(part, 0.0) + seconds, 3)
         for where, count in (answer.get("memory") or {}).items():
             self.report.memory[where] = max(self.report.memory.get(where, 0), count)
 

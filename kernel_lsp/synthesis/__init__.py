@@ -23,6 +23,7 @@ from .rewrite import share, split_long_reductions
 from .schedule import Options, alternatives
 from .source import compose
 from .steps import Kernel
+from .templates.matmul import TILES
 
 GENERATOR = "synthesizer"
 
@@ -78,7 +79,10 @@ def _candidates(
         note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
         if graph.kept:
             note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-        return Candidate(text, GENERATOR, note=note, variant=options.label, kept=_counted(graph.kept)), kernels
+        products = any(kernel.matmul is not None for kernel in kernels)
+        made = Candidate(text, GENERATOR, note=note, variant=options.label, kept=_counted(graph.kept))
+        made.arithmetic = TILES[options.tile].precision if products else ""
+        return made, kernels
 
     first, kernels = candidate(Options())
     result = [first]

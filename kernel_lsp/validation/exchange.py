@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from kernel_lsp.validation import channel, guards
+from kernel_lsp.validation import channel, guards, memory
 from kernel_lsp.validation.compare import pieces
 from kernel_lsp.validation.device_memory import Block, Lent, Unsupported
 from kernel_lsp.validation.oracle import tensors_of
@@ -70,6 +70,8 @@ class Loan:
             count = tensor.numel() * tensor.element_size()
             self.rooms.append((offset, count))
             offset += _padded(count)
+        if offset > memory.MUCH:
+            memory.release()
         self.block = Block(max(offset, _ALIGNED), device)
         self._fill()
 

@@ -38,9 +38,13 @@ def wait(tensors: list[torch.Tensor]) -> None:
         torch.cuda.synchronize(device)
 
 
+#: bytes that another process may miss
+MUCH = 256 << 20
+
+
 def release() -> None:
-    """Give back what torch's allocator keeps for reuse, so that another process can have it."""
-    if torch.cuda.is_initialized():
+    """Give back what torch's allocator keeps for reuse, so that another process can have it; a little is kept."""
+    if torch.cuda.is_initialized() and torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > MUCH:
         torch.cuda.empty_cache()
 
 

@@ -15,6 +15,8 @@ from kernel_lsp.validation import memory
 
 #: bytes of inputs and outputs below which float64 is computed at once, without a look at what it takes
 _LITTLE = 64 << 20
+#: share of the free memory that float64 may take as a whole
+_SHARE = 0.6
 #: bytes of a slice in float64, inputs, outputs and what lies between
 _SLICE = 1 << 30
 
@@ -120,11 +122,11 @@ class Oracle:
         need = 2 * (watch.taken() + sum(map(memory.size, before)))
         independent = self.independent if self.training or not train else []
         there = memory.free(before)
-        if need <= 0.8 * there and (need <= 4 * _LITTLE or not independent):
+        if need <= _SHARE * there and (need <= 4 * _LITTLE or not independent):
             reference.exact = self._exact(tree, eager, train)
         elif independent and self._sliceable(tree, eager, independent[0]):
             reference.slices = lambda: self._slices(reference, tree, train, independent[0], need, seconds)
-        elif need <= 0.8 * there:
+        elif need <= _SHARE * there:
             reference.exact = self._exact(tree, eager, train)
         else:
             reference.need, reference.there = need, there

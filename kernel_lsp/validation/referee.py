@@ -17,6 +17,8 @@ from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
 
+#: how a limit begins that goes away once the checks that were put off are made
+STILL = "still to be checked: "
 #: seconds for the checks that were put off
 FINISH_SECONDS = 4.0
 
@@ -53,6 +55,7 @@ class Referee:
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory
+    spent: dict[str, float] = field(default_factory=dict)  # part → seconds
 
     def verdict(self) -> schema.Verdict:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""
@@ -84,19 +87,30 @@ class Referee:
         verdict = self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
         return self.finish() if self.deferred and verdict.status in schema.CORRECT else verdict
 
+    @contextlib.contextmanager
+    def spending(self, part: str) -> Iterator[None]:
+        """Add what the context takes to the seconds of a part."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent[part] = round(self.spent.get(part, 0.0) + time.monotonic() - began, 3)
+
     def _verdict(self, begin: Callable[[], None], steps: list[plan.Step], seconds: float) -> schema.Verdict:
         self.began = time.monotonic()
         status, reason, line = "ok", "", None
         try:
-            begin()
-            self._run(steps, seconds)
+            with self.spending("load"):
+                begin()
+            with self.spending("checks"):
+                self._run(steps, seconds)
         except failures.Failure as failure:
             if failure.status == "not-interpretable":
                 raise errors.NotInterpretable(what=failure.reason) from None
             status, reason, line = failure.status, failure.reason, failure.line
         limits = list(dict.fromkeys([*self.limits, *self.oracle.limits]))
         if self.deferred:
-            limits.append("still to be checked: " + ", ".join(step.name for step in self.deferred))
+            limits.append(STILL + ", ".join(step.name for step in self.deferred))
         if self.sampled:
             percent = f"{min(self.sampled) * 100:.0f}"
             limits.append(f"in large launches only a part of the program instances was run, at least {percent} %")
@@ -130,7 +144,6 @@ class Referee:
             answer, result, metas = self._receive()
             yield Answer(answer, result, metas, list(answer.get("mutated", [])), list(answer.get("damaged", [])))
             return
-        memory.release()  # the trial needs it now
         loan = exchange.Loan(tree, exchange.expected_of(expected), list(names), self.inputs.device)
         try:
             self._send(message | loan.message())
@@ -226,7 +239,8 @@ class Referee:
             return
         cases = self.cases([step.sizes for step in steps if step.kind == "values" and step.sizes is not None])
         self.emit("progress", {"stage": "check", "message": "compiling", "fraction": 0.0})
-        self.ask({"do": "precompile", "cases": cases})
+        with self.spending("compile (part of load)"):
+            self.ask({"do": "precompile", "cases": cases})
 
     def cases(self, sizes: list[dict[str, int]]) -> list[Any]:
         """Calls at some sizes of the dynamic dimensions, as the trial is told of them: shapes without values."""

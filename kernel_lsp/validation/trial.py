@@ -222,7 +222,7 @@ class Trial:
     def time_variants(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None)."""
         with self._unwatched():
-            return trial_timing.time_variants(self, tree, message["names"])
+            return trial_timing.time_variants(self, tree, message["names"], message["worth"])
 
     def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time torch.compile beside them, on the inputs of ``time``."""

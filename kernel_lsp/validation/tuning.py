@@ -17,6 +17,8 @@ from kernel_lsp.validation.referee import Reach, Referee
 
 #: variants that are timed; the synthesizer names the likeliest first
 MOST_TIMED = 8
+#: share by which another variant has to be faster than the validated one to be worth a validation of its own
+WORTH = 0.02
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 256
 
@@ -39,14 +41,17 @@ def tune(
     rates = rates or roofline.rates(measuring.dtype(referee))
     before, referee.reach = referee.reach, reach
     try:
-        tried = _load(referee, sources, emit)
+        with referee.spending("tuning: load and compile"):
+            tried = _load(referee, sources, emit)
         emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
-        _check(referee, tried)
+        with referee.spending("tuning: check"):
+            _check(referee, tried)
         names = [str(i) for i, one in enumerate(tried) if not one.reason][:MOST_TIMED]
         if not names:
             raise failures.Failure("crashed", tried[0].reason)
         emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
-        return *_time(referee, tried, names, specimen, rates), tried
+        with referee.spending("tuning: time"):
+            return *_time(referee, tried, names, specimen, rates), tried
     finally:
         referee.reach = before
 
@@ -104,7 +109,8 @@ def _time(
 ) -> tuple[schema.Measurement, dict[str, float]]:
     measurement, shape = measuring.begin(referee, specimen, rates)
     tree = measuring.fresh(referee)
-    with referee.asking({"do": "time_variants", "names": names}, (*tree, None), referee.outputs) as answer:
+    request = {"do": "time_variants", "names": names, "worth": WORTH}
+    with referee.asking(request, (*tree, None), referee.outputs) as answer:
         found = answer.message
         problem = measuring.same_results(referee, tree, answer.tree)
     for name in names:

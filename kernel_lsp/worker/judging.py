@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import errors, loading, schema
 from kernel_lsp.validation import channel, measuring, memory, screening
 from kernel_lsp.validation.inputs import from_example
-from kernel_lsp.validation.referee import Reach, Referee
+from kernel_lsp.validation.referee import STILL, Reach, Referee
 from kernel_lsp.worker import building, examples, importing, modules, specimen, trials
 
 #: seconds after which checks that are not essential are left out
@@ -77,8 +78,11 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     all_at_once = trials.fork(given, folder, sources[0], [first])
     last = trials.fork(given, folder, sources[0], [first, all_at_once], waits=True)
     try:
+        began = time.monotonic()
         referee = _referee(given, first, emit)
-        verdict = _first_verdict(referee)
+        referee.spent["import, inputs, construct"] = round(time.monotonic() - began, 3)
+        with referee.spending("first verdict"):
+            verdict = _first_verdict(referee)
         emit("verdict", {"index": 0, "verdict": schema.to_json(verdict)})
         answer: dict[str, Any] = {"tried": [], "fastest": 0, "measurement": None, "rates": given.get("rates")}
         answer["verdicts"] = {0: schema.to_json(verdict)}
@@ -96,8 +100,11 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         fastest = next((i for i, one in enumerate(tried) if one.fastest), 0)
         if fastest:
             last.source = sources[fastest]
-            other = referee.of_another(last)
+            with referee.spending("the fastest variant's own validation"):
+                other = referee.of_another(last)
             if other.status in schema.CORRECT:
+                _say_why_not(verdict)
+                answer["verdicts"][0] = schema.to_json(verdict)
                 verdict = _with_kernels(referee, other)
                 answer["verdicts"][fastest] = schema.to_json(verdict)
             else:  # another schedule that is wrong where the example's sizes do not show it
@@ -105,13 +112,15 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 measurement, fastest = schema.Measurement(missing="the fastest variant is wrong"), 0
                 referee.reach = first
         if not fastest:
-            verdict = _finished(referee, verdict)
+            with referee.spending("the checks that were put off"):
+                verdict = _finished(referee, verdict)
             answer["verdicts"][0] = schema.to_json(verdict)
         if measurement.shapes:
             measuring.judge_speed(verdict, measurement.shapes[0], "eager", measurement.shapes[0].eager)
             answer["verdicts"][fastest] = schema.to_json(verdict)
         answer |= {"tried": [schema.to_json(t) for t in tried], "fastest": fastest}
         answer["measurement"] = schema.to_json(measurement)
+        answer["spent"] = referee.spent
         return answer
     except torch.OutOfMemoryError as error:
         raise _out_of_memory(given, error) from None
@@ -151,6 +160,13 @@ def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
     if last.status == "ok":  # the speed has been judged already
         last.status, last.reason = verdict.status, verdict.reason
     return last
+
+
+def _say_why_not(verdict: schema.Verdict) -> None:
+    """What was put off for a candidate is not made up for once another schedule is faster."""
+    for i, limit in enumerate(verdict.limits):
+        if limit.startswith(STILL):
+            verdict.limits[i] = f"not checked, since another schedule is faster: {limit.removeprefix(STILL)}"
 
 
 def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
