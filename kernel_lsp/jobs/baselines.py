@@ -2,42 +2,92 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from kernel_lsp import errors, schema
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
+from kernel_lsp.store.baselines import Kept, Key, Store, key_of, open_store
 
 #: share by which eager's times of then and now may differ for a kept baseline to be used
 AGREES = 0.05
+_EAGER = "eager"
 
 
 async def add(run: Run) -> None:
-    """Put the times of torch.compile, in the modes that the settings name, into the chosen candidate's measurement."""
+    """Put the times of torch.compile, in the modes that the settings name, into the chosen candidate's measurement.
+
+    A kept time is used where eager, timed beside the kernel, took what it took then; else all are measured anew.
+    """
     report = run.report
     if report.chosen is None:
         return
-    measurement = report.candidates[report.chosen].measurement
+    judged = report.candidates[report.chosen]
+    measurement = judged.measurement
     if measurement is None or not measurement.shapes or measurement.shapes[0].eager is None:
         return
     shape, modes = measurement.shapes[0], list(run.settings.baselines)
     measurement.compiled_missing = "" if modes else "not asked for"
-    if not modes:
-        return
+    key = key_of(report)
+    kept = _usable(_store().find(key), shape) if key is not None else {}
+    for mode in modes:
+        if mode in kept:
+            _set(shape, mode, kept[mode].timing)
+            shape.kept[mode] = kept[mode].said()
+    missing = [mode for mode in modes if mode not in kept]
+    if missing:
+        measurement.compiled_missing = await _measure(run, shape, missing, key)
+    _judge_speed(judged.verdict, shape)
+    run.tell_verdict()
+
+
+@functools.cache
+def _store() -> Store:
+    return open_store()
+
+
+def _usable(kept: dict[str, Kept], shape: schema.ShapeMeasurement) -> dict[str, Kept]:
+    assert shape.eager is not None
+    return kept if _EAGER in kept and agrees(kept[_EAGER].timing, shape.eager) else {}
+
+
+async def _measure(run: Run, shape: schema.ShapeMeasurement, modes: list[str], key: Key | None) -> str:
+    """Have the modes timed, and keep what comes of it; why something is missing, or ""."""
     if run.remaining() < 2 * LEAST_SECONDS:
-        measurement.compiled_missing = "torch.compile: the time was over"
-        return
+        return "torch.compile: the time was over"
     run.progress("measuring", "Timing torch.compile", 95)
     try:
         async with run.timing():
             answer = await run.baseline(modes)
     except errors.UserError as error:
-        measurement.compiled_missing = f"torch.compile: {error}"
-        return
+        return f"torch.compile: {error}"
     for mode, found in answer["modes"].items():
-        _fill(shape, mode, found)
-    measurement.compiled_missing = "; ".join(answer["missing"].values())
-    _judge_speed(report.candidates[report.chosen].verdict, shape)
-    run.tell_verdict()
+        _fill(shape, mode, found, key)
+    return "; ".join(answer["missing"].values())
+
+
+def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key: Key | None) -> None:
+    compiled = schema.from_json(schema.Timing, found["compiled"])
+    then = schema.from_json(schema.Timing, found["eager"])
+    assert shape.eager is not None
+    _set(shape, mode, compiled)
+    if key is not None:
+        _store().keep(key, mode, compiled)
+        _store().keep(key, _EAGER, then)
+    if not agrees(then, shape.eager):
+        shape.kept[mode] = f"measured in another process, where eager took {then.median:.1f} µs"
+
+
+def _set(shape: schema.ShapeMeasurement, mode: str, timing: schema.Timing) -> None:
+    if mode == "default":
+        shape.compiled = timing
+    else:
+        shape.compiled_modes[mode] = timing
+
+
+def agrees(one: schema.Timing, other: schema.Timing) -> bool:
+    """Whether two times of eager are equal enough for what was measured beside the one to stand beside the other."""
+    return abs(one.median - other.median) <= AGREES * other.median
 
 
 def _judge_speed(verdict: schema.Verdict, shape: schema.ShapeMeasurement) -> None:
@@ -46,20 +96,3 @@ def _judge_speed(verdict: schema.Verdict, shape: schema.ShapeMeasurement) -> Non
     if kernel and compiled and verdict.status == "ok" and kernel.low > compiled.high:
         verdict.status = "slower"
         verdict.reason = f"correct, but {kernel.median:.1f} µs against {compiled.median:.1f} µs of torch.compile"
-
-
-def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any]) -> None:
-    compiled = schema.from_json(schema.Timing, found["compiled"])
-    then = schema.from_json(schema.Timing, found["eager"])
-    assert shape.eager is not None
-    if mode == "default":
-        shape.compiled = compiled
-    else:
-        shape.compiled_modes[mode] = compiled
-    if not agrees(then, shape.eager):
-        shape.kept[mode] = f"measured in another process, where eager took {then.median:.1f} µs"
-
-
-def agrees(one: schema.Timing, other: schema.Timing) -> bool:
-    """Whether two times of eager are equal enough for what was measured beside the one to stand beside the other."""
-    return abs(one.median - other.median) <= AGREES * other.median

@@ -207,7 +207,7 @@ class Run:
         if answer.get("measurement") is not None:
             judged.measurement = schema.from_json(schema.Measurement, answer["measurement"])
         if judged.measurement and judged.measurement.device:
-            self.report.device = judged.measurement.device
+            self._take_device(judged.measurement.device)
         self._tell("verdict")
         return judged
 
@@ -257,7 +257,7 @@ class Run:
             entries[answer["fastest"]].measurement = schema.from_json(schema.Measurement, answer["measurement"])
         for entry in entries.values():
             if entry.measurement and entry.measurement.device:
-                self.report.device = entry.measurement.device
+                self._take_device(entry.measurement.device)
                 self._tell("measurement")
         self._tell("verdict")
 
@@ -275,6 +275,12 @@ class Run:
         )
         self._note(answer)
         return answer  # type: ignore[no-any-return]
+
+    def _take_device(self, measured: schema.Device) -> None:
+        """The device as it was measured; its driver only the worker's first answer knows."""
+        if not measured.driver and self.report.device is not None:
+            measured.driver = self.report.device.driver
+        self.report.device = measured
 
     def _note(self, answer: dict[str, Any]) -> None:
         """Keep the greatest use of memory that an answer tells of, and what took how long."""
