@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,10 +28,17 @@ from kernel_lsp.validation import failures, interpreter, sandbox
 SECONDS = 40.0
 
 
-def report(path: str, class_name: str, source: str, init: Any, args: Any, kwargs: Any, folder: str) -> dict[str, Any]:
+#: makes an instance of the candidate's class; then the arguments of its forward
+Example = tuple[Callable[[type], torch.nn.Module], Any, Any]
+
+
+def report(
+    path: str, class_name: str, source: str, examples: list[Callable[[], Example]], folder: str
+) -> dict[str, Any]:
     """``{"kernels": [CompiledKernel], "error": {"reason", "line"} | None, "limits": [str]}`` for a candidate's file.
 
-    ``args`` and ``kwargs`` lend their shapes, dtypes and strides; ``folder`` is for the compiler's files.
+    Each of ``examples`` gives tensors that lend their shapes, dtypes and strides; the next is tried where one does
+    not do. ``folder`` is for the compiler's files.
     """
     sandbox.enter(folder, interpreted=False)
     from triton.runtime import driver
@@ -40,16 +48,15 @@ def report(path: str, class_name: str, source: str, init: Any, args: Any, kwargs
     compiled: dict[str, Any] = {}
     _compile_instead_of_launching(compiled, time.monotonic() + SECONDS)
     answer: dict[str, Any] = {"kernels": [], "error": None, "limits": []}
-    try:
-        _launch_on_the_cpu(path, class_name, init, args, kwargs)
-        if not compiled:  # the launcher looks for CUDA tensors by name
-            _launch_on_fakes(path, class_name, init, args, kwargs)
-    except Exception as error:
-        traceback.print_exc()
-        failure = failures.classify(error, path, source)
-        if failure.status == "compile-error":
+    for example in examples:
+        failure = _compile(path, class_name, source, example, compiled)
+        if failure is not None and failure.status == "compile-error":
             answer["error"] = {"reason": failure.reason, "line": failure.line}
-        else:  # the launcher does something that fake tensors cannot: no verdict on the kernel
+            break
+        if failure is None and compiled:
+            break
+    else:
+        if failure is not None:  # the launcher does something that fake tensors cannot: no verdict on the kernel
             answer["limits"].append(
                 f"not every launch could be compiled for sm_{interpreter.CAPABILITY}: {failure.reason}"
             )
@@ -58,6 +65,21 @@ def report(path: str, class_name: str, source: str, init: Any, args: Any, kwargs
         names = ", ".join(sorted(interpreter.autotuned))
         answer["limits"].append(f"only the first autotuning configuration of {names} was compiled")
     return answer
+
+
+def _compile(
+    path: str, class_name: str, source: str, example: Callable[[], Example], compiled: dict[str, Any]
+) -> failures.Failure | None:
+    """Fills ``compiled``; what went wrong, if anything did."""
+    try:
+        make, args, kwargs = example()
+        _launch_on_the_cpu(path, class_name, make, args, kwargs)
+        if not compiled:  # the launcher looks for CUDA tensors by name
+            _launch_on_fakes(path, class_name, make, args, kwargs)
+    except Exception as error:
+        traceback.print_exc()
+        return failures.classify(error, path, source)
+    return None
 
 
 def _imported(path: str, class_name: str) -> type:
@@ -69,7 +91,7 @@ def _imported(path: str, class_name: str) -> type:
     return getattr(candidate, class_name)
 
 
-def _launch_on_the_cpu(path: str, class_name: str, init: Any, args: Any, kwargs: Any) -> None:
+def _launch_on_the_cpu(path: str, class_name: str, make: Any, args: Any, kwargs: Any) -> None:
     """With the example itself: nothing is run, so the memory that the launcher allocates is never touched.
 
     The file is imported as under the interpreter, where a launcher is content with CPU tensors, but its kernels are
@@ -78,7 +100,7 @@ def _launch_on_the_cpu(path: str, class_name: str, init: Any, args: Any, kwargs:
     with _interpreting_in_name_only():
         kind = _imported(path, class_name)
     with interpreter.pretending_cuda(), torch.no_grad():
-        kind(*init[0], **init[1]).eval()(*args, **kwargs)
+        make(kind)(*args, **kwargs)
 
 
 @contextlib.contextmanager
@@ -94,11 +116,11 @@ def _interpreting_in_name_only() -> Any:
         yield
 
 
-def _launch_on_fakes(path: str, class_name: str, init: Any, args: Any, kwargs: Any) -> None:
+def _launch_on_fakes(path: str, class_name: str, make: Any, args: Any, kwargs: Any) -> None:
     """With fake CUDA tensors of the example's sizes."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    instance = _imported(path, class_name)(*init[0], **init[1]).eval()
+    instance = make(_imported(path, class_name))
     with interpreter.cuda_answers(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         for part in instance.modules():
             for store in (part._parameters, part._buffers):

@@ -7,6 +7,7 @@ elements that were never computed. A constant made from Python data (``torch.ten
 from __future__ import annotations
 
 import contextlib
+import mmap
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -111,6 +112,36 @@ def run(module: torch.nn.Module, args: Any, kwargs: Any, fake: FakeTensorMode | 
         return outputs, counter.get_total_flops()
     except Exception:
         return None
+
+
+def hollow(leaf: Any) -> Any:
+    """A plain tensor of zeros in place of a fake one, in memory that is not there until it is written to.
+
+    A constant keeps its value. What is no fake tensor is handed back.
+    """
+    if not isinstance(leaf, FakeTensor):
+        return leaf
+    if leaf.constant is not None:
+        plain = leaf.constant.clone()
+    elif leaf.numel() == 0:
+        plain = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype)
+    else:
+        count = 1 + sum((n - 1) * stride for n, stride in zip(leaf.shape, leaf.stride(), strict=True))
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        memory = mmap.mmap(-1, count * leaf.element_size(), flags=flags)
+        plain = torch.frombuffer(memory, dtype=leaf.dtype, count=count).as_strided(leaf.shape, leaf.stride())
+    return torch.nn.Parameter(plain, leaf.requires_grad) if isinstance(leaf, torch.nn.Parameter) else plain
+
+
+def hollowed(module: torch.nn.Module) -> torch.nn.Module:
+    """``module`` with its fake tensors replaced by hollow ones, shared where they were."""
+    plain: dict[int, tuple[Any, Any]] = {}
+    for part in module.modules():
+        for store in (part._parameters, part._buffers, vars(part)):
+            for name, value in [*store.items()]:
+                if isinstance(value, FakeTensor):
+                    store[name] = plain.setdefault(id(value), (value, hollow(value)))[1]  # type: ignore[index]
+    return module
 
 
 @contextlib.contextmanager

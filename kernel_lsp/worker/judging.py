@@ -17,7 +17,7 @@ from kernel_lsp import errors, loading, schema
 from kernel_lsp.validation import channel, measuring, memory, screening
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import building, examples, importing, modules, specimen, trials
+from kernel_lsp.worker import building, examples, faking, importing, modules, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -292,16 +292,24 @@ def compile_report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     source = _written(given["source"], folder, kernel_class)
     user_module, cls = importing.load(path, class_name)
     torch.set_num_threads(given["threads"])
-    example = examples.resolve(user_module, cls, path, class_name, given.get("inputs"))
-    return compilation.report(
-        source,
-        kernel_class,
-        given["source"],
-        (example.init_args, example.init_kwargs),
-        example.args,
-        example.kwargs,
-        folder,
-    )
+    mode = faking.mode()
+
+    def hollow() -> Any:
+        example = specimen.example_of(given, user_module, cls, mode)
+        args, kwargs = pytree.tree_map(faking.hollow, (example.args, example.kwargs))
+
+        def make(kind: type) -> torch.nn.Module:
+            with faking.within(mode):
+                instance = kind(*example.init_args, **example.init_kwargs).eval()
+            return faking.hollowed(instance)
+
+        return make, args, kwargs
+
+    def real() -> Any:
+        example = specimen.example_of(given, user_module, cls, None)
+        return lambda kind: kind(*example.init_args, **example.init_kwargs).eval(), example.args, example.kwargs
+
+    return compilation.report(source, kernel_class, given["source"], [hollow, real], folder)
 
 
 def _written(source: str, folder: str, kernel_class: str) -> str:

@@ -123,7 +123,7 @@ def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, 
     if not fake:  # the fork of a process that has used several threads may wait for them for ever
         torch.set_num_threads(given["threads"])
     _stage(emit, "making example inputs", 0.1)
-    example = _example(given, user_module, cls, mode)
+    example = example_of(given, user_module, cls, mode)
     _stage(emit, f"constructing {class_name}", 0.2)
     module = _constructed(given, user_module, cls, example, mode)
     _stage(emit, "running forward", 0.3)
@@ -163,7 +163,7 @@ def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, 
     return Seen(specimen, module, exported, user_module, cls, example)
 
 
-def _example(
+def example_of(
     given: dict[str, Any], user_module: ModuleType, cls: type, mode: FakeTensorMode | None
 ) -> examples.Example:
     """The example on the CPU, its inputs fake where ``mode`` is given and does for them."""

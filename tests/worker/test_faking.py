@@ -80,3 +80,15 @@ def test_a_forward_that_assigns_an_attribute_leaves_the_module_as_it_was() -> No
 def test_another_device_is_left_to_the_real_attempt() -> None:
     with pytest.raises((faking.OtherDevice, RuntimeError, AssertionError)), faking.within(faking.mode()):
         torch.zeros(3, device="cuda:77")
+
+
+def test_hollow_tensors_are_plain_zeros_of_the_same_layout() -> None:
+    with faking.within(faking.mode()):
+        module = nn.BatchNorm1d(3).bfloat16()
+        module.scale = torch.tensor(2.5)
+        x = torch.randn(4, 3, dtype=torch.float16).t()
+    faking.hollowed(module)
+    assert type(module.weight) is nn.Parameter and module.weight.dtype == torch.bfloat16
+    assert type(module.running_mean) is torch.Tensor and module.scale.item() == 2.5
+    plain = faking.hollow(x)
+    assert type(plain) is torch.Tensor and plain.stride() == (1, 3) and plain.count_nonzero() == 0

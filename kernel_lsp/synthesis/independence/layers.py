@@ -50,6 +50,11 @@ def batch_norm(call: Call) -> Carry:
     return carry
 
 
+def batch_norm_with_statistics(call: Call) -> list[Carry | None]:
+    """In eval mode the statistics that it also returns are empty."""
+    return [batch_norm(call), *(None for _ in call.shapes[1:])]
+
+
 def instance_norm(call: Call) -> Carry:
     carry = call.only("input")
     require(call["use_input_stats"] and call["running_mean"] is None, f"{call.name} keeps running statistics")
@@ -140,10 +145,12 @@ RULES: dict[str, Any] = {
     },
     "aten.grid_sampler": sampled,
     "aten.batch_norm": batch_norm,
-    "aten._native_batch_norm_legit_no_training": batch_norm,
+    "aten._native_batch_norm_legit_no_training": batch_norm_with_statistics,
     "aten.instance_norm": instance_norm,
     "aten.group_norm": group_norm,
+    "aten.native_group_norm": group_norm,
     "aten.layer_norm": layer_norm,
+    "aten.native_layer_norm": layer_norm,
     "aten.rms_norm": layer_norm,
     "aten.embedding": embedding,
     "aten.one_hot": one_hot,

@@ -8,7 +8,9 @@ from .carry import Call, Carry, broadcast, require
 
 
 def reduced(call: Call) -> Carry:
-    """Over ``dim``, which stays as 1 with ``keepdim``; without ``dim`` over everything."""
+    """Over ``dim``, which stays as 1 with ``keepdim``; without ``dim`` over everything. ``max`` of two is elementwise."""
+    if "other" in call.args:
+        return broadcast(call.tensors(), len(call.shapes[0]), call.name)
     carry = call.only("self")
     rank = call["self"].rank
     given = call.get("dim")

@@ -14,7 +14,7 @@ TAKE_SIZES = frozenset(
     f"aten.{name}"
     for name in [
         *("view", "_unsafe_view", "reshape", "flatten", "unflatten", "expand", "zeros", "ones", "full", "new_zeros"),
-        *("new_ones", "new_full", "slice"),
+        *("new_ones", "new_full", "slice", "native_group_norm"),
     ]
 )
 

@@ -1,0 +1,69 @@
+"""What the compiler says of a candidate for large inputs takes no memory for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+PROGRAM = """
+import json, resource, sys
+from kernel_lsp.worker import judging
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+given = json.loads(sys.argv[1])
+import torch, triton
+before = peak()
+report = judging.compile_report(given, lambda *_: None)
+print(json.dumps({**report, "grown": (peak() - before) << 10}))
+"""
+
+MODULE = """
+import torch
+from torch import nn
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(1 << 30))
+    def forward(self, x):
+        return x * self.weight
+def get_inputs():
+    return [torch.rand(1 << 30)]
+"""
+
+CANDIDATE = """
+import torch
+import triton
+import triton.language as tl
+from wide import Wide
+
+@triton.jit
+def scaled(x_ptr, w_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * tl.load(w_ptr + at, mask=at < n), mask=at < n)
+
+class WideTriton(Wide):
+    def forward(self, x):
+        assert type(x) is torch.Tensor and type(self.weight) is torch.nn.Parameter
+        out = torch.empty_like(x)
+        scaled[(triton.cdiv(x.numel(), 1024),)](x, self.weight, out, x.numel(), BLOCK=1024)
+        return out
+"""
+
+
+def test_eight_gigabytes_are_not_made(write, tmp_path):
+    given = {
+        "path": write(MODULE, "wide.py"),
+        "class_name": "Wide",
+        "source": CANDIDATE,
+        "scratch": str(tmp_path),
+        "threads": 1,
+    }
+    done = subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(given)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert [kernel["name"] for kernel in report["kernels"]] == ["scaled"], done.stderr
+    assert report["error"] is None and report["limits"] == []
+    assert report["grown"] < 1 << 30
