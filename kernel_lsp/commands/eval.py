@@ -142,6 +142,8 @@ def _run(asked: Evaluation, file: ResultsFile, options: Any) -> int:
         except errors.UserError:
             _say_resume(asked)
             raise
+        except KeyboardInterrupt:  # before the executor heeds it, or after
+            completed = False
     records = [known[key_of(one)] for one in asked.found if key_of(one) in known]
     files = {key_of(one): one.file for one in asked.found}
     present(records, options, lambda record: files.get(record.key))
