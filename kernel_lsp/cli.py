@@ -112,6 +112,12 @@ def _eval(evaluation: argparse.ArgumentParser, shared: argparse.ArgumentParser, 
         metavar="MODE[,MODE]",
         help="modes of torch.compile to time against: default, reduce-overhead, max-autotune; none for eager alone",
     )
+    options.add_argument(
+        "--stand-ins",
+        type=Path,
+        metavar="FILE",
+        help="times of torch.compile from elsewhere, for where eager agrees within 5 %% (docs/evaluation.md)",
+    )
     options.add_argument("--device", help="auto (every GPU here), cuda, cuda:N or interpreter (default: auto)")
     options.add_argument("--seconds", type=float, help="time budget of each problem (default: 300)")
     options.add_argument("--executor", choices=["local", "ray"], default="local", help="ray: the GPUs of a Ray cluster")

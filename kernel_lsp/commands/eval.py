@@ -14,7 +14,7 @@ from kernel_lsp import __version__, errors, generators, schema
 from kernel_lsp.commands import html
 from kernel_lsp.commands.eval_progress import Bar
 from kernel_lsp.commands.running import INTERRUPTED, WANTED, comma_separated, given, print_json, refuse
-from kernel_lsp.evaluation import ray_executor, results_file, runner
+from kernel_lsp.evaluation import ray_executor, results_file, runner, stand_ins
 from kernel_lsp.evaluation import records as data
 from kernel_lsp.evaluation.lane import Plan
 from kernel_lsp.evaluation.outcome import STATUSES
@@ -60,7 +60,9 @@ def _asked(options: Any) -> Evaluation:
         if options.baseline
         else {}
     )
-    plan = Plan(options.mode, {name: value for name, value in given(options, further).items() if value is not None})
+    elsewhere = stand_ins.read(options.stand_ins) if options.stand_ins else {}
+    changed = {name: value for name, value in given(options, further).items() if value is not None}
+    plan = Plan(options.mode, changed, elsewhere)
     settings = _settings(found, plan)
     for name in generators.chosen(settings):
         generators.find(name)

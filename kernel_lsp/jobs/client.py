@@ -37,11 +37,14 @@ class _Pending:
 class Worker:
     """One worker process. ``command`` is everything up to and with the interpreter; ``cwd`` where it runs.
 
-    ``lock`` is held by whoever gives it work: one job at a time.
+    ``lock`` is held by whoever gives it work: one job at a time. With ``give_way`` it leaves the processor to others,
+    as beside an editor it should.
     """
 
-    def __init__(self, command: Sequence[str], cwd: Path | None = None, main: Path = WORKER_MAIN) -> None:
-        self.command = [*command, str(main)]
+    def __init__(
+        self, command: Sequence[str], cwd: Path | None = None, main: Path = WORKER_MAIN, give_way: bool = False
+    ) -> None:
+        self.command = [*command, str(main), *(["--give-way"] if give_way else [])]
         self.cwd = cwd
         self.lock = asyncio.Lock()
         self.hello: dict[str, Any] = {}  # the answer to "hello" of the process that runs now
@@ -72,6 +75,15 @@ class Worker:
             self._starting = asyncio.create_task(self._start())
             self._starting.add_done_callback(_seen)
         return await asyncio.shield(self._starting)
+
+    async def ready(self) -> None:
+        """Start the process if none runs, and wait until it has imported what its work takes.
+
+        Raises:
+            UserError: as ``start``; a package that is broken.
+        """
+        await self.start()
+        await self._ask("warm", {}, None, START_SECONDS, "starting")
 
     async def _start(self) -> dict[str, Any]:
         await self.stop()

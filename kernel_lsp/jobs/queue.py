@@ -32,9 +32,11 @@ class Jobs:
     Args:
         settings_for: the settings in force for a source file. A UserError it raises fails the job.
         listener: told of progress, verdicts and the end of every job.
+        give_way: whether workers leave the processor to others, as beside an editor.
     """
 
-    def __init__(self, settings_for: Callable[[Path], Settings], listener: Listener) -> None:
+    def __init__(self, settings_for: Callable[[Path], Settings], listener: Listener, *, give_way: bool = False) -> None:
+        self._give_way = give_way
         self._settings_for = settings_for
         self._listener = listener
         self._jobs: dict[str, Job] = {}
@@ -125,6 +127,14 @@ class Jobs:
         """
         return await self._worker(self._settings_for(path)).start()
 
+    async def ready(self, path: Path) -> None:
+        """Wait until the worker for a file is warm, so that the first job does not pay for its start.
+
+        Raises:
+            UserError: it cannot be started.
+        """
+        await self._worker(self._settings_for(path)).ready()
+
     def worker_pids(self) -> list[int]:
         """The worker processes that run now."""
         return [worker.pid for worker in self._workers.values() if worker.pid is not None]
@@ -154,7 +164,7 @@ class Jobs:
                 if other[1] == settings.root and not worker.lock.locked():
                     del self._workers[other]
                     self._keep(asyncio.get_running_loop().create_task(worker.close()))
-            self._workers[key] = Worker(key[0], settings.root)
+            self._workers[key] = Worker(key[0], settings.root, give_way=self._give_way)
         return self._workers[key]
 
     def _keep(self, task: asyncio.Task[Any]) -> None:

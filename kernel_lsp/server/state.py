@@ -102,7 +102,7 @@ class State:
 
             from .listener import Listener
 
-            self.jobs = Jobs(self.settings_for, Listener(self))
+            self.jobs = Jobs(self.settings_for, Listener(self), give_way=True)
         return self.jobs
 
     def record(self, path: Path, class_name: str) -> Record | None:

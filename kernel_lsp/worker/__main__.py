@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import sys
 
 
 def main() -> None:
@@ -11,7 +12,8 @@ def main() -> None:
     requests, answers = startup["take_over_standard_streams"]()
     from kernel_lsp.worker import manager, processes
 
-    processes.let_others_first()
+    if "--give-way" in sys.argv[1:]:
+        processes.let_others_first()
     manager.run(requests, answers)
 
 

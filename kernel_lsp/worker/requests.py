@@ -40,6 +40,9 @@ class Desk:
         if method == "hello":
             cuda = await asyncio.shield(self.devices)
             return environment.hello([*cuda, environment.interpreter_device()])
+        if method == "warm":
+            await asyncio.gather(*(asyncio.shield(zygote.ready) for zygote in self.zygotes.values()))
+            return {}
         if method not in ("introspect", "synthesize", "slice", "judge", "tune", "baseline"):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():

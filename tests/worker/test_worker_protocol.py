@@ -253,7 +253,7 @@ def test_the_worker_runs_without_anything_of_the_servers(worker):
 
 
 async def test_it_gives_way_to_the_editor():
-    worker = Worker([sys.executable])  # as the server starts it
+    worker = Worker([sys.executable], give_way=True)  # as the server starts it
     try:
         await worker.start()
         assert psutil.Process(worker.pid).nice() == min(os.getpriority(os.PRIO_PROCESS, 0) + 10, 19)
