@@ -20,7 +20,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.worker import building, examples, importing
-from kernel_lsp.worker.specimen import fake_run
+from kernel_lsp.worker import faking
 
 torch.set_num_threads(1)
 
@@ -73,7 +73,7 @@ def slice_(request: dict[str, Any], folder: str) -> None:
     ]
     model.load_state_dict(state)
     own_args, own_kwargs = examples.split(module.get_inputs())
-    if fake_run(model, own_args, own_kwargs) is None:
+    if faking.run(model, own_args, own_kwargs) is None:
         model(*own_args, **own_kwargs)
     torch.manual_seed(1)
     with torch.no_grad():
