@@ -19,8 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.worker import building, examples, importing
-from kernel_lsp.worker.specimen import fake_run
+from kernel_lsp.worker import building, examples, faking, importing
 
 torch.set_num_threads(1)
 
@@ -73,7 +72,7 @@ def slice_(request: dict[str, Any], folder: str) -> None:
     ]
     model.load_state_dict(state)
     own_args, own_kwargs = examples.split(module.get_inputs())
-    if fake_run(model, own_args, own_kwargs) is None:
+    if faking.run(model, own_args, own_kwargs) is None:
         model(*own_args, **own_kwargs)
     torch.manual_seed(1)
     with torch.no_grad():
