@@ -26,6 +26,8 @@ from .steps import Kernel
 from .templates.matmul import TILES
 
 GENERATOR = "synthesizer"
+#: kernels of a module beyond which the default schedule is the only one
+_MANY = 24
 
 
 def synthesize(
@@ -86,7 +88,8 @@ def _candidates(
 
     first, kernels = candidate(Options())
     result = [first]
-    for options in alternatives(kernels):
+    # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
+    for options in alternatives(kernels) if len(kernels) <= _MANY else []:
         other, _ = candidate(options)
         if all(other.source != known.source for known in result):
             other.parent = 0

@@ -76,6 +76,8 @@ def agree(candidate: Any, eager: Any, eager_error: float, what: str = "output") 
 
     def one(c: torch.Tensor, e: torch.Tensor, _: torch.Tensor, name: str) -> Comparison:
         limit = 2 * max((FACTOR + 1) * eager_error, FLOOR.get(e.dtype, _FLOOR_OTHERS))
+        if _surely_close(c, e, limit):
+            return Comparison()
         return _compare_one(c, e, e, name, limit)
 
     return _over_trees(candidate, eager, eager, what, one)
@@ -89,10 +91,31 @@ def within(candidate: Any, eager: Any, tolerance: float) -> bool:
         if mine.shape != theirs.shape or mine.is_meta:
             return False
         for _, (c, e) in pieces(mine.to(theirs.device), theirs):
-            wide = torch.complex128 if e.dtype.is_complex or c.dtype.is_complex else torch.float64
-            if not torch.allclose(c.to(wide), e.to(wide), rtol=tolerance, atol=tolerance, equal_nan=True):
+            if c.dtype is not e.dtype or c.dtype not in (torch.float32, torch.float64):
+                wide = torch.complex128 if e.dtype.is_complex or c.dtype.is_complex else torch.float64
+                c, e = c.to(wide), e.to(wide)
+            if not torch.allclose(c, e, rtol=tolerance, atol=tolerance, equal_nan=True):
                 return False
     return True
+
+
+def _surely_close(mine: torch.Tensor, eager: torch.Tensor, limit: float) -> bool:
+    """Whether float32 tensors agree by ``limit`` so well that float64 is not needed to tell; several times faster.
+
+    A difference of two float32 numbers that are close is exact, and its bound is off by a few roundings.
+    """
+    if mine.dtype is not torch.float32 or mine.shape != eager.shape or mine.dtype is not eager.dtype or mine.is_meta:
+        return False
+    mine = mine.to(eager.device)
+    if eager.numel() == 0:
+        return True
+    scale = sum(part.abs().sum(dtype=torch.float64) for _, (part,) in pieces(eager)) / eager.numel()
+    if not math.isfinite(scale):
+        return False
+    bound = torch.tensor(0.99 * limit * scale, dtype=torch.float32, device=eager.device)
+    return all(
+        bool(((c - e).abs_() <= e.abs().mul_(0.99 * limit).add_(bound)).all()) for _, (c, e) in pieces(mine, eager)
+    )
 
 
 def pieces(*tensors: torch.Tensor) -> Iterator[tuple[Callable[[int], tuple[int, ...]], list[torch.Tensor]]]:

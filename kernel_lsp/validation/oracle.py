@@ -17,6 +17,8 @@ from kernel_lsp.validation import memory
 _LITTLE = 64 << 20
 #: share of the free memory that float64 may take as a whole
 _SHARE = 0.6
+#: shortest slice: what torch.export says of a dimension it does not say of its size 1
+_LEAST = 2
 #: bytes of a slice in float64, inputs, outputs and what lies between
 _SLICE = 1 << 30
 
@@ -142,7 +144,7 @@ class Oracle:
             return False
         lengths = {t.shape[d] for t, d in zip(tensors, along["inputs"], strict=True) if d is not None}
         lengths |= {t.shape[d] for t, d in zip(tensors_of(eager), along["outputs"], strict=True)}
-        return len(lengths) == 1 and lengths.pop() > 1
+        return len(lengths) == 1 and lengths.pop() >= 2 * _LEAST
 
     def _slices(
         self, reference: Reference, tree: Any, train: bool, along: dict[str, Any], need: int, seconds: float
@@ -150,13 +152,13 @@ class Oracle:
         """float64 on slices of one dimension, spread evenly, until the time is over."""
         tensors = tensors_of(tree)
         size = next(t.shape[d] for t, d in zip(tensors, along["inputs"], strict=True) if d is not None)
-        rows = max(1, min(size, int(size * min(_SLICE, memory.free(tensors) / 4) // max(need, 1))))
-        starts = range(0, size, rows)
+        rows = max(_LEAST, min(size, int(size * min(_SLICE, memory.free(tensors) / 4) // max(need, 1))))
+        bounds = _bounds(size, rows)
         began, done = time.monotonic(), 0
-        for number, i in enumerate(_spread(len(starts))):
+        for number, i in enumerate(_spread(len(bounds))):
             if number > 1 and time.monotonic() - began > seconds:
                 break
-            start, stop = starts[i], min(starts[i] + rows, size)
+            start, stop = bounds[i]
             exact = self._exact(_narrowed(tree, along["inputs"], start, stop), None, train)
             if exact is None:  # float64 does not run at all, and that was said
                 break
@@ -240,6 +242,12 @@ def _narrowed(tree: Any, dims: list[int | None], start: int, stop: int) -> Any:
         return value if dim is None else value.narrow(dim, start, stop - start)
 
     return pytree.tree_map(narrow, tree)
+
+
+def _bounds(size: int, rows: int) -> list[tuple[int, int]]:
+    """(start, stop) of slices of ``rows``; the last one is longer where less than _LEAST would be left."""
+    starts = [*range(0, max(size - _LEAST, 0) + 1, rows)]
+    return [*zip(starts, [*starts[1:], size], strict=True)]
 
 
 def _spread(count: int) -> Iterator[int]:

@@ -18,7 +18,7 @@ RUNS = 50
 #: rounds after which a series is looked at, and the relative spread at which it is good enough to stop
 _BATCH, _TIGHT = 10, 0.01
 #: seconds that all series together may take, warm-up aside, unless that is fewer than LEAST_RUNS rounds
-SECONDS = 1.5
+SECONDS = 1.0
 LEAST_RUNS = 5
 
 #: GPU clock cycles (about 0.1 ms) that the host may be ahead with its launches
