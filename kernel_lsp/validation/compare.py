@@ -109,13 +109,11 @@ def _surely_close(mine: torch.Tensor, eager: torch.Tensor, limit: float) -> bool
     mine = mine.to(eager.device)
     if eager.numel() == 0:
         return True
-    scale = sum(part.abs().sum(dtype=torch.float64) for _, (part,) in pieces(eager)) / eager.numel()
+    scale = sum(part.abs().sum(dtype=torch.float64).item() for _, (part,) in pieces(eager)) / eager.numel()
     if not math.isfinite(scale):
         return False
-    bound = torch.tensor(0.99 * limit * scale, dtype=torch.float32, device=eager.device)
-    return all(
-        bool(((c - e).abs_() <= e.abs().mul_(0.99 * limit).add_(bound)).all()) for _, (c, e) in pieces(mine, eager)
-    )
+    share, floor = 0.99 * limit, 0.99 * limit * scale
+    return all(bool(((c - e).abs_() <= e.abs().mul_(share).add_(floor)).all()) for _, (c, e) in pieces(mine, eager))
 
 
 def pieces(*tensors: torch.Tensor) -> Iterator[tuple[Callable[[int], tuple[int, ...]], list[torch.Tensor]]]:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
-from kernel_lsp.validation.compare import compare
+from kernel_lsp.validation import compare as module
+from kernel_lsp.validation.compare import agree, compare, within
 
 
 def test_rounding_of_the_same_size_as_eagers_passes_and_ten_times_more_does_not():
@@ -54,3 +56,44 @@ def test_integers_are_exact_and_structures_are_the_same():
 def test_nothing_at_all_compares():
     empty = torch.empty(0, 3)
     assert compare(empty.clone(), empty, empty.double()).passed
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "transposed"])
+def test_piece_by_piece_finds_what_the_whole_finds(monkeypatch, layout):
+    exact = torch.randn(37, 41, dtype=torch.float64)
+    mine = exact.float().clone()
+    mine[30, 7] += 1
+    if layout == "transposed":
+        exact, mine = exact.t(), mine.t()
+    whole = compare(mine, exact.float(), exact)
+    monkeypatch.setattr(module, "PIECE", 100)
+    parts = compare(mine, exact.float(), exact)
+    assert (
+        whole.reason == parts.reason
+        and "output[30, 7]" in compare(mine.t(), exact.t().float(), exact.t()).reason + parts.reason
+    )
+    assert (whole.error, whole.eager_error) == (parts.error, parts.eager_error)
+    counted = compare(mine.long(), exact.long(), exact.long())
+    assert "of the elements differ" in counted.reason
+
+
+def test_eager_alone_as_the_reference_allows_what_both_may_be_off_by():
+    eager = torch.randn(10_000)
+    assert agree(eager * (1 + 5e-4), eager, 1e-4).passed
+    assert not agree(eager * (1 + 5e-3), eager, 1e-4).passed
+    assert not agree(eager * (1 + 1e-4), eager, 0.0).passed
+    assert agree(eager.clone(), eager, 0.0).passed
+    poisoned = eager.clone()
+    poisoned[17] = float("nan")
+    assert "output[17] is nan" in agree(poisoned, eager, 1e-4).reason
+    both = eager.clone()
+    both[17] = float("nan")
+    assert agree(poisoned, both, 1e-4).passed
+
+
+def test_the_published_standard_of_error():
+    eager = torch.tensor([1.0, 0.0, float("nan"), float("inf")])
+    assert within(torch.tensor([1.019, 0.009, float("nan"), float("inf")]), eager, 1e-2)
+    assert not within(torch.tensor([1.021, 0.0, float("nan"), float("inf")]), eager, 1e-2)
+    assert not within(torch.tensor([1.0, 0.0, 0.0, float("inf")]), eager, 1e-2)
+    assert not within([eager], eager, 1e-2) and not within(eager[:2], eager, 1e-2)

@@ -1,0 +1,63 @@
+"""float64 slice by slice gives what float64 as a whole gives, and says how much of it was computed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from kernel_lsp.validation import memory, oracle
+
+ALONG = [{"size": 64, "inputs": [0], "outputs": [0]}]
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    """As if there were room for a few rows only."""
+    monkeypatch.setattr(oracle, "_LITTLE", 0)
+    monkeypatch.setattr(oracle, "_SLICE", 4096)
+
+
+def answered(seconds=float("inf"), independent=ALONG):
+    module = nn.Sequential(nn.Linear(16, 8), nn.Softmax(-1))
+    x = torch.randn(64, 16)
+    reference = oracle.Oracle(module, independent).answer(((x,), {}), seconds=seconds)
+    return module, x, reference
+
+
+def test_slices_together_are_the_whole(little_memory):
+    module, x, reference = answered()
+    assert reference.exact is None
+    whole = module.double()(x.double())
+    seen = torch.zeros(64, dtype=torch.bool)
+    for part in reference.slices():
+        torch.testing.assert_close(part.exact, whole[part.start : part.stop], rtol=1e-12, atol=1e-12)
+        seen[part.start : part.stop] = True
+    assert seen.all() and reference.said == ""
+
+
+def test_the_ends_are_computed_when_time_is_short_and_that_is_said(little_memory):
+    _, _, reference = answered(seconds=0.0)
+    parts = [(part.start, part.stop) for part in reference.slices()]
+    assert parts[0][0] == 0 and parts[1][1] == 64 and len(parts) == 2
+    assert "of 64 slices" in reference.said
+
+
+def test_without_independent_dimensions_and_room_it_says_how_much_it_would_take(little_memory, monkeypatch):
+    monkeypatch.setattr(memory, "free", lambda tensors: 100)
+    _, _, reference = answered(independent=[])
+    assert reference.exact is None and reference.slices is None
+    assert "it would take" in reference.said and "there were 100 bytes" in reference.said
+
+
+def test_a_small_example_is_computed_as_a_whole():
+    _, _, reference = answered()
+    assert reference.exact is not None and reference.exact.dtype == torch.float64
+
+
+@pytest.mark.parametrize(("size", "rows"), [(4, 2), (5, 2), (11, 5), (64, 64), (65, 64), (7, 7)])
+def test_no_slice_is_shorter_than_two(size, rows):
+    bounds = oracle._bounds(size, rows)
+    assert bounds[0][0] == 0 and bounds[-1][1] == size
+    assert all(stop - start >= 2 for start, stop in bounds)
+    assert [stop for _, stop in bounds[:-1]] == [start for start, _ in bounds[1:]]
