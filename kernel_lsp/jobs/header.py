@@ -73,6 +73,8 @@ def compact(record: Any) -> Any:
     """A record as plain data, without the fields that have their default: what is left gives the same record back."""
     if isinstance(record, list):
         return [compact(item) for item in record]
+    if isinstance(record, dict):
+        return {key: compact(item) for key, item in record.items()}
     if not dataclasses.is_dataclass(record):
         return record
     table = {}

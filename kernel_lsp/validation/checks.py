@@ -58,6 +58,11 @@ def _values(referee: Referee, step: plan.Step) -> None:
                 path=None, line=None, class_name=type(referee.module).__name__, detail=failures.sentence(error)
             ) from None
         return  # the module itself does not take such inputs
+    if step.decoy and not _tells(reference):
+        # A result of nothing but NaN is the same whatever the kernels do; the example's own values make sense.
+        step = dataclasses.replace(step, make=lambda inputs: inputs.example(step.sizes or {}))
+        tree = step.make(referee.inputs)
+        reference = referee.oracle.answer(tree, step.train, seconds)
     if step.required:
         referee.outputs = pytree.tree_map(_without_memory, reference.eager)
     if reference.exact is None and not reference.slices:
@@ -77,6 +82,13 @@ def _values(referee: Referee, step: plan.Step) -> None:
             break  # the interpreter repeats itself exactly; caching shows in the other steps
     said = f"relative error {found.error:.2g} (eager {found.eager_error:.2g})"
     referee.passed(step.name, f"{plan.shapes(referee.inputs, tree)}: {said}")
+
+
+def _tells(reference: Reference) -> bool:
+    """Whether any element of the answer is a finite number."""
+    tensors = tensors_of(reference.eager)
+    floats = [t for t in tensors if t.dtype.is_floating_point]
+    return len(floats) < len(tensors) or not floats or any(bool(torch.isfinite(t.float()).any()) for t in floats)
 
 
 def _without_memory(value: Any) -> Any:

@@ -104,6 +104,19 @@ class Oracle:
                     tensor.add_(noise.mul_(0.1))
         self._renew()
 
+    def state(self) -> dict[str, torch.Tensor]:
+        """Copies of what a forward in training mode may change."""
+        return {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+
+    def restore(self, state: dict[str, torch.Tensor]) -> None:
+        """Put buffers back to what ``state`` gave, in float64 as well."""
+        for module in (self.module, self.double):
+            if module is None:
+                continue
+            for name, buffer in module.named_buffers():
+                if name in state and state[name].shape == buffer.shape:
+                    buffer.copy_(state[name])
+
     def answer(self, tree: tuple[Any, Any], train: bool = False, seconds: float = float("inf")) -> Reference:
         """Both answers to (args, kwargs), without gradients; float64 on as much as takes ``seconds``.
 

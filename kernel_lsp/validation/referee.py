@@ -233,6 +233,22 @@ class Referee:
         """Give the candidate the module's parameters and buffers."""
         self.ask({"do": "state"}, dict(self.module.state_dict()))
 
+    @contextlib.contextmanager
+    def _restoring(self, trains: bool) -> Iterator[None]:
+        """Before and after a step in training mode the module, float64 and the candidate are in the same state.
+
+        Each is called another number of times, and running statistics move with each call.
+        """
+        if not trains:
+            yield
+            return
+        state = self.oracle.state()
+        if self.training:
+            self.send_state()
+        yield
+        self.oracle.restore(state)
+        self.send_state()
+
     def _precompile(self, steps: list[plan.Step]) -> None:
         """Have every launch that the steps will need compiled, on all cores at once."""
         if self.mode != "gpu":
@@ -259,9 +275,8 @@ class Referee:
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
-                elif self.training:
-                    self.send_state()  # what the step before changed, eager changed as well
-                checks.check(self, step)
+                with self._restoring(step.train or self.training):
+                    checks.check(self, step)
             except torch.OutOfMemoryError as error:
                 there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
                 if step.required:

@@ -6,6 +6,7 @@ full afterwards, since another schedule may still be wrong elsewhere.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -125,6 +126,20 @@ def _time(
     measuring.fill(measurement, shape, times | found["graphs"], referee.inputs.ops)
     measurement.compiled_missing = "not asked for"
     return measurement, rates
+
+
+def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> schema.Measurement:
+    """The validated variant's measurement, from that of the fastest, which was timed beside it."""
+    if tried[0].timing is None or not measurement.shapes:
+        return schema.Measurement(missing="the fastest variant is wrong, and this one was not timed")
+    first = copy.deepcopy(measurement)
+    shape = first.shapes[0]
+    shape.kernel, shape.kernel_graph = tried[0].timing, None
+    if shape.roofline:
+        shape.roofline_share = shape.roofline / shape.kernel.median
+    if shape.bytes and first.device and first.device.copy_bandwidth:
+        shape.bandwidth_share = shape.bytes / (shape.kernel.median * 1e-6) / first.device.copy_bandwidth
+    return first
 
 
 def _gone(failure: failures.Failure) -> bool:

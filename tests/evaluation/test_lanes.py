@@ -99,6 +99,9 @@ class StuckJobs:
     async def hello(self, path: Path) -> dict[str, Any]:
         return {"python": "3.11", "problems": []}
 
+    async def ready(self, path: Path) -> None:
+        pass
+
     def submit(self, kind: str, target: schema.Target, path: Path, **_: Any) -> Any:
         job = lanes.Job("generate-1", "generate", target, path, report=schema.Report(target))
         job.task = asyncio.get_running_loop().create_task(self._never())

@@ -66,7 +66,10 @@ def test_the_report_given_stays_as_it_is() -> None:
         (errors.NotExportable(class_name="A", detail="x"), "not-exportable"),
         (errors.WorkerDied(detail="killed by SIGSEGV"), "crashed"),
         (errors.WorkerTimedOut(seconds=1.0, stage="x"), "timeout"),
-        (errors.GpuOutOfMemory(device="cuda:0", class_name="A", detail="x"), "out-of-memory"),
+        (
+            errors.GpuOutOfMemory(device="cuda:0", class_name="A", needed="9 GB", there="1 GB", detail="x"),
+            "out-of-memory",
+        ),
         (errors.ForwardFailed(class_name="A", detail="OutOfMemoryError: CUDA out of memory."), "out-of-memory"),
         (errors.ForwardFailed(class_name="A", detail="ValueError: no"), "failed"),
         (errors.DeviceMissing(class_name="A", device="cuda", detail="x"), "no-device"),

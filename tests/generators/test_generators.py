@@ -32,7 +32,7 @@ async def test_the_synthesizer_yields_candidates_and_leaves_the_specimen():
 
     request = generators.Request(SAMPLES / "softmax.py", "TemperatureSoftmax", None, "auto", 1, ask, told.append)
     try:
-        candidates = [candidate async for candidate in generators.find("synthesizer")(request)]
+        (candidates,) = [schedules async for schedules in generators.find("synthesizer")(request)]
     finally:
         await worker.close()
     assert len(candidates) == 1  # samples=1

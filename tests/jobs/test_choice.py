@@ -10,21 +10,31 @@ import sys
 import pytest
 
 from kernel_lsp import kernel_file
+from kernel_lsp.jobs import baselines
 
 from .conftest import over, target
 
 WORKER = """
 import json, sys
 
-TIMES = json.loads(sys.argv[1])  # variant -> microseconds, or a status
+TIMES = json.loads(sys.argv[1])  # variant -> microseconds, or a status; "eager" -> eager's
+EAGER = TIMES.pop("eager", 100.0)
 log = open(sys.argv[2], "a")
-DEVICE = {"name": "Imagined GPU", "kind": "cuda", "capability": "9.0"}
+DEVICE = {"name": "Imagined GPU", "kind": "cuda", "capability": "9.0", "driver": "1", "torch": "2", "triton": "3"}
 
 def timing(median):
     return {"median": median, "low": median, "high": median, "runs": 50}
 
+def measurement(time):
+    scalar = {"name": "", "shape": [], "dtype": "float32"}
+    shape = {"inputs": [scalar], "eager": timing(EAGER), "kernel": timing(time)}
+    return {"shapes": [shape], "device": {**DEVICE, "driver": ""}}
+
 def say(**message):
     print(json.dumps(message), flush=True)
+
+def variant_of(source):
+    return source.split('"')[1]
 
 for line in sys.stdin:
     message = json.loads(line)
@@ -33,59 +43,80 @@ for line in sys.stdin:
         say(id=number, result={"interpreter": "x", "python": "3", "devices": [DEVICE], "problems": []})
     elif method == "synthesize":
         specimen = {"class_name": "Tiny", "module": "module", "init_args": "", "inputs_from": "get_inputs()"}
-        candidates = [{"source": f"VARIANT = {v!r}", "generator": "synthesizer", "variant": v} for v in TIMES]
+        candidates = [
+            {"source": f"VARIANT = {v!r}", "generator": "synthesizer", "variant": v, "arithmetic": v.partition(" ")[2]}
+            for v in TIMES
+        ]
         say(id=number, result={"specimen": specimen, "candidates": candidates})
-    elif method == "judge":
-        variant = params["source"].split('"')[1]
-        print(variant, params["measure"], file=log, flush=True)
-        time = TIMES[variant]
-        if time == "dies":
-            say(id=number, event="verdict", data={"status": "ok", "mode": "gpu"})
+    elif method == "tune":
+        variants = [variant_of(source) for source in params["sources"]]
+        print("tune", *variants, file=log, flush=True)
+        first = TIMES[variants[0]]
+        right = {"status": "ok", "mode": "gpu"}
+        verdict = {"status": first, "reason": "made up"} if isinstance(first, str) and first != "dies" else right
+        say(id=number, event="verdict", data={"index": 0, "verdict": verdict})
+        if first == "dies":
             sys.exit(9)
-        if isinstance(time, str):
-            verdict = {"status": time, "reason": "made up"}
-            say(id=number, event="verdict", data=verdict)
-            say(id=number, result={"verdict": verdict, "measurement": None})
-            continue
-        verdict = {"status": "ok", "mode": "gpu"}
+        answer = {"verdicts": {"0": verdict}, "tried": [], "fastest": 0, "measurement": None}
+        if verdict is right:
+            times = [TIMES[v] for v in variants]
+            fastest = min((t, i) for i, t in enumerate(times) if not isinstance(t, str))[1]
+            answer["tried"] = [{"reason": t} if isinstance(t, str) else {"timing": timing(t)} for t in times]
+            answer["verdicts"][str(fastest)] = right
+            answer |= {"fastest": fastest, "measurement": measurement(times[fastest]), "memory": {"device": 7}}
+        say(id=number, result=answer)
+    elif method == "judge":
+        variant = variant_of(params["source"])
+        print("judge", variant, params["measure"], file=log, flush=True)
+        time = TIMES[variant]
+        verdict = {"status": time, "reason": "made up"} if isinstance(time, str) else {"status": "ok", "mode": "gpu"}
         say(id=number, event="verdict", data=verdict)
-        scalar = {"name": "", "shape": [], "dtype": "float32"}
-        shape = {"inputs": [scalar], "eager": timing(100.0), "kernel": timing(time)}
-        say(id=number, event="measurement", data={"shapes": [shape], "device": DEVICE})
-        if params["measure"] == "full":
-            shape["compiled"] = timing(60.0)
-        say(id=number, result={"verdict": verdict, "measurement": {"shapes": [shape], "device": DEVICE}})
+        say(id=number, result={"verdict": verdict, "measurement": None if isinstance(time, str) else measurement(time)})
+    elif method == "baseline":
+        print("baseline", *params["modes"], file=log, flush=True)
+        modes = {mode: {"eager": timing(EAGER), "compiled": timing(60.0)} for mode in params["modes"]}
+        say(id=number, result={"modes": modes, "missing": {}})
     elif method == "shutdown":
         break
 """
 
 
 @pytest.fixture
-def imagined(tmp_path, make_jobs):
-    """Jobs whose worker finds these times; and what it was asked to judge."""
+def imagined(tmp_path, make_jobs, monkeypatch):
+    """Jobs whose worker finds these times; and what it was asked to do. What is kept is kept for the test alone."""
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    baselines._store.cache_clear()
 
-    def make(times: dict[str, float | str]):
+    def make(times: dict[str, float | str], **settings):
         (tmp_path / "worker.py").write_text(WORKER)
         python = tmp_path / "python"
         log = tmp_path / "log"
+        log.write_text("")
         python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/worker.py '{json.dumps(times)}' {log}\n")
         python.chmod(0o755)
-        return make_jobs(interpreter=str(python)), lambda: log.read_text().splitlines()
+        return make_jobs(interpreter=str(python), **settings), lambda: log.read_text().splitlines()
 
-    return make
+    yield make
+    baselines._store.cache_clear()
 
 
-async def test_the_fastest_is_timed_again_with_torch_compile(imagined, module, memory):
-    jobs, asked = imagined({"a": 50.0, "b": 40.0, "c": 45.0})
+async def test_the_fastest_schedule_is_chosen_and_torch_compile_timed_once(imagined, module, memory):
+    jobs, asked = imagined({"a": 50.0, "b": 40.0, "c": "it spills"})
     path = module()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert job.state == "done", job.error
-    assert asked() == ["a full", "b eager", "c eager", "b full"]
+    assert asked() == ["tune a b c", "baseline default"]
     chosen = job.report.candidates[job.report.chosen]
     assert chosen.candidate.variant == "b"
-    assert chosen.measurement.shapes[0].compiled.median == 60.0
-    assert sorted(judged.candidate.variant for judged in job.report.candidates) == ["a", "b", "c"]
-    assert job.report.why == "The fastest of 3 correct candidates."
+    assert chosen.measurement.shapes[0].compiled.median == 60.0 and chosen.measurement.shapes[0].kept == {}
+    assert sorted(judged.candidate.variant for judged in job.report.candidates) == ["a", "b"]
+    assert [(one.variant, one.timing and one.timing.median, one.reason) for one in job.report.tried] == [
+        ("a", 50.0, ""),
+        ("b", 40.0, ""),
+        ("c", None, "it spills"),
+    ]
+    assert job.report.why == "The fastest of 2 schedules." and job.report.memory == {"device": 7}
+    assert job.report.device.driver == "1"
     header = kernel_file.read(kernel_file.kernel_path(path, "Tiny"))
     assert header.measurement == chosen.measurement
     assert header.verdict == chosen.verdict
@@ -93,24 +124,57 @@ async def test_the_fastest_is_timed_again_with_torch_compile(imagined, module, m
     assert memory.states[0] == ("running", 0)  # the first verdict, long before the end
 
 
-async def test_the_first_stands_without_a_second_look(imagined, module):
+async def test_the_first_stands_where_no_other_is_faster(imagined, module):
     jobs, asked = imagined({"a": 40.0, "b": 50.0})
     path = module()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
-    assert asked() == ["a full", "b eager"]
-    assert job.report.candidates[job.report.chosen].candidate.variant == "a"
+    assert asked() == ["tune a b", "baseline default"]
+    assert job.report.candidates[job.report.chosen].candidate.variant == "a" and len(job.report.candidates) == 1
 
 
-async def test_wrong_ones_are_passed_over_and_the_first_correct_one_takes_torch_compile(imagined, module):
-    jobs, asked = imagined({"a": "wrong", "b": 40.0, "c": "compile-error"})
+async def test_a_baseline_is_kept_and_used_while_eager_agrees(imagined, module):
+    path = module()
+    for eager, wanted in ((100.0, ["baseline default"]), (104.0, []), (106.0, ["baseline default"]), (106.0, [])):
+        jobs, asked = imagined({"a": 40.0, "b": 50.0, "eager": eager})
+        baselines._store.cache_clear()  # as another run of the program
+        job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+        shape = job.report.candidates[job.report.chosen].measurement.shapes[0]
+        assert asked() == ["tune a b", *wanted], eager
+        assert shape.compiled.median == 60.0
+        assert ("default" in shape.kept) == (not wanted)
+
+
+async def test_further_modes_are_measured_and_none_may_be_wanted(imagined, module):
+    path = module()
+    jobs, asked = imagined({"a": 40.0, "b": 50.0}, baselines=["default", "max-autotune"])
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    shape = job.report.candidates[job.report.chosen].measurement.shapes[0]
+    assert asked()[1:] == ["baseline default max-autotune"] and shape.compiled_modes["max-autotune"].median == 60.0
+    jobs, asked = imagined({"a": 40.0, "b": 50.0}, baselines=[])
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.error is None, job.error
+    measurement = job.report.candidates[job.report.chosen].measurement
+    assert asked() == ["tune a b"] and measurement.compiled_missing == "not asked for"
+
+
+async def test_what_may_be_the_schedules_fault_is_tried_with_the_next(imagined, module):
+    jobs, asked = imagined({"a": "compile-error", "b": 40.0, "c": 30.0})
     path = module()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
-    assert asked() == ["a full", "b full", "c eager"]
+    assert asked() == ["tune a b c", "judge b eager", "baseline default"]
     assert job.report.candidates[job.report.chosen].candidate.variant == "b"
 
 
+async def test_wrong_in_one_schedule_is_wrong_in_all_but_in_another_arithmetic(imagined, module):
+    jobs, asked = imagined({"a": "wrong", "b": 40.0, "c bf16x6": 50.0})
+    path = module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert asked() == ["tune a b c bf16x6", "judge c bf16x6 eager", "baseline default"]
+    assert job.report.candidates[job.report.chosen].candidate.variant == "c bf16x6"
+
+
 async def test_none_correct_leaves_no_file(imagined, module):
-    jobs, _ = imagined({"a": "wrong", "b": "crashed"})
+    jobs, _ = imagined({"a": "crashed", "b": "crashed"})
     path = module()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert (job.state, job.report.chosen, job.report.file) == ("done", None, None)
@@ -119,7 +183,7 @@ async def test_none_correct_leaves_no_file(imagined, module):
 
 
 async def test_a_worker_that_dies_after_the_verdict_leaves_the_verdict(imagined, module):
-    jobs, _ = imagined({"a": "dies"})
+    jobs, _ = imagined({"a": "dies", "b": 40.0})
     path = module()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert job.state == "done", job.error

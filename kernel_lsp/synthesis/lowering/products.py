@@ -26,6 +26,10 @@ def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
         dim = len(spread.shape) - 2
         value = Build.reduce("sum", Build.pointwise("mul", spread, y), (dim,), name="product")
         return Build.squeeze(value, (dim,)) if row else value
+    if not row and not col and y.shape[-1] == ONE and len(y.shape) == 2:
+        # The same with the vector as a matrix of one column.
+        vector, last = Build.squeeze(y, (1,)), len(x.shape) - 1
+        return Build.reduce("sum", Build.pointwise("mul", x, vector), (last,), name="product")
     if col:
         # A matrix-vector product reads the matrix once: a reduction, not a tiled product.
         last = len(x.shape) - 1
