@@ -130,6 +130,13 @@ class NoSuchDevice(UserError):
     template = "There is no device {device} for {interpreter}: {detail}. Set kernelLsp.device to auto or interpreter, or run the worker where the GPU is (kernelLsp.workerPrefix)."
 
 
+class RandomNotComparable(UserError):
+    template = (
+        "{class_name}.forward draws random numbers, and under equal random states the kernel draws others than eager: "
+        "{detail}. The two cannot be compared in training mode; use eval mode."
+    )
+
+
 class GpuOutOfMemory(UserError):
     template = (
         "{device} has too little free memory to validate {class_name}: about {needed} are needed, {there} are free "

@@ -43,6 +43,8 @@ _STATUS_OF_ERROR = {
     "NotWritable": "not-lowered",
     "NoCandidates": "no-candidates",
     "NotExportable": "not-exportable",
+    "AttributeAssigned": "not-exportable",
+    "RandomNotComparable": "not-comparable",
     "GpuOutOfMemory": "out-of-memory",
     "WorkerTimedOut": "timeout",
     "ModelHostTimedOut": "timeout",

@@ -194,9 +194,12 @@ def range_conditions(graph: Graph, symbols: dict[sympy.Symbol, str]) -> list[str
 
 
 def mode_conditions(module: torch.nn.Module) -> list[str]:
-    """Eval mode, where training mode may compute something else."""
+    """The mode that the module is in, where the other one may compute something else."""
     mode = mode_dependent(module)
-    return ["not self.training", *(f"not {source}.training" for source in mode if source != "self")] if mode else []
+    word = "" if module.training else "not "
+    return (
+        [f"{word}self.training", *(f"{word}{source}.training" for source in mode if source != "self")] if mode else []
+    )
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:
@@ -255,7 +258,8 @@ def configuration(module: torch.nn.Module, exact: bool) -> list[str]:
                 continue
             if name.startswith("_") and not read(kind, name):
                 continue  # bookkeeping of a library; public names may be read by functions given the module
-            if own and name == "p" and source in mode and "dropout" in kind.__name__.lower():
+            drops = own and name == "p" and source in mode and "dropout" in kind.__name__.lower()
+            if drops and not module.training:
                 continue  # how much is dropped in training matters only there
             if (text := setting(f"{source}.{name}", value)) is not None:
                 typed = exact and not own and type(value) in (int, float)

@@ -45,6 +45,7 @@ def _values(referee: Referee, step: plan.Step) -> None:
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": LAUNCH_SECONDS}
+    request["seed"] = referee.oracle.seed
     try:
         seconds = _FULL_SECONDS if step.inside else _OTHER_SECONDS
         reference = referee.oracle.answer(tree, step.train, seconds)
@@ -65,7 +66,7 @@ def _values(referee: Referee, step: plan.Step) -> None:
         reference = referee.oracle.answer(tree, step.train, seconds)
     if step.required:
         referee.outputs = pytree.tree_map(_without_memory, reference.eager)
-    if reference.exact is None and not reference.slices:
+    if reference.exact is None and not reference.slices and referee.oracle.seed is None:
         _at_the_largest_size(referee, step, reference)
     for repetition in range(2 if step.repeat else 1):
         began = time.monotonic()
@@ -76,6 +77,8 @@ def _values(referee: Referee, step: plan.Step) -> None:
                 # A copy: the next call's answer will lie in other memory.
                 out = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, answer.tree)
                 message = answer.message
+        if referee.training and step.inside and not step.repeat:
+            _buffers(referee, step)
         if repetition == 0 and step.decoy:
             _decoy(referee, request, tree, reference, out, message)
         if slow:
@@ -141,6 +144,8 @@ def _call(
     if step.inside and referee.within_1e2 is not False:
         referee.within_1e2 = compare.within(out, _plainly(reference.eager), 1e-2)
     found = compared(referee, out, reference)
+    if not found.passed and referee.oracle.seed is not None:
+        raise errors.RandomNotComparable(class_name=type(referee.module).__name__, detail=found.reason)
     if not found.passed:
         raise referee.failed("wrong", step.name, f"{where}: {found.reason}")
     _note_strides(referee, answer.metas, reference.eager)
@@ -183,6 +188,21 @@ def _noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
         referee.error = max(referee.error, result.error)
         referee.eager_error = max(referee.eager_error, result.eager_error)
     return result
+
+
+def _buffers(referee: Referee, step: plan.Step) -> None:
+    """In training mode the candidate's buffers, running statistics among them, are the module's after as many calls."""
+    buffers = dict(referee.module.named_buffers())
+    if not buffers:
+        return
+    with referee.asking({"do": "buffers"}) as answer:
+        mine = {name: tensor.to(referee.inputs.device) for name, tensor in answer.tree.items()}
+    if missing := sorted(buffers.keys() - mine.keys()):
+        raise referee.failed("wrong", step.name, f"{step.name}: after a call it has no buffer {missing[0]!r}")
+    for name, theirs in buffers.items():
+        found = compare.compare(mine[name], theirs, theirs, f"buffer {name}")
+        if not found.passed:
+            raise referee.failed("wrong", step.name, f"{step.name}: after a call in training mode {found.reason}")
 
 
 def _only_what_ran(referee: Referee, out: Any, message: dict[str, Any], reference: Reference) -> Any:

@@ -88,6 +88,10 @@ class Trial:
             raise failures.Failure("not-drop-in", reason) from None
         return {}, None
 
+    def buffers(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """The buffers as they are now."""
+        return {}, {name: buffer.detach().clone() for name, buffer in self.module.named_buffers()}
+
     def to(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Convert the module's floats to a dtype."""
         self.module.to(getattr(torch, message["dtype"]))
@@ -133,6 +137,8 @@ class Trial:
         self.launches.reset()
         poisoned = guards.Poisoned(watch)
         grad_mode = bool(message.get("grad_mode"))
+        if message.get("seed") is not None:
+            torch.manual_seed(message["seed"])
         try:
             with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda():
                 out = self.module(*args, **kwargs)

@@ -85,7 +85,7 @@ def _check(referee: Referee, tried: list[schema.Tried]) -> None:
     if reference.exact is None:  # eager in full; float64 is for the winner's own validation
         reference.slices = None
         reference.said = ""
-    request = {"do": "call", "names": list(referee.inputs.names)}
+    request = {"do": "call", "names": list(referee.inputs.names), "seed": referee.oracle.seed}
     kept = list(referee.limits), referee.error, referee.eager_error
     for i, one in enumerate(tried):
         if one.reason:

@@ -1,0 +1,88 @@
+"""Modules in training mode: batch statistics, running statistics that are updated, random numbers."""
+
+from __future__ import annotations
+
+import pytest
+from worker_client import WorkerError
+
+BATCH_NORM = """
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+    def forward(self, x):
+        return torch.relu(self.norm(x))
+def get_inputs(): return [torch.randn(16, 8) * 3 + 1]
+"""
+
+BATCH_NORM_KERNEL = """
+@triton.jit
+def relu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < n, other=0.0)
+    tl.store(y_ptr + cols, tl.maximum(x, 0.0), mask=cols < n)
+
+class NormTriton(Norm):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and self.norm.weight.requires_grad):
+            return super().forward(x)
+        x = self.norm(x).contiguous()
+        y = torch.empty_like(x)
+        if x.numel():
+            relu_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return y
+"""
+
+DROPOUT = """
+class Drop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+    def forward(self, x):
+        return torch.relu(self.drop(x)) * 3
+def get_inputs(): return [torch.randn(16, 40)]
+"""
+
+DROPOUT_KERNEL = """
+@triton.jit
+def relu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < n, other=0.0)
+    tl.store(y_ptr + cols, tl.maximum(x, 0.0) * 3, mask=cols < n)
+
+class DropTriton(Drop):
+    def forward(self, x):
+        if x.dtype != torch.float32 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        x = self.drop(x).contiguous()
+        y = torch.empty_like(x)
+        if x.numel():
+            relu_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return y
+"""
+
+
+def test_running_statistics_that_are_updated_pass_in_both_modes(judge):
+    for training in (False, True):
+        verdict = judge(BATCH_NORM, "Norm", BATCH_NORM_KERNEL, training=training)["verdict"]
+        assert (verdict["status"], verdict["reason"]) == ("ok", ""), training
+
+
+def test_running_statistics_that_are_not_updated_are_wrong_in_training_mode(judge):
+    batch = "torch.nn.functional.batch_norm(x, None, None, self.norm.weight, self.norm.bias, True)"
+    kernel = BATCH_NORM_KERNEL.replace("self.norm(x).contiguous()", f"{batch}.contiguous()")
+    verdict = judge(BATCH_NORM, "Norm", kernel, training=True)["verdict"]
+    assert verdict["status"] == "wrong" and "in training mode buffer norm.running_mean[3] is 0" in verdict["reason"]
+
+
+def test_random_numbers_are_compared_under_equal_random_states(judge):
+    verdict = judge(DROPOUT, "Drop", DROPOUT_KERNEL, training=True)["verdict"]
+    assert (verdict["status"], verdict["reason"]) == ("ok", "")
+    assert any("equal random states" in limit for limit in verdict["limits"])
+
+
+def test_other_random_numbers_cannot_be_compared(judge):
+    kernel = DROPOUT_KERNEL.replace("self.drop(x)", "(torch.rand(1), self.drop(x))[1]")
+    with pytest.raises(WorkerError, match="draws random numbers") as caught:
+        judge(DROPOUT, "Drop", kernel, training=True)
+    assert caught.value.code == "RandomNotComparable"
