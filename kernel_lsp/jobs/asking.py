@@ -212,10 +212,15 @@ class Asking:
         """Format the candidate in place; one that does not parse is rejected there and then."""
         try:
             candidate.source = await format_source(candidate.source)
+            ast.parse(candidate.source)
         except errors.FormatterFailed as error:
-            self._enter(schema.Judged(candidate, schema.Verdict("rejected", reason=str(error))))
-            return False
-        return True
+            reason = str(error)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # an expression nested too deep, say
+            reason = f"Python cannot parse it: {error}"
+        else:
+            return True
+        self._enter(schema.Judged(candidate, schema.Verdict("rejected", reason=reason)))
+        return False
 
     async def _judge(self, candidate: schema.Candidate) -> schema.Judged | None:
         number = len(self.run.report.candidates)

@@ -14,6 +14,8 @@ from torch.export import Dim, ExportedProgram
 from torch.nn.modules.conv import _ConvNd
 from torch.utils import _pytree as pytree
 
+from .recurrence import shapes_alone
+
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
 _ASSIGNED = (
     re.compile(r"The tensor attributes? (?P<names>.+?) (?:was|were) assigned during export"),
@@ -73,7 +75,8 @@ def _exported(
         # when positional shapes are a tuple and keyword shapes follow by name.
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
-            exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
+            with shapes_alone():
+                exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             # What changes a tensor in place becomes what returns a new one; only where needed, for it traces again.
             return exported.run_decompositions({}) if any(map(_in_place, exported.graph.nodes)) else exported

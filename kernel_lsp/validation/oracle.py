@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 from collections.abc import Callable, Iterator
@@ -209,7 +210,7 @@ class Oracle:
             return eager
         args, kwargs = pytree.tree_map(lambda v: _doubled(_copied(v)), tree)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), _made_wide():
                 exact = self.double.train(train or self.training)(*args, **kwargs)
         except torch.OutOfMemoryError:
             raise
@@ -232,7 +233,8 @@ class Oracle:
         if self.double is not None:
             doubled = pytree.tree_map(lambda v: _doubled(_copied(v)), tree)
             try:
-                exact, _ = self._backward(self.double, doubled, [c.double() for c in cotangents], wanted)
+                with _made_wide():
+                    exact, _ = self._backward(self.double, doubled, [c.double() for c in cotangents], wanted)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
@@ -255,6 +257,17 @@ class Oracle:
             return [None] * len(leaves), requires
         outs, cotangents = [t for t, _ in pairs], [c for _, c in pairs]
         return list(torch.autograd.grad(outs, leaves, cotangents, allow_unused=True)), requires
+
+
+@contextlib.contextmanager
+def _made_wide() -> Iterator[None]:
+    """Tensors that a forward makes (a first state of zeros, a mask) are float64 unless it says otherwise."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def tensors_of(tree: Any) -> list[torch.Tensor]:

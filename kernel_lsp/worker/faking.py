@@ -18,6 +18,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from kernel_lsp.synthesis.recurrence import Shapes
+
 
 class NeedsValues(Exception):
     """Fake tensors do not do for a module; what is asked has to be found out with real ones."""
@@ -107,9 +109,15 @@ def run(module: torch.nn.Module, args: Any, kwargs: Any, fake: FakeTensorMode | 
 
     try:
         args, kwargs = pytree.tree_map(faked, (args, kwargs))
-        with kept_as_it_is(module), torch.no_grad(), fake, FlopCounterMode(display=False) as counter:
+        with (
+            kept_as_it_is(module),
+            torch.no_grad(),
+            fake,
+            FlopCounterMode(display=False) as counter,
+            Shapes() as recurrent,
+        ):
             outputs = module(*args, **kwargs)
-        return outputs, counter.get_total_flops()
+        return outputs, counter.get_total_flops() + recurrent.flops
     except Exception:
         return None
 

@@ -189,6 +189,12 @@ case(
 )
 case("tall_column_sum", lambda self, x: x.sum(0), lambda n: [r(33000 + n, 5)], tolerance=1e-4)
 case("row_and_total", lambda self, x: x.mean(-1) - x.mean(), lambda n: [r(6, 40 + n)])
+case("matrix_column", lambda self, a, b: torch.relu(a @ b), lambda n: [r(20 + n, 50), r(50, 1)])
+case(
+    "constants_in_forward",
+    lambda self, x: torch.clamp(x, max=torch.log(torch.tensor(1.5))) * torch.tensor(2.0),
+    lambda n: [r(20 + n, 50)],
+)
 case("matrix_vector", lambda self, a, v: a @ v, lambda n: [r(20 + n, 50), r(50)])
 
 # Softmax, norms, losses.

@@ -129,6 +129,23 @@ def _name(target: Any) -> str:
     return str(packet) if packet is not None else getattr(target, "__name__", str(target))
 
 
+def _folded(node: Any, env: dict[Any, Any], fake: Any) -> float | None:
+    """The number that an operator on constants alone gives (``torch.log(torch.tensor(100.0))``); None for all others."""
+    sources = node.all_input_nodes
+    if not sources or not isinstance(fake, torch.Tensor) or fake.dim() or fake.dtype.is_complex:
+        return None
+    if not all(isinstance(env[n], bool | int | float) and isinstance(n.meta.get("val"), torch.Tensor) for n in sources):
+        return None
+    args, kwargs = torch.fx.node.map_arg(
+        (node.args, node.kwargs), lambda n: torch.tensor(env[n], dtype=n.meta["val"].dtype)
+    )
+    try:
+        result = node.target(*args, **kwargs)
+        return result.item() if isinstance(result, torch.Tensor) and result.numel() == 1 else None
+    except Exception:
+        return None
+
+
 def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     name = _name(node.target)
     fake = node.meta.get("val")
@@ -138,6 +155,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     kwargs = torch.fx.node.map_arg(node.kwargs, lambda n: env[n])
     if node.target is operator.getitem:
         return args[0][args[1]]
+    if (number := _folded(node, env, fake)) is not None:
+        return number
     handler = OPERATORS.get(name)
     if handler is not None:
         try:
