@@ -190,6 +190,7 @@ case(
 case("tall_column_sum", lambda self, x: x.sum(0), lambda n: [r(33000 + n, 5)], tolerance=1e-4)
 case("row_and_total", lambda self, x: x.mean(-1) - x.mean(), lambda n: [r(6, 40 + n)])
 case("matrix_column", lambda self, a, b: torch.relu(a @ b), lambda n: [r(20 + n, 50), r(50, 1)])
+case("least_of_a_constant", lambda self, x: torch.min(x, torch.tensor(0.5)) + 1, lambda n: [r(20 + n, 50)])
 case(
     "constants_in_forward",
     lambda self, x: torch.clamp(x, max=torch.log(torch.tensor(1.5))) * torch.tensor(2.0),

@@ -62,12 +62,13 @@ def huber(x: Value, y: Value, reduction: int = _MEAN, delta: float = 1.0, *, out
 def kl_div(
     x: Value, y: Value, reduction: int = _MEAN, *, log_target: bool = False, out: torch.dtype, **_: Any
 ) -> Value:
-    """y * (log y - x), zero where y is zero; exp(y) * (y - x) for log targets."""
+    """y log y - y x, where 0 log 0 is 0; exp(y) * (y - x) for log targets."""
     if log_target:
         terms = Build.pointwise("mul", Build.pointwise("exp", y), Build.pointwise("sub", y, x))
     else:
-        term = Build.pointwise("mul", y, Build.pointwise("sub", Build.pointwise("log", y), x))
-        terms = Build.pointwise("where", Build.comparison("gt", y, 0.0), term, 0.0, dtype=opmath(out))
+        own = Build.pointwise("mul", y, Build.pointwise("log", y))
+        own = Build.pointwise("where", Build.comparison("eq", y, 0.0), 0.0, own, dtype=opmath(out))
+        terms = Build.pointwise("sub", own, Build.pointwise("mul", y, x))
     return _reduced(terms, reduction, out, "kl_div", x, y)
 
 

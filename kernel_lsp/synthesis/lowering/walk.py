@@ -277,6 +277,10 @@ def _completes(node: Any) -> str:
 def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
     if any(not shape.free_symbols <= _known_symbols(node) for shape in _sizes(fake)):
         raise Untraceable(name, "the size of its result depends on the data.")
+    schema = getattr(node.target, "_schema", None)
+    for argument, value in zip(schema.arguments if schema else (), args, strict=False):
+        if isinstance(argument.type, torch.TensorType) and isinstance(value, bool | int | float):
+            raise Untraceable(name, "it takes a constant as a tensor.")
     call = TorchCall(_python_name(node.target), args, kwargs)
     if isinstance(fake, torch.Tensor):
         return Value(call, shape_of(fake.shape), fake.dtype, node=node.name)
