@@ -130,6 +130,13 @@ class NoSuchDevice(UserError):
     template = "There is no device {device} for {interpreter}: {detail}. Set kernelLsp.device to auto or interpreter, or run the worker where the GPU is (kernelLsp.workerPrefix)."
 
 
+class HostMemoryShort(UserError):
+    template = (
+        "Validating {class_name} without a GPU takes about {needed} of memory, and {there} are free. "
+        "Use a machine with a GPU, or example inputs and weights that are smaller."
+    )
+
+
 class RandomNotComparable(UserError):
     template = (
         "{class_name}.forward draws random numbers, and under equal random states the kernel draws others than eager: "

@@ -46,6 +46,7 @@ _STATUS_OF_ERROR = {
     "AttributeAssigned": "not-exportable",
     "RandomNotComparable": "not-comparable",
     "GpuOutOfMemory": "out-of-memory",
+    "HostMemoryShort": "out-of-memory",
     "WorkerTimedOut": "timeout",
     "ModelHostTimedOut": "timeout",
     "WorkerDied": "crashed",

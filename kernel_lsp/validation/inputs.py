@@ -60,6 +60,15 @@ class Inputs:
         """The example, cut down to ``sizes`` (which must not exceed it): what has structure keeps it."""
         return self._tree([self._laid_out(self._cut(leaf, sizes), leaf) for leaf in self.leaves])
 
+    def fill(self, sizes: dict[str, int]) -> None:
+        """Give the part of the example that ``example(sizes)`` takes values from 0 to 1, and zeros to what is no float."""
+        for leaf in self.leaves:
+            part = leaf.example
+            for dim, size in enumerate(self.shape(leaf, sizes)):
+                part = part.narrow(dim, 0, min(size, part.shape[dim]))
+            if part.dtype.is_floating_point:
+                part.copy_(torch.rand(part.shape, generator=torch.Generator().manual_seed(0)))
+
     def sample(self, sizes: dict[str, int], distribution: str, seed: int) -> tuple[Any, Any]:
         """Random values at ``sizes``."""
         generator = torch.Generator(self.device).manual_seed(seed)

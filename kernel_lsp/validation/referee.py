@@ -20,7 +20,17 @@ from kernel_lsp.validation.oracle import RANDOM, Oracle, tensors_of
 #: how a limit begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
 #: how the names of ATen operators that draw random numbers begin
-_RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "rrelu", "alpha_dropout", "feature_dropout", "poisson")
+_RANDOM = (
+    "rand",
+    "dropout",
+    "bernoulli",
+    "normal",
+    "multinomial",
+    "rrelu",
+    "alpha_dropout",
+    "feature_dropout",
+    "poisson",
+)
 #: seconds for the checks that were put off
 FINISH_SECONDS = 4.0
 

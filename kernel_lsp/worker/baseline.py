@@ -10,7 +10,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import failures, timing
-from kernel_lsp.worker import judging
+from kernel_lsp.worker import preparing
 
 #: sets of inputs that the runs rotate through
 _SETS = 3
@@ -24,7 +24,7 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     and building.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
-    module, args, kwargs = judging.on_device(given)
+    module, args, kwargs = preparing.on_device(given)
     inputs = timing.rotated(args, kwargs, _SETS)
     del args, kwargs
     for number, mode in enumerate(given["modes"]):

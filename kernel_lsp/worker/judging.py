@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, loading, schema
-from kernel_lsp.validation import channel, measuring, memory, screening
+from kernel_lsp.validation import measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import building, examples, faking, importing, modules, specimen, trials
+from kernel_lsp.worker import faking, importing, modules, preparing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -183,74 +180,27 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
     )
 
 
-def on_device(given: dict[str, Any]) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
-    """(module, args, kwargs) of the example, where the candidate runs. Raises the user errors of importing and building."""
-    module, example, _ = _built(given)
-    args, kwargs = _moved(example, torch.device(given["device"]))
-    return module, args, kwargs
-
-
-def _built(given: dict[str, Any]) -> tuple[torch.nn.Module, examples.Example, Callable[[int], examples.Example]]:
-    """The module, its example, and what makes the example under another seed."""
-    path, class_name, device = given["path"], given["class_name"], given["device"]
-    where = torch.device("cpu" if device == "interpreter" else device)
-    user_module, cls = importing.load(path, class_name)
-    if where.type == "cuda":
-        torch.set_num_threads(given["threads"])
-        _start_cuda(device)
-
-    def make(seed: int) -> examples.Example:
-        return examples.resolve(user_module, cls, path, class_name, given.get("inputs"), seed)
-
-    try:  # made where they are needed: random numbers for a large input take long on the CPU
-        with torch.device(where):
-            example = make(0)
-            module = building.construct(cls, example, path, class_name)
-    except errors.UserError:
-        if where.type == "cpu":
-            raise
-        example = make(0)
-        module = building.construct(cls, example, path, class_name)
-    _check_inputs(example, class_name, path)
-    return module.to(where).train(bool(given.get("training"))), example, make
-
-
-def _moved(example: examples.Example, where: torch.device) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args, kwargs = pytree.tree_map(
-        lambda t: channel.moved(t.detach(), where) if isinstance(t, torch.Tensor) else t, (example.args, example.kwargs)
-    )
-    return tuple(args), kwargs
-
-
 def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     """The module, its example and the plan of checks, on the device. Raises the user errors of importing and building."""
     mode = "interpreter" if given["device"] == "interpreter" else "gpu"
     where = torch.device("cpu" if mode == "interpreter" else given["device"])
-    module, example, make = _built(given)
+    ready = preparing.prepare(given)
+    module, example = ready.module, ready.example
     names = specimen.input_names(type(module), example.args, example.kwargs)
     leaves = pytree.tree_leaves((example.args, example.kwargs))
     names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
-    args, kwargs = _moved(example, where)
+    args, kwargs = preparing.moved(example, where)
     inputs = from_example(args, kwargs, given["specimen"], where, names)
-
-    def again(seed: int) -> Any:
-        with torch.device(where) if mode == "gpu" else contextlib.nullcontext():
-            other = make(seed)
-        return other.args, other.kwargs
-
-    inputs.again = again
+    if ready.hollow:
+        inputs.fill(sizes.small(inputs))
+    else:
+        inputs.again = ready.again
     training = bool(given.get("training"))
     independent = given["specimen"].get("independent") or []
-    return Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
-
-
-def _start_cuda(device: str) -> None:
-    try:
-        torch.cuda.init()
-        torch.cuda.set_device(torch.device(device))
-    except (RuntimeError, AssertionError) as error:
-        detail = str(error).splitlines()[0]
-        raise errors.NoSuchDevice(device=device, interpreter=sys.executable, detail=detail) from None
+    referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
+    if ready.hollow:
+        referee.limits.append(f"the example's own values: inputs of {ready.hollow} were not made on this machine")
+    return referee
 
 
 def _measurement(
@@ -265,13 +215,6 @@ def _measurement(
         return measuring.measure(referee, verdict, given["specimen"], how, given.get("rates"), emit)
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None
-
-
-def _check_inputs(example: examples.Example, class_name: str, path: str) -> None:
-    try:
-        channel.describe((list(example.args), example.kwargs), [])
-    except channel.Opaque as error:
-        raise errors.InputsNotSupported(path=path, class_name=class_name, kind=f"a {error}") from None
 
 
 def _why_no_gpu() -> str:

@@ -40,7 +40,8 @@ def main(pid: int, index: str) -> None:
         ready, _, _ = select.select([0], [], [], _DEVICE_SECONDS)
         if ready and not os.read(0, 1024):
             break
-    print(json.dumps(greatest), flush=True)
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(greatest), flush=True)
 
 
 def _device(index: str) -> Any:
@@ -98,6 +99,8 @@ async def watched(device: str) -> AsyncIterator[dict[str, int]]:
     try:
         yield found
         with contextlib.suppress(ValueError, TimeoutError, OSError):
+            assert process.stdin is not None
+            process.stdin.close()  # communicate() does so from Python 3.12 on
             out, _ = await asyncio.wait_for(process.communicate(), 1)
             found.update(json.loads(out))
     finally:

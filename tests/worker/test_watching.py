@@ -1,0 +1,37 @@
+"""How much memory a worker's family takes, seen from a program of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from kernel_lsp.worker import watching
+
+
+async def test_what_is_allocated_for_a_while_is_seen():
+    async with watching.watched("interpreter") as before:
+        await asyncio.sleep(0.3)
+    async with watching.watched("interpreter") as found:
+        block = bytearray(os.urandom(1 << 16) * (200 << 4))  # 200 MiB
+        await asyncio.sleep(0.5)
+        del block
+        await asyncio.sleep(0.2)
+    assert before["host"] > 1 << 20 and found["device"] == 0
+    assert found["host"] - before["host"] > 150 << 20
+
+
+async def test_it_ends_with_what_it_watches_and_hinders_nothing():
+    async with watching.watched("interpreter") as found:
+        pass
+    assert set(found) <= {"device", "host"}
+    children = watching.family(os.getpid())
+    assert children[0] == os.getpid()
+
+
+async def test_a_judgement_says_what_it_took(worker, write):
+    text = "import torch\nclass Tiny(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x) + 1\n"
+    path = write(text + "def get_inputs(): return [torch.randn(8, 64)]\n")
+    asked = {"path": path, "class_name": "Tiny", "device": "interpreter"}
+    source = worker.call("synthesize", **asked)["candidates"][0]["source"]
+    result = worker.call("judge", source=source, measure="none", seconds=60, **asked)
+    assert result["verdict"]["status"] == "ok" and result["memory"]["host"] > 50 << 20
