@@ -11,7 +11,6 @@ from kernel_lsp.store.baselines import Kept, Key, Store, key_of, open_store
 
 #: share by which eager's times of then and now may differ for a kept baseline to be used
 AGREES = 0.05
-_EAGER = "eager"
 
 
 async def add(run: Run) -> None:
@@ -29,7 +28,8 @@ async def add(run: Run) -> None:
     shape, modes = measurement.shapes[0], list(run.settings.baselines)
     measurement.compiled_missing = "" if modes else "not asked for"
     key = key_of(report)
-    kept = _usable(_store().find(key), shape) if key is not None else {}
+    found = _store().find(key) if key is not None else {}
+    kept = {mode: found[mode] for mode in modes if _usable(found, mode, shape)}
     for mode in modes:
         if mode in kept:
             _set(shape, mode, kept[mode].timing)
@@ -46,9 +46,15 @@ def _store() -> Store:
     return open_store()
 
 
-def _usable(kept: dict[str, Kept], shape: schema.ShapeMeasurement) -> dict[str, Kept]:
+def _usable(kept: dict[str, Kept], mode: str, shape: schema.ShapeMeasurement) -> bool:
+    """Whether the mode's time is kept, and eager takes what it took beside it."""
     assert shape.eager is not None
-    return kept if _EAGER in kept and agrees(kept[_EAGER].timing, shape.eager) else {}
+    return mode in kept and _beside(mode) in kept and agrees(kept[_beside(mode)].timing, shape.eager)
+
+
+def _beside(mode: str) -> str:
+    """Under which name eager's time beside a mode is kept."""
+    return f"eager beside {mode}"
 
 
 async def _measure(run: Run, shape: schema.ShapeMeasurement, modes: list[str], key: Key | None) -> str:
@@ -73,7 +79,7 @@ def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key:
     _set(shape, mode, compiled)
     if key is not None:
         _store().keep(key, mode, compiled)
-        _store().keep(key, _EAGER, then)
+        _store().keep(key, _beside(mode), then)
     if not agrees(then, shape.eager):
         shape.kept[mode] = f"measured in another process, where eager took {then.median:.1f} µs"
 

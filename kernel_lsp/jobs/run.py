@@ -264,15 +264,27 @@ class Run:
     async def baseline(self, modes: list[str]) -> dict[str, Any]:
         """The times of eager and torch.compile in ``modes``, taken in a process without a candidate."""
         seconds = max(self.remaining(), LEAST_SECONDS)
-        answer = await self.worker.request(
-            "baseline",
-            self.params() | {"modes": modes, "seconds": seconds},
-            seconds=seconds + GRACE_SECONDS,
-            stage="timing torch.compile",
-            on_event=lambda name, data: (
-                self.progress("measuring", data.get("message", ""), 96) if name == "progress" else None
-            ),
-        )
+        known: dict[str, Any] = {}
+
+        def on_event(name: str, data: Any) -> None:
+            if name == "progress":
+                self.progress("measuring", data.get("message", ""), 96)
+            elif name == "baseline":
+                known[data["mode"]] = data
+
+        try:
+            answer = await self.worker.request(
+                "baseline",
+                self.params() | {"modes": modes, "seconds": seconds},
+                seconds=seconds + GRACE_SECONDS,
+                stage="timing torch.compile",
+                on_event=on_event,
+            )
+        except errors.UserError as error:
+            if not known:
+                raise
+            why = f"torch.compile: {error}"
+            return {"modes": known, "missing": {mode: why for mode in modes if mode not in known}}
         self._note(answer)
         return answer  # type: ignore[no-any-return]
 

@@ -41,16 +41,17 @@ def needed(referee: Referee, step: plan.Step) -> int:
     return 3 * inputs + 3 * inputs  # where eager did not get as far as an output, as large as the inputs
 
 
-def _values(referee: Referee, step: plan.Step) -> None:
+def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
+    """The worst comparison of a step; None where the module itself does not take such inputs."""
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": LAUNCH_SECONDS}
-    request["seed"] = referee.oracle.seed
     try:
         seconds = _FULL_SECONDS if step.inside else _OTHER_SECONDS
         reference = referee.oracle.answer(tree, step.train, seconds)
+        request["seed"] = referee.oracle.seed  # known from the first answer on
         if step.train and not _repeats(referee, tree, reference):
-            return
+            return None
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
@@ -58,7 +59,7 @@ def _values(referee: Referee, step: plan.Step) -> None:
             raise errors.ForwardFailed(
                 path=None, line=None, class_name=type(referee.module).__name__, detail=failures.sentence(error)
             ) from None
-        return  # the module itself does not take such inputs
+        return None  # the module itself does not take such inputs
     if step.decoy and not _tells(reference):
         # A result of nothing but NaN is the same whatever the kernels do; the example's own values make sense.
         step = dataclasses.replace(step, make=lambda inputs: inputs.example(step.sizes or {}))
@@ -66,13 +67,14 @@ def _values(referee: Referee, step: plan.Step) -> None:
         reference = referee.oracle.answer(tree, step.train, seconds)
     if step.required:
         referee.outputs = pytree.tree_map(_without_memory, reference.eager)
+    eager_error = 0.0
     if reference.exact is None and not reference.slices and referee.oracle.seed is None:
-        _at_the_largest_size(referee, step, reference)
+        eager_error = _at_the_largest_size(referee, step, reference)
     for repetition in range(2 if step.repeat else 1):
         began = time.monotonic()
         with referee.asking(request, (*tree, None), reference.eager, names) as answer:
             slow = referee.mode == "interpreter" and time.monotonic() - began > 2 * LAUNCH_SECONDS
-            found = _call(referee, step, answer, reference, tree)
+            found = _call(referee, step, answer, reference, tree, eager_error)
             if repetition == 0 and step.decoy:
                 # A copy: the next call's answer will lie in other memory.
                 out = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, answer.tree)
@@ -85,6 +87,7 @@ def _values(referee: Referee, step: plan.Step) -> None:
             break  # the interpreter repeats itself exactly; caching shows in the other steps
     said = f"relative error {found.error:.2g} (eager {found.eager_error:.2g})"
     referee.passed(step.name, f"{plan.shapes(referee.inputs, tree)}: {said}")
+    return found
 
 
 def _tells(reference: Reference) -> bool:
@@ -98,9 +101,9 @@ def _without_memory(value: Any) -> Any:
     return torch.empty_like(value, device="meta") if isinstance(value, torch.Tensor) else value
 
 
-def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference) -> None:
-    """Where float64 does not fit: the same check at smaller sizes, so that eager's own error is known, and that is said."""
-    referee.limits.append(reference.said)
+def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference) -> float:
+    """Where float64 does not fit: the same check at smaller sizes, which is said; eager's own error there."""
+    referee.progress.limits.append(reference.said)
     sizes = dict(step.sizes or {})
     elements = referee.inputs.elements(sizes)
     while sizes and any(n > 2 for n in sizes.values()):
@@ -109,7 +112,7 @@ def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference
         if referee.inputs.elements(sizes) * reference.need <= 0.4 * reference.there * elements:
             break
     else:
-        return  # the sizes are fixed: eager is all there is to compare with
+        return 0.0  # the sizes are fixed: eager is all there is to compare with
     smaller = dataclasses.replace(
         step,
         name=f"{step.name}, at the largest size that float64 has room for",
@@ -120,11 +123,21 @@ def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference
         repeat=False,
         decoy=False,
     )
-    _values(referee, smaller)
+    state = referee.oracle.state()
+    found = _values(referee, smaller)
+    if referee.training:  # the step itself begins where this one did
+        referee.oracle.restore(state)
+        referee.send_state()
+    return found.eager_error if found is not None else 0.0
 
 
 def _call(
-    referee: Referee, step: plan.Step, answer: Answer, reference: Reference, tree: tuple[Any, Any]
+    referee: Referee,
+    step: plan.Step,
+    answer: Answer,
+    reference: Reference,
+    tree: tuple[Any, Any],
+    eager_error: float,
 ) -> compare.Comparison:
     message, names = answer.message, referee.inputs.names
     where = f"{step.name}, {plan.shapes(referee.inputs, tree)}"
@@ -141,52 +154,68 @@ def _call(
     if devices != expected and devices:
         raise referee.failed("wrong", step.name, f"{where}: its outputs are on {', '.join(sorted(devices))}")
     out = _only_what_ran(referee, answer.tree, message, reference)
-    if step.inside and referee.within_1e2 is not False:
-        referee.within_1e2 = compare.within(out, _plainly(reference.eager), 1e-2)
-    found = compared(referee, out, reference)
+    if step.inside and referee.progress.within_1e2 is not False:
+        referee.progress.within_1e2 = compare.within(out, _plainly(reference.eager), 1e-2)
+    found = compared(referee, out, reference, eager_error)
+    if step.inside:
+        referee.example_error = max(referee.example_error, found.eager_error)
     if not found.passed and referee.oracle.seed is not None:
         raise errors.RandomNotComparable(class_name=type(referee.module).__name__, detail=found.reason)
     if not found.passed:
         raise referee.failed("wrong", step.name, f"{where}: {found.reason}")
     _note_strides(referee, answer.metas, reference.eager)
     if step.inside:
-        referee.launched = message["launches"] if referee.launched is None else referee.launched
+        referee.progress.launched = (
+            message["launches"] if referee.progress.launched is None else referee.progress.launched
+        )
         if message["autotuned"]:
             first = ", ".join(message["autotuned"])
-            referee.limits.append(f"only the first autotuning configuration of {first} was run")
+            referee.progress.limits.append(f"only the first autotuning configuration of {first} was run")
     return found
 
 
-def compared(referee: Referee, out: Any, reference: Reference) -> compare.Comparison:
-    """A candidate's output against the reference: float64 where there is some, eager where there is not."""
+def compared(referee: Referee, out: Any, reference: Reference, eager_error: float = 0.0) -> compare.Comparison:
+    """A candidate's output against the reference: float64 where there is some, eager where there is not.
+
+    ``eager_error``: eager's own against float64, where that is known from elsewhere.
+    """
+    eager = _plainly(reference.eager)
     if reference.exact is not None:
-        return _noted(referee, compare.compare(out, _plainly(reference.eager), _plainly(reference.exact)))
-    mine, eager = exchange.expected_of(out), exchange.expected_of(reference.eager)
-    worst = compare.Comparison()
-    whole = compare.structure(out) == compare.structure(_plainly(reference.eager))
-    fits = whole and all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(mine, eager, strict=True))
-    if fits and reference.slices:
-        for part in reference.slices():
-            exact = exchange.expected_of(part.exact)
-            one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact)
-            worst.error, worst.eager_error = max(worst.error, one.error), max(worst.eager_error, one.eager_error)
-            if not one.passed:
-                worst.reason = f"in slice {part.start} to {part.stop}: {one.reason}"
-                return _noted(referee, worst)
-        if reference.said:
-            referee.limits.append(reference.said)
-        if not reference.said:  # every slice
-            return _noted(referee, worst)
-    _noted(referee, worst)
-    full = compare.agree(out, _plainly(reference.eager), max(worst.eager_error, referee.eager_error))
-    worst.reason = full.reason
+        return _noted(referee, compare.compare(out, eager, _plainly(reference.exact)))
+    worst = compare.Comparison(eager_error=eager_error)
+    if reference.slices and compare.structure(out) == compare.structure(eager):
+        worst = _in_slices(exchange.expected_of(out), exchange.expected_of(eager), reference)
+        _noted(referee, worst)
+        if not worst.passed or not reference.said:  # wrong, or all of it was looked at
+            return worst
+        referee.progress.limits.append(reference.said)
+    worst.reason = compare.agree(out, eager, worst.eager_error).reason
+    return worst
+
+
+def _in_slices(mine: list[torch.Tensor], eager: list[torch.Tensor], reference: Reference) -> compare.Comparison:
+    """Against float64 slice by slice, by the scale of the whole and eager's error over all of the slices."""
+    worst, suspect = compare.Comparison(), compare.Comparison()
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(mine, eager, strict=True)):
+        return compare.compare(mine, eager, eager)  # which says what is different
+    scales = [compare.scale_of(t) for t in eager]
+    assert reference.slices is not None
+    for part in reference.slices():
+        exact = exchange.expected_of(part.exact)
+        one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact, scales=scales)
+        worst.error, worst.eager_error = max(worst.error, one.error), max(worst.eager_error, one.eager_error)
+        if one.reason and one.error > suspect.error:
+            suspect = one
+            suspect.reason = f"in slice {part.start} to {part.stop}: {one.reason}"
+    if suspect.reason and any(suspect.error > compare.allowed(worst.eager_error, t.dtype) for t in eager):
+        worst.reason = suspect.reason
     return worst
 
 
 def _noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
     if math.isfinite(result.error):
-        referee.error = max(referee.error, result.error)
-        referee.eager_error = max(referee.eager_error, result.eager_error)
+        referee.progress.error = max(referee.progress.error, result.error)
+        referee.progress.eager_error = max(referee.progress.eager_error, result.eager_error)
     return result
 
 
@@ -216,14 +245,14 @@ def _only_what_ran(referee: Referee, out: Any, message: dict[str, Any], referenc
             missing = unwritten(a)
             if a.numel() and 1 - missing.double().mean().item() >= 0.25 * share:  # else it writes too little
                 a[missing] = b[missing]
-    referee.sampled.append(share)
+    referee.progress.sampled.append(share)
     return out
 
 
 def _note_strides(referee: Referee, metas: list[dict[str, Any]], eager: Any) -> None:
     for meta, theirs in zip(metas, tensors_of(eager), strict=False):
         if theirs.numel() > 1 and meta["stride"] != list(theirs.stride()) and 1 not in theirs.shape:
-            referee.limits.append(
+            referee.progress.limits.append(
                 f"the strides of its output, {meta['stride']} where eager's are {list(theirs.stride())}"
             )
             return
@@ -302,7 +331,7 @@ def _gradients(referee: Referee, step: plan.Step) -> None:
             got = result[1] if isinstance(result, (tuple, list)) and len(result) == 2 else None
             found_errors = compare.compare(got, _plainly(eager), _plainly(exact), "gradient")
     except failures.Failure as failure:
-        if referee.checks and not referee.checks[-1].passed:
+        if referee.progress.checks and not referee.progress.checks[-1].passed:
             raise
         reason = f"with gradients required it fails: {failure.reason}"
         raise referee.failed(failure.status, step.name, reason, failure.line) from None
@@ -351,7 +380,7 @@ def precision(referee: Referee) -> str:
     products = any(
         word in op for op in referee.inputs.ops for word in ("mm", "matmul", "linear", "conv", "dot", "einsum")
     )
-    if products and dtypes[0] is torch.float32 and 1e-4 < referee.error < 0.1:
+    if products and dtypes[0] is torch.float32 and 1e-4 < referee.progress.error < 0.1:
         return "tf32"
     return short.get(dtypes[0], str(dtypes[0]).removeprefix("torch."))
 

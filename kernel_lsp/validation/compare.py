@@ -43,7 +43,6 @@ class Comparison:
     reason: str = ""
     error: float = 0.0  # largest relative error of the candidate
     eager_error: float = 0.0
-    within_1e2: bool | None = None  # by atol = rtol = 1e-2 against eager; None where that was not looked at
 
     @property
     def passed(self) -> bool:
@@ -62,9 +61,22 @@ def structure(tree: Any) -> str:
     return repr(tree)
 
 
-def compare(candidate: Any, eager: Any, oracle: Any, what: str = "output") -> Comparison:
-    """Trees of CPU or GPU tensors of one structure; ``oracle`` in float64, or eager's own where there is none."""
-    return _over_trees(candidate, eager, oracle, what, lambda c, e, o, name: _compare_one(c, e, o, name, None))
+def compare(
+    candidate: Any, eager: Any, oracle: Any, what: str = "output", scales: list[torch.Tensor] | None = None
+) -> Comparison:
+    """Trees of CPU or GPU tensors of one structure; ``oracle`` in float64, or eager's own where there is none.
+
+    ``scales``: of each tensor, where these are parts of larger ones.
+    """
+    known = iter(scales or [])
+    return _over_trees(
+        candidate, eager, oracle, what, lambda c, e, o, name: _compare_one(c, e, o, name, None, next(known, None))
+    )
+
+
+def allowed(eager_error: float, dtype: torch.dtype) -> float:
+    """The relative error that a candidate may have where eager's largest is ``eager_error``."""
+    return max(FACTOR * eager_error, FLOOR.get(dtype, _FLOOR_OTHERS))
 
 
 def agree(candidate: Any, eager: Any, eager_error: float, what: str = "output") -> Comparison:
@@ -171,7 +183,12 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def _compare_one(
-    mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, name: str, limit: float | None
+    mine: torch.Tensor,
+    eager: torch.Tensor,
+    exact: torch.Tensor,
+    name: str,
+    limit: float | None,
+    scale: torch.Tensor | None = None,
 ) -> Comparison:
     """``limit``: what is allowed, where that does not follow from eager's own error."""
     for property_name, a, b in (
@@ -185,14 +202,14 @@ def _compare_one(
     mine, exact = mine.to(eager.device), exact.to(eager.device)
     if not (mine.dtype.is_floating_point or mine.dtype.is_complex):
         return _compare_exactly(mine, eager, name)
-    scale = _scale(exact)
+    scale = scale_of(exact) if scale is None else scale
     worst = _Worst()
     for index, (c, e, o) in pieces(mine, eager, exact):
         reason = worst.look(index, c, e, o, scale)
         if reason:
             return Comparison(f"{name}{reason}", math.inf)
     if limit is None:
-        limit = max(FACTOR * worst.eager, FLOOR.get(mine.dtype, _FLOOR_OTHERS))
+        limit = allowed(worst.eager, mine.dtype)
     if worst.error <= limit:
         return Comparison("", worst.error, worst.eager)
     share = _share_above(limit, mine, eager, exact, scale)
@@ -209,7 +226,7 @@ def _wide(t: torch.Tensor) -> torch.Tensor:
     return t.to(torch.complex128 if t.dtype.is_complex else torch.float64)
 
 
-def _scale(exact: torch.Tensor) -> torch.Tensor:
+def scale_of(exact: torch.Tensor) -> torch.Tensor:
     """mean|o| over what is finite, in float64."""
     total = torch.zeros((), dtype=torch.float64, device=exact.device)
     count = torch.zeros((), dtype=torch.float64, device=exact.device)

@@ -70,9 +70,12 @@ class Loan:
             count = tensor.numel() * tensor.element_size()
             self.rooms.append((offset, count))
             offset += _padded(count)
-        if offset > memory.MUCH:
-            memory.release()
-        self.block = Block(max(offset, _ALIGNED), device)
+        memory.release()  # the trial needs it now
+        try:
+            self.block = Block(max(offset, _ALIGNED), device)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()  # also the little that ``release`` keeps
+            self.block = Block(max(offset, _ALIGNED), device)
         self._fill()
 
     def _fill(self) -> None:
@@ -114,7 +117,10 @@ class Loan:
             if not isinstance(dtype, torch.dtype) or any(n < 0 for n in shape):
                 raise ValueError(f"a tensor of {meta['dtype']} and shape {shape}")
             like = self.expected[i] if i < len(self.expected) else None
-            if like is None or dtype is not like.dtype or shape != list(like.shape) or not meta.get("here"):
+            fits = like is not None and dtype is like.dtype and shape == list(like.shape)
+            if fits and not meta.get("here"):
+                raise ValueError(f"a result of shape {shape} that fits was not handed over")
+            if like is None or not fits:
                 tensors.append(torch.empty(shape, dtype=dtype, device="meta"))
             elif like.numel() == 0:
                 tensors.append(torch.empty(shape, dtype=dtype, device=self.block.device))

@@ -41,6 +41,11 @@ class Step:
     train: bool = False
     sizes: dict[str, int] | None = None  # of the dynamic dimensions, where ``make`` takes them
 
+    @property
+    def seeded(self) -> bool:
+        """Whether equal random states give equal numbers: in other memory layouts torch gives them to other elements."""
+        return self.kind == "values" and self.sizes is not None and not self.train
+
 
 def plan(inputs: Inputs, mode: str) -> list[Step]:
     """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down."""

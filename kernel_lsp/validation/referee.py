@@ -15,22 +15,10 @@ from kernel_lsp import errors, schema
 from kernel_lsp.validation import channel, checks, exchange, failures, memory, plan, precompiling
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
-from kernel_lsp.validation.oracle import RANDOM, Oracle, tensors_of
+from kernel_lsp.validation.oracle import Oracle, tensors_of
 
 #: how a limit begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
-#: how the names of ATen operators that draw random numbers begin
-_RANDOM = (
-    "rand",
-    "dropout",
-    "bernoulli",
-    "normal",
-    "multinomial",
-    "rrelu",
-    "alpha_dropout",
-    "feature_dropout",
-    "poisson",
-)
 #: seconds for the checks that were put off
 FINISH_SECONDS = 4.0
 
@@ -44,6 +32,21 @@ class Reach:
     reap: Callable[[], str]  # waits for its end; in words
     kill: Callable[[], None]
     deadline: float  # of time.monotonic()
+    stopped: bool = False  # by the referee, when the time was over
+
+
+@dataclass
+class Progress:
+    """What has been found out about one candidate."""
+
+    checks: list[schema.Check] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+    launched: int | None = None
+    sampled: list[float] = field(default_factory=list)
+    error: float = 0.0
+    eager_error: float = 0.0
+    within_1e2: bool | None = None
+    deferred: list[plan.Step] = field(default_factory=list)  # for after the timing, on a GPU
 
 
 @dataclass
@@ -56,14 +59,8 @@ class Referee:
     soft_seconds: float  # after a share of this, by the step's patience, a step is left out, and that is said
     independent: list[dict[str, Any]] = field(default_factory=list)  # schema.Independent
     training: bool = False  # the module is used in training mode
-    checks: list[schema.Check] = field(default_factory=list)
-    limits: list[str] = field(default_factory=list)
-    launched: int | None = None
-    sampled: list[float] = field(default_factory=list)
-    error: float = 0.0
-    eager_error: float = 0.0
-    within_1e2: bool | None = None
-    deferred: list[plan.Step] = field(default_factory=list)  # for after the timing, on a GPU
+    progress: Progress = field(default_factory=lambda: Progress())  # of the candidate that is validated now
+    example_error: float = 0.0  # eager's own at the example's size
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory
@@ -73,45 +70,32 @@ class Referee:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""
         self.lends = exchange.supported(self.inputs.device)
         self.oracle = Oracle(self.module, self.independent, self.training)
-        self.limits += self.oracle.limits
+        self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
-            self.limits += plan.INTERPRETER_LIMITS
+            self.progress.limits += plan.INTERPRETER_LIMITS
         steps = plan.plan(self.inputs, self.mode)
-        if self._draws(steps[0]):
-            self.oracle.seed = 20
-            self.limits.append(RANDOM)
-            # In other memory layouts torch itself gives the same numbers to other elements.
-            steps = [step for step in steps if step.kind == "values" and step.sizes is not None]
         return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
-
-    def _draws(self, step: plan.Step) -> bool:
-        """Whether the module draws random numbers; where the graph is known, only one with such operators is tried."""
-        if self.inputs.ops and not any(op.rpartition(".")[2].startswith(_RANDOM) for op in self.inputs.ops):
-            return False
-        try:
-            return self.oracle.draws(step.make(self.inputs))
-        except Exception:
-            return False  # the step itself will say what is wrong
 
     def finish(self) -> schema.Verdict:
         """Run what ``verdict`` put off until the times were known, and judge again."""
-        steps, self.deferred = self.deferred, []
+        steps, self.progress.deferred = self.progress.deferred, []
 
         def begin() -> None:
-            self.reload()
+            self.ask(self._load_message())
             self._precompile(steps)
+            self.send_state()
 
         return self._verdict(begin, steps, FINISH_SECONDS)
 
     def of_another(self, reach: Reach) -> schema.Verdict:
         """The whole verdict on another candidate, on the same inputs: what was put off included."""
         self.reach = reach
-        self.checks, self.launched, self.sampled, self.deferred = [], None, [], []
-        self.error, self.within_1e2 = 0.0, None
-        self.limits = list(self.oracle.limits)
+        self.progress = Progress(limits=list(self.oracle.limits), eager_error=self.progress.eager_error)
+        if self.mode == "interpreter":
+            self.progress.limits += plan.INTERPRETER_LIMITS
         steps = plan.plan(self.inputs, self.mode)
         verdict = self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
-        return self.finish() if self.deferred and verdict.status in schema.CORRECT else verdict
+        return self.finish() if self.progress.deferred and verdict.status in schema.CORRECT else verdict
 
     @contextlib.contextmanager
     def spending(self, part: str) -> Iterator[None]:
@@ -134,24 +118,26 @@ class Referee:
             if failure.status == "not-interpretable":
                 raise errors.NotInterpretable(what=failure.reason) from None
             status, reason, line = failure.status, failure.reason, failure.line
-        limits = list(dict.fromkeys([*self.limits, *self.oracle.limits]))
-        if self.deferred:
-            limits.append(STILL + ", ".join(step.name for step in self.deferred))
-        if self.sampled:
-            percent = f"{min(self.sampled) * 100:.0f}"
+        limits = list(dict.fromkeys([*self.progress.limits, *self.oracle.limits]))
+        if self.progress.deferred:
+            limits.append(STILL + ", ".join(step.name for step in self.progress.deferred))
+        if self.progress.sampled:
+            percent = f"{min(self.progress.sampled) * 100:.0f}"
             limits.append(f"in large launches only a part of the program instances was run, at least {percent} %")
         return schema.Verdict(
             status=status,  # type: ignore[arg-type]
             reason=reason,
             line=line,
             mode=self.mode,  # type: ignore[arg-type]
-            checks=self.checks,
-            error=self.error if math.isfinite(self.error) and self.checks else None,
-            eager_error=self.eager_error if math.isfinite(self.eager_error) and self.checks else None,
+            checks=self.progress.checks,
+            error=self.progress.error if math.isfinite(self.progress.error) and self.progress.checks else None,
+            eager_error=self.progress.eager_error
+            if math.isfinite(self.progress.eager_error) and self.progress.checks
+            else None,
             precision=checks.precision(self),
-            launches=self.launched,
+            launches=self.progress.launched,
             limits=limits,
-            within_1e2=self.within_1e2,
+            within_1e2=self.progress.within_1e2,
         )
 
     # what the trial is asked
@@ -176,7 +162,7 @@ class Referee:
             answer, _, _ = self._receive()
             try:
                 result = loan.results(answer.get("described"), answer.get("metas") or [])
-            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
                 raise failures.Failure("cheating", f"it sent a malformed answer: {error}") from None
             damaged = [*loan.damaged(), *answer.get("damaged", [])]
             yield Answer(
@@ -203,6 +189,7 @@ class Referee:
         except channel.TooLate:
             self.reach.kill()
             self.reach.reap()
+            self.reach.stopped = True
             raise failures.Failure("timeout", "it gave no answer in the time allowed, and was stopped") from None
         except channel.Closed:
             raise self._death() from None
@@ -214,6 +201,8 @@ class Referee:
 
     def _death(self) -> failures.Failure:
         how = self.reach.reap()
+        if self.reach.stopped:
+            return failures.Failure("timeout", "it was stopped before, since the time was over")
         if "SIGKILL" in how:
             reason = f"its process was {how}, which is what the system does when memory runs out"
             return failures.Failure("out-of-memory", reason)
@@ -223,11 +212,11 @@ class Referee:
         )
 
     def passed(self, name: str, detail: str = "") -> None:
-        self.checks.append(schema.Check(name, True, detail))
+        self.progress.checks.append(schema.Check(name, True, detail))
 
     def failed(self, status: str, name: str, reason: str, line: int | None = None) -> failures.Failure:
         """A failure to be raised, noted as a check."""
-        self.checks.append(schema.Check(name, False, reason))
+        self.progress.checks.append(schema.Check(name, False, reason))
         return failures.Failure(status, reason, line)
 
     # the candidate's state
@@ -243,9 +232,10 @@ class Referee:
             if mine[key] != (shape, dtype):
                 reason = f"its {key!r} is {mine[key][1]}{list(mine[key][0])}, the module's is {dtype}{list(shape)}"
                 raise self.failed("not-drop-in", "state_dict", reason)
+        # Before the state, since a call on values that mean nothing may move running statistics.
+        self._precompile([step for step in steps if step.patience == plan.ALWAYS])
         self.send_state()
         self.passed("drop-in", f"same constructor, same state_dict ({len(theirs)} entries)")
-        self._precompile([step for step in steps if step.patience == plan.ALWAYS])
 
     def _load_message(self) -> dict[str, Any]:
         return {"do": "load", "path": self.reach.source, "training": self.training}
@@ -271,7 +261,15 @@ class Referee:
         state = self.oracle.state()
         if self.training:
             self.send_state()
-        yield
+        try:
+            yield
+        except failures.Failure:
+            self.oracle.restore(state)  # the candidate is found wanting, and may be gone
+            raise
+        except BaseException:
+            self.oracle.restore(state)
+            self.send_state()
+            raise
         self.oracle.restore(state)
         self.send_state()
 
@@ -296,6 +294,8 @@ class Referee:
             if time.monotonic() - self.began > seconds * step.patience:
                 skipped.append(step)
                 continue
+            if self.oracle.seed is not None and not step.seeded:
+                continue
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
             try:
                 if step.perturb:
@@ -313,8 +313,8 @@ class Referee:
                         there=there,
                         detail=str(error).splitlines()[0],
                     ) from None
-                self.limits.append(f"{step.name}: not enough memory ({there} were left)")
+                self.progress.limits.append(f"{step.name}: not enough memory ({there} were left)")
         if self.mode == "gpu" and seconds == self.soft_seconds:
-            self.deferred = skipped
+            self.progress.deferred = skipped
         elif skipped:
-            self.limits.append("left out to be quick: " + ", ".join(step.name for step in skipped))
+            self.progress.limits.append("left out to be quick: " + ", ".join(step.name for step in skipped))

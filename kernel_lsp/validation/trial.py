@@ -22,6 +22,7 @@ from kernel_lsp.validation import (
     launches,
     memory,
     precompiling,
+    randomness,
     sampling,
     trial_timing,
 )
@@ -138,7 +139,7 @@ class Trial:
         poisoned = guards.Poisoned(watch)
         grad_mode = bool(message.get("grad_mode"))
         if message.get("seed") is not None:
-            torch.manual_seed(message["seed"])
+            randomness.seed(message["seed"])
         try:
             with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda():
                 out = self.module(*args, **kwargs)

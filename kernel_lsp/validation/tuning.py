@@ -14,7 +14,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import checks, failures, measuring, roofline
-from kernel_lsp.validation.referee import Reach, Referee
+from kernel_lsp.validation.referee import Progress, Reach, Referee
 
 #: variants that are timed; the synthesizer names the likeliest first
 MOST_TIMED = 8
@@ -86,14 +86,14 @@ def _check(referee: Referee, tried: list[schema.Tried]) -> None:
         reference.slices = None
         reference.said = ""
     request = {"do": "call", "names": list(referee.inputs.names), "seed": referee.oracle.seed}
-    kept = list(referee.limits), referee.error, referee.eager_error
+    kept, referee.progress = referee.progress, Progress()
     for i, one in enumerate(tried):
         if one.reason:
             continue
         try:
             referee.ask({"do": "choose", "name": str(i)})
             with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-                one.reason = checks.compared(referee, answer.tree, reference).reason
+                one.reason = checks.compared(referee, answer.tree, reference, referee.example_error).reason
             kernels = referee.ask({"do": "kernels"})["kernels"]
             one.spills = max((k["spills"] or 0 for k in kernels), default=0)
             if one.spills > MOST_SPILLED and any(not other.reason for other in tried[:i]):
@@ -102,7 +102,7 @@ def _check(referee: Referee, tried: list[schema.Tried]) -> None:
             if _gone(failure):
                 raise
             one.reason = failure.reason
-    referee.limits, referee.error, referee.eager_error = kept
+    referee.progress = kept
 
 
 def _time(

@@ -24,8 +24,12 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     and building.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
-    module, args, kwargs = preparing.on_device(given)
-    inputs = timing.rotated(args, kwargs, _SETS)
+    try:
+        module, args, kwargs = preparing.on_device(given)
+        inputs = timing.rotated(args, kwargs, _SETS)
+    except torch.OutOfMemoryError as error:
+        why = f"torch.compile: not enough GPU memory for the example: {str(error).splitlines()[0]}"
+        return {"modes": {}, "missing": {mode: why for mode in given["modes"]}}
     del args, kwargs
     for number, mode in enumerate(given["modes"]):
         message = f"compiling with torch.compile ({mode})"

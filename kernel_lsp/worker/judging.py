@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -11,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, loading, schema
-from kernel_lsp.validation import measuring, memory, screening, sizes
+from kernel_lsp.validation import failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
 from kernel_lsp.worker import faking, importing, modules, preparing, specimen, trials
@@ -60,7 +61,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     The verdict on the first is emitted before the others are looked at. Where it is not correct, or cannot be timed,
     ``tried`` is empty. Raises the user errors of importing and building.
     """
-    from kernel_lsp.validation import failures, tuning
+    from kernel_lsp.validation import tuning
 
     kernel_class = _kernel_class(given)
     if rejected := _rejected(given, given["sources"][0]):
@@ -90,24 +91,28 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             measurement, answer["rates"], tried = tuning.tune(
                 referee, all_at_once, sources, given["specimen"], given.get("rates"), emit
             )
-        except failures.Failure as failure:
-            measurement = schema.Measurement(missing=failure.reason)
+        except (failures.Failure, torch.OutOfMemoryError) as error:
+            said = (
+                error.reason if isinstance(error, failures.Failure) else f"out of memory: {str(error).splitlines()[0]}"
+            )
+            measurement = schema.Measurement(missing=said)
         finally:
             all_at_once.kill()
         fastest = next((i for i, one in enumerate(tried) if one.fastest), 0)
         if fastest:
             last.source = sources[fastest]
+            of_the_first = referee.progress
             with referee.spending("the fastest variant's own validation"):
                 other = referee.of_another(last)
             if other.status in schema.CORRECT:
-                _say_why_not(verdict)
+                _say_why_not(verdict, "another schedule is faster")
                 answer["verdicts"][0] = schema.to_json(verdict)
                 verdict = _with_kernels(referee, other)
                 answer["verdicts"][fastest] = schema.to_json(verdict)
             else:  # another schedule that is wrong where the example's sizes do not show it
                 answer["verdicts"][fastest] = schema.to_json(other)
                 measurement, fastest = tuning.of_the_first(measurement, tried), 0
-                referee.reach = first
+                referee.reach, referee.progress = first, of_the_first
         if not fastest:
             with referee.spending("the checks that were put off"):
                 verdict = _finished(referee, verdict)
@@ -143,14 +148,18 @@ def _first_verdict(referee: Referee) -> schema.Verdict:
 
 def _with_kernels(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
     if referee.mode == "gpu":
-        kernels = referee.ask({"do": "kernels"})["kernels"]
-        verdict.kernels = [schema.from_json(schema.CompiledKernel, k) for k in kernels]
+        with contextlib.suppress(failures.Failure):  # the verdict stands without them
+            kernels = referee.ask({"do": "kernels"})["kernels"]
+            verdict.kernels = [schema.from_json(schema.CompiledKernel, k) for k in kernels]
     return verdict
 
 
 def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
     """The verdict with the checks that were put off until the times were known."""
-    if not referee.deferred or verdict.status not in schema.CORRECT:
+    if not referee.progress.deferred or verdict.status not in schema.CORRECT:
+        return verdict
+    if referee.reach.stopped or time.monotonic() > referee.reach.deadline:
+        _say_why_not(verdict, "the time was over")
         return verdict
     last = referee.finish()
     last.kernels = verdict.kernels
@@ -159,11 +168,11 @@ def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
     return last
 
 
-def _say_why_not(verdict: schema.Verdict) -> None:
-    """What was put off for a candidate is not made up for once another schedule is faster."""
+def _say_why_not(verdict: schema.Verdict, why: str) -> None:
+    """What was put off for a candidate and will not be made up for."""
     for i, limit in enumerate(verdict.limits):
         if limit.startswith(STILL):
-            verdict.limits[i] = f"not checked, since another schedule is faster: {limit.removeprefix(STILL)}"
+            verdict.limits[i] = f"not checked, since {why}: {limit.removeprefix(STILL)}"
 
 
 def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
@@ -199,7 +208,9 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     independent = given["specimen"].get("independent") or []
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     if ready.hollow:
-        referee.limits.append(f"the example's own values: inputs of {ready.hollow} were not made on this machine")
+        referee.progress.limits.append(
+            f"the example's own values: inputs of {ready.hollow} were not made on this machine"
+        )
     return referee
 
 
@@ -235,7 +246,7 @@ def compile_report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     source = _written(given["source"], folder, kernel_class)
     user_module, cls = importing.load(path, class_name)
     torch.set_num_threads(given["threads"])
-    mode = faking.mode()
+    mode, training = faking.mode(), bool(given.get("training"))
 
     def hollow() -> Any:
         example = specimen.example_of(given, user_module, cls, mode)
@@ -243,14 +254,18 @@ def compile_report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
         def make(kind: type) -> torch.nn.Module:
             with faking.within(mode):
-                instance = kind(*example.init_args, **example.init_kwargs).eval()
+                instance = kind(*example.init_args, **example.init_kwargs).train(training)
             return faking.hollowed(instance)
 
         return make, args, kwargs
 
     def real() -> Any:
         example = specimen.example_of(given, user_module, cls, None)
-        return lambda kind: kind(*example.init_args, **example.init_kwargs).eval(), example.args, example.kwargs
+        return (
+            lambda kind: kind(*example.init_args, **example.init_kwargs).train(training),
+            example.args,
+            example.kwargs,
+        )
 
     return compilation.report(source, kernel_class, given["source"], [hollow, real], folder)
 

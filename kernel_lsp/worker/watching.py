@@ -37,7 +37,7 @@ def main(pid: int, index: str) -> None:
         if time.monotonic() - looked > _HOST_SECONDS:
             greatest["host"] = max(greatest["host"], sum(map(_host, family(pid))))
             looked = time.monotonic()
-        ready, _, _ = select.select([0], [], [], _DEVICE_SECONDS)
+        ready, _, _ = select.select([0], [], [], _HOST_SECONDS if device is None else _DEVICE_SECONDS)
         if ready and not os.read(0, 1024):
             break
     with contextlib.suppress(BrokenPipeError):
@@ -45,13 +45,19 @@ def main(pid: int, index: str) -> None:
 
 
 def _device(index: str) -> Any:
-    """A function that gives the bytes in use on a device, by its index; None where NVML is missing."""
+    """A function that gives the bytes in use on a device, by NVML's index or UUID; None where that is not to be had."""
     if not index:
         return None
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
         handle, memory = ctypes.c_void_p(), _Memory()
-        if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(int(index), ctypes.byref(handle)):
+        if nvml.nvmlInit_v2():
+            return None
+        if index.isdigit():
+            failed = nvml.nvmlDeviceGetHandleByIndex_v2(int(index), ctypes.byref(handle))
+        else:
+            failed = nvml.nvmlDeviceGetHandleByUUID(index.encode(), ctypes.byref(handle))
+        if failed:
             return None
     except (OSError, ValueError):
         return None
@@ -83,11 +89,17 @@ def _host(pid: int) -> int:
     return total
 
 
+def _nvml_name(index: int) -> str:
+    """What NVML calls CUDA's device ``index``: NVML knows nothing of CUDA_VISIBLE_DEVICES."""
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return visible[index] if index < len(visible) else str(index)
+
+
 @contextlib.asynccontextmanager
 async def watched(device: str) -> AsyncIterator[dict[str, int]]:
     """What is in the dictionary after the context: the greatest use of memory during it; nothing where that cannot be seen."""
     found: dict[str, int] = {}
-    index = device.partition(":")[2] or "0" if device.startswith("cuda") else ""
+    index = _nvml_name(int(device.partition(":")[2] or 0)) if device.startswith("cuda") else ""
     program = [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), index]
     try:
         process = await asyncio.create_subprocess_exec(

@@ -51,7 +51,7 @@ def extreme_with_index(kind: str) -> Any:
     """max and min: of everything, of two tensors, or over one dim with the index."""
 
     def lower(x: Value, *args: Any, keepdim: bool = False, out: Any = None, **_: Any) -> Any:
-        if args and isinstance(args[0], Value | float):  # a number: the other tensor is a constant
+        if args and isinstance(args[0], Value):
             name = f"{kind}imum" + ("" if x.dtype.is_floating_point else "_int")
             return Build.arithmetic(name, x, args[0], result=x.dtype)
         if not args:

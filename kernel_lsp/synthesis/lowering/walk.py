@@ -129,10 +129,16 @@ def _name(target: Any) -> str:
     return str(packet) if packet is not None else getattr(target, "__name__", str(target))
 
 
+#: overloads that are another operator than their packet's others
+_OF_TWO = {"aten.max.other": "aten.maximum", "aten.min.other": "aten.minimum"}
+
+
 def _folded(node: Any, env: dict[Any, Any], fake: Any) -> float | None:
     """The number that an operator on constants alone gives (``torch.log(torch.tensor(100.0))``); None for all others."""
     sources = node.all_input_nodes
     if not sources or not isinstance(fake, torch.Tensor) or fake.dim() or fake.dtype.is_complex:
+        return None
+    if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
         return None
     if not all(isinstance(env[n], bool | int | float) and isinstance(n.meta.get("val"), torch.Tensor) for n in sources):
         return None
@@ -157,7 +163,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
         return args[0][args[1]]
     if (number := _folded(node, env, fake)) is not None:
         return number
-    handler = OPERATORS.get(name)
+    handler = OPERATORS.get(_OF_TWO.get(str(node.target), name))
     if handler is not None:
         try:
             result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
