@@ -119,6 +119,20 @@ def test_an_interrupted_run_says_how_to_go_on(evaluate, executor, shown, capsys)
     assert evaluate("--resume", "r.jsonl") == 0 and executor.ran == ["3_Three", "1_Other"]
 
 
+def test_half_a_line_at_the_end_is_said(evaluate, executor, shown, capsys) -> None:
+    evaluate("--results", "r.jsonl", "--level", "1")
+    Path("r.jsonl").write_bytes(Path("r.jsonl").read_bytes()[:-20])
+    assert evaluate("--resume", "r.jsonl", "--level", "1") == 0 and executor.ran == ["3_Three"]
+    assert "r.jsonl: its last line was cut off; that problem is run again" in capsys.readouterr().err
+
+
+def test_a_number_of_workers_that_is_none(evaluate, capsys) -> None:
+    for number in ("0", "x"):
+        with pytest.raises(SystemExit):
+            evaluate("--workers", number)
+        assert "must be 1 or more" in capsys.readouterr().err
+
+
 def test_a_run_that_cannot_go_on_keeps_what_it_has(evaluate, executor, shown, capsys) -> None:
     executor.stop_after, executor.error = 1, errors.NoSuchDevice(device="cuda:0", interpreter="python", detail="gone")
     assert evaluate("--results", "r.jsonl") == 2
@@ -194,12 +208,18 @@ def test_other_settings_than_before_are_said(evaluate, executor, shown, capsys) 
         (["--generator", "magic"], "GeneratorUnknown"),
         (["--markdown", "taken.jsonl/x.md"], "ReportNotWritten"),
         (["--html", "taken.jsonl/x.html"], "ReportNotWritten"),
+        (["--resume", "taken.jsonl", "--markdown", "./taken.jsonl"], "ReportNotWritten"),
+        (["--resume", "new.jsonl", "taken.jsonl", "--html", "taken.jsonl"], "ReportNotWritten"),
+        (["--results", "new.jsonl", "--html", "new.jsonl"], "ReportNotWritten"),
+        (["--markdown", "page", "--html", "bench/../page"], "ReportNotWritten"),
+        (["--stand-ins", "times.jsonl", "--markdown", "times.jsonl"], "ReportNotWritten"),
     ],
 )
 def test_what_is_refused_before_anything_is_run(
     evaluate: Callable[..., int], executor: Executor, tmp_path: Path, capsys: Any, arguments: list[str], code: str
 ) -> None:
     (tmp_path / "taken.jsonl").write_text("mine\n")
+    (tmp_path / "times.jsonl").write_text("")
     (tmp_path / "other.jsonl").write_text('{"kernel-lsp-eval": 99}\n')
     before = sorted(tmp_path.iterdir())
     assert evaluate("--json", *arguments) == 2

@@ -41,7 +41,74 @@ def test_numbers_that_json_does_not_have_become_null(tmp_path: Path) -> None:
     assert b"NaN" not in path.read_bytes()
 
 
-@pytest.mark.parametrize("cut", [1, 7, 60, 200])
+def test_a_last_line_that_lacks_its_newline_alone_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with ResultsFile(path, {}) as file:
+        file.append(record(1))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    contents = results_file.read(path)
+    assert contents.records == [record(1)] and contents.cut == 0 and path.read_bytes() == whole[:-1]
+    with ResultsFile(path, {}) as file:
+        assert path.read_bytes() == whole
+        file.append(record(2))
+    assert results_file.read(path).records == [record(1), record(2)]
+
+
+def test_a_header_that_lacks_its_newline_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps({"kernel-lsp-eval": FORMAT + 1}))
+    with pytest.raises(errors.ResultsOfAnotherVersion), ResultsFile(path, {}):
+        pass
+    path.write_text(json.dumps({"kernel-lsp-eval": FORMAT, "suite": "x"}))
+    with ResultsFile(path, {"suite": "y"}) as file:
+        file.append(record(1))
+    contents = results_file.read(path)
+    assert contents.header["suite"] == "x" and contents.records == [record(1)]
+
+
+def test_half_a_line_is_left_where_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with ResultsFile(path, {}) as file:
+        file.append(record(1))
+        file.append(record(2))
+    path.write_bytes(path.read_bytes()[:-9])
+    before = path.read_bytes()
+    with ResultsFile(path, {}) as file:
+        assert file.contents.cut > 0
+    assert path.read_bytes() == before
+
+
+WRONG = [
+    {"seconds": None},
+    {"seconds": "1"},
+    {"seconds": float("nan")},
+    {"status": 5},
+    {"reason": None},
+    {"samples": [1]},
+    {"samples": {"a": [1]}},
+    {"samples": {"a": [1, None]}},
+    {"versions": None},
+    {"versions": {"torch": 2}},
+    {"error": "x"},
+    {"report": [1]},
+    {"problem": None},
+    {"problem": "x"},
+    {"problem": {"suite": 1, "id": "a", "name": "a", "path": "", "class_name": "M"}},
+    {"problem": {"suite": "s", "id": "a", "name": "a", "path": "", "class_name": "M", "level": "1"}},
+]
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "x", [], *WRONG])
+def test_json_of_wrong_types_is_a_damaged_line(tmp_path: Path, wrong: object) -> None:
+    path = tmp_path / "r.jsonl"
+    line = record(1).to_json() | wrong if isinstance(wrong, dict) else wrong
+    path.write_text(json.dumps({"kernel-lsp-eval": FORMAT}) + "\n" + json.dumps(line) + "\n")
+    contents = results_file.read(path)
+    assert contents.records == [] and contents.damaged == [2]
+
+
+@pytest.mark.parametrize("cut", [2, 7, 60, 200])
 def test_half_a_line_at_the_end_is_cut_away_before_the_next(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "r.jsonl"
     with ResultsFile(path, {}) as file:

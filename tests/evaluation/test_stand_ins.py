@@ -1,12 +1,13 @@
 """Stand-ins fill what was not timed, and only where eager agrees."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from kernel_lsp import schema
 from kernel_lsp.errors import StandInsInvalid
-from kernel_lsp.evaluation.stand_ins import MARK, fill, read
+from kernel_lsp.evaluation.stand_ins import fill, mark, read
 
 from .made import judged, report
 
@@ -43,9 +44,11 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_a_stand_in_fills_what_was_not_timed():
     one = report(judged(200))
-    assert fill(one, {"eager": 209.0, "default": 120.0}) == "filled"
+    assert fill(one, {"eager": 209.0, "default": 120.0}, mark(Path("/somewhere/h100.jsonl"))) == "filled"
     shape = one.candidates[0].measurement.shapes[0]
-    assert shape.compiled == schema.Timing(120.0, 120.0, 120.0, 0) and shape.kept == {"default": MARK}
+    assert shape.compiled == schema.Timing(120.0, 120.0, 120.0, 0) and shape.kept == {
+        "default": "stand-in: from h100.jsonl"
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,5 +65,5 @@ def test_a_stand_in_fills_what_was_not_timed():
 )
 def test_otherwise_nothing_changes(about, stand_in, said):
     before = schema.to_json(about)
-    assert fill(about, stand_in) == said
+    assert fill(about, stand_in, "stand-in: X") == said
     assert schema.to_json(about) == before

@@ -81,3 +81,55 @@ def test_cancel_frees_the_gpu_within_a_second(worker, tmp_path):
     with pytest.raises(Exception, match=r"[Cc]ancel"):
         worker.wait(ident)
     assert time.monotonic() - began < 1
+
+
+NORM = """
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(1024)
+    def forward(self, x):
+        return torch.softmax(self.norm(x) * 2 + 1, -1)
+def get_inputs(): return [torch.randn(4096, 1024)]
+"""
+
+
+@pytest.fixture
+def asked(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import torch\nfrom torch import nn\n" + NORM)
+    return {"path": str(path), "class_name": "Norm", "device": "cuda"}
+
+
+def test_schedules_are_timed_together_and_the_fastest_is_validated(worker, asked):
+    candidates = worker.call("synthesize", **asked)["candidates"]
+    result = worker.call("tune", sources=[c["source"] for c in candidates], seconds=120, **asked)
+    verdict = result["verdicts"][str(result["fastest"])]
+    assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    assert not any("still to be checked" in limit for limit in verdict["limits"])
+    assert len(result["tried"]) == len(candidates) and all(one["timing"] for one in result["tried"])
+    shape = result["measurement"]["shapes"][0]
+    assert shape["kernel"]["median"] > 0 and shape["eager"]["median"] > 0
+    assert result["memory"]["device"] > 1 << 28 and result["memory"]["host"] > 1 << 28
+
+
+def test_baselines_are_timed_without_a_candidate(worker, asked):
+    result = worker.call("baseline", modes=["default", "reduce-overhead"], seconds=200, **asked)
+    assert result["missing"] == {} and set(result["modes"]) == {"default", "reduce-overhead"}
+    for found in result["modes"].values():
+        assert 0 < found["compiled"]["median"] and 0 < found["eager"]["median"]
+
+
+def test_a_gigabyte_is_validated_in_slices_and_nothing_stays_on_the_device(worker, tmp_path):
+    path = tmp_path / "module.py"
+    text = "import torch\nclass Big(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x, -1)\n"
+    path.write_text(text + "def get_inputs(): return [torch.rand(16384, 32768)]\n")
+    asked = {"path": str(path), "class_name": "Big", "device": "cuda"}
+    candidates = worker.call("synthesize", **asked)["candidates"]
+    result = worker.call("tune", sources=[c["source"] for c in candidates], seconds=120, **asked)
+    verdict = result["verdicts"][str(result["fastest"])]
+    assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    assert result["memory"]["host"] < 4 << 30
+    import torch
+
+    assert torch.cuda.mem_get_info()[0] > 0.9 * torch.cuda.mem_get_info()[1]

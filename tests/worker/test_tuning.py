@@ -1,0 +1,92 @@
+"""Tuning: one schedule is validated, all are timed, the fastest is validated before it is reported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+MODULE = """
+import torch
+class Norm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(40)
+    def forward(self, x):
+        return torch.softmax(self.norm(x) * 2 + 1, -1)
+def get_inputs(): return [torch.randn(16, 40)]
+"""
+
+
+@pytest.fixture
+def tune(worker, write, tmp_path):
+    """``tune(change, fast)``: the answer for the synthesizer's schedules, changed by index, and the verdicts as told."""
+
+    def run(change: dict[int, tuple[str, str]], fast: int, training: bool = False):
+        asked = {"path": write(MODULE), "class_name": "Norm", "device": "interpreter", "training": training}
+        made = worker.call("synthesize", **asked)
+        sources = [candidate["source"] for candidate in made["candidates"]]
+        assert len(sources) >= 3
+        for index, (old, new) in change.items():
+            assert old in sources[index]
+            sources[index] = sources[index].replace(old, new, 1)
+        given = asked | {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": 100}
+        given |= {"threads": 1, "rates": None, "inputs": None}
+        request, answer = tmp_path / "request.json", tmp_path / "answer.json"
+        request.write_text(json.dumps(given))
+        program = [sys.executable, str(HERE / "tune_on_the_host.py"), str(request), str(fast), str(answer)]
+        done = subprocess.run(program, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr[-3000:]
+        found = json.loads(answer.read_text())
+        return found["result"], found["verdicts"]
+
+    return run
+
+
+ELSEWHERE = ("    return softmax\n", "    return softmax + 1 if x.shape[0] == 1 else softmax\n")
+EVERYWHERE = ("    return softmax\n", "    return softmax + 1\n")
+
+
+def names(verdict):
+    return {check["name"] for check in verdict["checks"]}
+
+
+def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
+    result, told = tune({}, fast=1)
+    assert [(one["index"], one["verdict"]["status"]) for one in told] == [(0, "ok")]  # long before the end
+    assert result["fastest"] == 1 and result["tried"][1]["fastest"]
+    fastest, first = result["verdicts"]["1"], result["verdicts"]["0"]
+    assert fastest["status"] == "ok" and {"gradients", "float64", "sizes of one"} <= names(fastest)
+    assert any("another schedule is faster" in limit for limit in first["limits"])
+    assert result["measurement"]["shapes"][0]["kernel"]["median"] == result["tried"][1]["timing"]["median"]
+    assert all(one["timing"] for one in result["tried"]) and "tuning: time" in result["spent"]
+
+
+def test_a_schedule_that_is_wrong_at_the_examples_sizes_is_not_timed(tune):
+    result, _ = tune({1: EVERYWHERE}, fast=1)
+    assert "relative error" in result["tried"][1]["reason"] and result["tried"][1]["timing"] is None
+    assert result["fastest"] != 1 and result["verdicts"][str(result["fastest"])]["status"] in ("ok", "slower")
+
+
+def test_the_fastest_that_is_wrong_elsewhere_loses_and_the_first_is_checked_to_the_end(tune):
+    result, _ = tune({1: ELSEWHERE}, fast=1)
+    assert result["verdicts"]["1"]["status"] == "wrong" and "sizes of one" in result["verdicts"]["1"]["reason"]
+    first = result["verdicts"]["0"]
+    assert result["fastest"] == 0 and first["status"] in ("ok", "slower"), first["reason"]
+    assert {"gradients", "float64", "sizes of one"} <= names(first)
+    assert not any("still to be checked" in limit for limit in first["limits"])
+    assert result["measurement"]["shapes"][0]["kernel"]["median"] == result["tried"][0]["timing"]["median"]
+
+
+def test_where_the_first_is_wrong_the_others_are_not_tried(tune):
+    result, told = tune({0: EVERYWHERE}, fast=1)
+    assert result["verdicts"]["0"]["status"] == "wrong" and result["tried"] == [] and len(told) == 1
+
+
+def test_one_that_does_not_compile_is_passed_over(tune):
+    result, _ = tune({2: ("tl.load(", "tl.lode(")}, fast=1)
+    assert result["tried"][2]["reason"] and result["fastest"] == 1

@@ -1,0 +1,67 @@
+"""Runs ``judging.tune`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
+
+Everything else is as on a GPU: three trials in processes of their own, one of them for all schedules. Arguments: a JSON
+file with the request, the index of the schedule whose time is divided by a hundred, the file for the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import torch
+
+from kernel_lsp import schema
+from kernel_lsp.validation import exchange, interpreter, measuring, roofline, timing
+from kernel_lsp.worker import judging
+
+
+def _on_the_clock(fast: str) -> Any:
+    def interleaved(calls: Any, inputs: Any, seconds: float = 1.0) -> dict[str, schema.Timing]:
+        found = {}
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call(*inputs[0])
+            took = (time.perf_counter() - began) * 1e6 / (100 if name == fast else 1)
+            found[name] = schema.Timing(took, took, took, 1)
+        return found
+
+    return interleaved
+
+
+def main(request: str, fast: str, answer: str) -> None:
+    torch.set_num_threads(1)
+    interpreter.repair()
+    exchange.supported = lambda device: True
+    torch.cuda.set_device = lambda device: None  # type: ignore[assignment]
+    rates = {"copy_bandwidth": 1e12, "matmul_rate": 1e12}
+    roofline.rates = lambda dtype: rates
+    timing.interleaved = _on_the_clock(fast)
+    timing.captured = lambda call, inputs: None
+    timing.on_the_host = lambda call, inputs: 0.0
+    timing.rotated = lambda args, kwargs, count: [(args, kwargs)]
+    measuring._device = lambda where, rates: schema.Device("the host", "cuda", **rates)
+    referee = judging._referee
+
+    def as_on_a_gpu(*arguments: Any) -> Any:
+        made = referee(*arguments)
+        made.mode = "gpu"
+        return made
+
+    judging._referee = as_on_a_gpu
+    with open(request) as file:
+        given = json.load(file)
+    _, given["answers"] = os.pipe()
+    events: list[Any] = []
+    result = judging.tune(given, lambda name, data: events.append([name, data]))
+    with open(answer, "w") as file:
+        json.dump({"result": result, "verdicts": [d for n, d in events if n == "verdict"]}, file)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
