@@ -150,9 +150,15 @@ def _eval(evaluation: argparse.ArgumentParser, shared: argparse.ArgumentParser, 
 
 
 def _count(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError
-    return int(text)
+    import argparse
+
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
 
 
 def _models(

@@ -61,21 +61,20 @@ def _asked(options: Any) -> Evaluation:
         else {}
     )
     elsewhere = stand_ins.read(options.stand_ins) if options.stand_ins else {}
+    mark = stand_ins.mark(options.stand_ins) if options.stand_ins else ""
     changed = {name: value for name, value in given(options, further).items() if value is not None}
-    plan = Plan(options.mode, changed, elsewhere)
+    plan = Plan(options.mode, changed, elsewhere, mark)
     settings = _settings(found, plan)
     for name in generators.chosen(settings):
         generators.find(name)
     retry = set(comma_separated(options.retry or ""))
     if unknown := sorted(retry - set(STATUSES)):
         raise errors.StatusUnknown(status=unknown[0], known=", ".join(STATUSES))
-    for page in (options.markdown, options.html):
-        if page is not None:
-            html.check(page)
     resumed = options.resume or []
     results = options.results or (resumed[0] if resumed else Path(_new_name(options)))
     if os.path.lexists(results) and not any(os.path.realpath(results) == os.path.realpath(one) for one in resumed):
         raise errors.ResultsExist(path=str(results))
+    _check_pages(options, results, resumed)
     # A first file that is not there is begun, so that one command serves for a machine that is taken away and comes back.
     earlier = [results_file.read(one) for one in resumed if one != results or os.path.lexists(one)]
     header = {
@@ -90,6 +89,25 @@ def _asked(options: Any) -> Evaluation:
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     return Evaluation(found, plan, results, earlier, retry, header)
+
+
+def _check_pages(options: Any, results: Path, resumed: Sequence[Path]) -> None:
+    """That each page can be written, and that none would replace what the command reads or writes besides.
+
+    Raises:
+        ReportNotWritten: one cannot, or would.
+    """
+    taken = {os.path.realpath(one): "it is a results file" for one in [results, *resumed]}
+    if options.stand_ins is not None:
+        taken[os.path.realpath(options.stand_ins)] = "it is the file of stand-ins"
+    pages = [page for page in (options.markdown, options.html) if page is not None]
+    for page in pages:
+        place = os.path.realpath(page)
+        if place in taken:
+            raise errors.ReportNotWritten(path=str(page), detail=taken[place])
+        taken[place] = "it is another page of this command"
+    for page in pages:
+        html.check(page)
 
 
 def _settings(found: Sequence[Found], plan: Plan) -> Settings:
@@ -207,6 +225,8 @@ def _say_differences(asked: Evaluation) -> None:
                 f"kernel-lsp: earlier results were made with {', '.join(changed)}; they stay as they are",
                 file=sys.stderr,
             )
+        if contents.cut:
+            print(f"kernel-lsp: {contents.path}: its last line was cut off; that problem is run again", file=sys.stderr)
         if contents.damaged:
             lines = ", ".join(map(str, contents.damaged[:10]))
             print(

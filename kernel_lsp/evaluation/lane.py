@@ -35,6 +35,7 @@ class Plan:
     mode: str = "eval"  # "eval" | "train"
     settings: dict[str, Any] = field(default_factory=dict)  # on top of those of pyproject.toml, as settings.load takes
     stand_ins: dict[str, dict[str, float]] = field(default_factory=dict)  # see evaluation.stand_ins
+    stand_in_mark: str = ""  # what is said of a time that comes from there
 
 
 class LaneLost(Exception):
@@ -91,7 +92,7 @@ class Lane:
             raise LaneLost(error)
         seconds = time.monotonic() - started
         if job.report is not None and problem.id in self.plan.stand_ins:
-            stand_ins.fill(job.report, self.plan.stand_ins[problem.id])
+            stand_ins.fill(job.report, self.plan.stand_ins[problem.id], self.plan.stand_in_mark)
         return record_of(problem, self.plan.mode, job.report, error, seconds, hello, folder)
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ it changes when an older reader would misread the records.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,9 +65,36 @@ class Record:
         return data
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Record:
+    def from_json(cls, data: Any) -> Record:
+        """The record that ``to_json`` gave. Raises TypeError for anything else, also within its fields."""
+        if not isinstance(data, dict):
+            raise TypeError("not a record")
         record: Record = schema.from_json(cls, data)
+        record._check()
         return record
+
+    def _check(self) -> None:
+        if not isinstance(self.problem, Problem):
+            raise TypeError("problem")
+        texts = [self.mode, self.status, self.reason, self.machine, self.at]
+        texts += [getattr(self.problem, name) for name in ("suite", "id", "name", "path", "class_name", "trait")]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("a text")
+        numbers = [one for one in (self.problem.level, self.problem.number) if one is not None]
+        if not isinstance(self.versions, dict) or not isinstance(self.samples, dict):
+            raise TypeError("versions or samples")
+        for counts in self.samples.values():
+            if not isinstance(counts, list) or len(counts) != 2:
+                raise TypeError("samples")
+            numbers += counts
+        if not all(type(number) is int for number in numbers):
+            raise TypeError("a number")
+        if type(self.seconds) not in (int, float) or not math.isfinite(self.seconds):
+            raise TypeError("seconds")
+        if not all(isinstance(version, str) for version in self.versions.values()):
+            raise TypeError("versions")
+        if not all(part is None or isinstance(part, dict) for part in (self.error, self.report)):
+            raise TypeError("error or report")
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """A results file: JSON lines, a header and then one record a line, which survives whatever ends the program.
 
 Each line is written by one call and flushed to the disk, so that a crash costs at most the line it interrupts. Such half a
-line is cut away before the next is written.
+line is cut away before the next is written, and not earlier. A last line that lacks its end alone is kept.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ _BEGINNING = b'{"' + HEADER.encode() + b'"'
 
 @dataclass
 class Contents:
-    """What a results file holds. ``whole``: its length in bytes without half a line at the end."""
+    """What a results file holds. ``whole``: its length in bytes without half a line at the end, ``cut``: that half's."""
 
     header: dict[str, Any] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     whole: int = 0
     damaged: list[int] = field(default_factory=list)  # lines that are no records, counted from 1
+    cut: int = 0
+    ended: bool = True  # whether the last line that is kept has its newline
+    path: str = ""
 
 
 def read(path: Path) -> Contents:
@@ -59,18 +62,33 @@ def read(path: Path) -> Contents:
 def parse(data: bytes, path: str) -> Contents:
     """The contents of a results file's bytes; ``path`` is for the messages. Raises as ``read``."""
     *lines, rest = data.split(b"\n")
+    ended = not _is_whole(rest, header=not lines)
+    if not ended:
+        lines, rest = [*lines, rest], b""
     if not lines:
         begun = rest[: len(_BEGINNING)]
         if not _BEGINNING.startswith(begun):  # not cut off in its header: something of the user's
             raise NotAResultsFile(path=path, detail="its first line is no header of one")
-        return Contents()
-    contents = Contents(_header(lines[0], path), whole=len(data) - len(rest))
+        return Contents(path=path)
+    contents = Contents(_header(lines[0], path), whole=len(data) - len(rest), cut=len(rest), ended=ended, path=path)
     for number, line in enumerate(lines[1:], 2):
         try:
             contents.records.append(Record.from_json(json.loads(line)))
         except (ValueError, TypeError, KeyError, AttributeError):
             contents.damaged.append(number)
     return contents
+
+
+def _is_whole(line: bytes, *, header: bool) -> bool:
+    """Whether a last line without its newline is a record, or a header, nevertheless."""
+    try:
+        data = json.loads(line)
+        if header:
+            return isinstance(data, dict) and HEADER in data
+        Record.from_json(data)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return True
 
 
 def _header(line: bytes, path: str) -> dict[str, Any]:
@@ -113,6 +131,7 @@ class ResultsFile:
         self._header = {HEADER: FORMAT} | header
         self._fd = -1
         self._bare = False  # made here, and nothing but the header in it
+        self._cut = False  # half a line is still at the end
 
     def __enter__(self) -> ResultsFile:
         try:
@@ -123,11 +142,15 @@ class ResultsFile:
         try:
             self._lock()
             self.contents = parse(_all(self._fd), str(self.path))
-            os.ftruncate(self._fd, self.contents.whole)
             if not self.contents.whole:
+                os.ftruncate(self._fd, 0)
                 self.contents.header = dict(self._header)
                 self._write(self._header)
                 self._bare = True
+            elif not self.contents.ended:
+                self._write_line(b"\n")
+                self.contents.ended, self.contents.whole = True, self.contents.whole + 1
+            self._cut = bool(self.contents.cut)
         except BaseException:
             self._close()
             raise
@@ -143,6 +166,9 @@ class ResultsFile:
 
     def append(self, record: Record) -> None:
         """Write a record; it is on the disk on return. Raises ResultsNotWritten, and then holds nothing of it."""
+        if self._cut:
+            self._truncate(self.contents.whole)
+            self._cut = False
         self._write(record.to_json())
         self._bare = False
 
@@ -159,7 +185,16 @@ class ResultsFile:
             # A network file system without locks: better written without one than not at all.
 
     def _write(self, data: dict[str, Any]) -> None:
-        line = json.dumps(schema.finite(data), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace") + b"\n"
+        text = json.dumps(schema.finite(data), ensure_ascii=False, allow_nan=False)
+        self._write_line(text.encode("utf-8", "replace") + b"\n")
+
+    def _truncate(self, length: int) -> None:
+        try:
+            os.ftruncate(self._fd, length)
+        except OSError as error:
+            raise ResultsNotWritten(path=str(self.path), detail=error.strerror or error) from None
+
+    def _write_line(self, line: bytes) -> None:
         before = os.fstat(self._fd).st_size
         try:
             written = os.write(self._fd, line)

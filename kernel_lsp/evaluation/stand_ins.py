@@ -15,7 +15,6 @@ from kernel_lsp import schema
 from kernel_lsp.errors import StandInsInvalid
 from kernel_lsp.evaluation.outcomes import first_shape, shown
 
-MARK = "stand-in: measured on another H100 (torch 2.11)"
 AGREE = 0.05  # by how much of the eager time measured now the stand-in's may differ
 _FIELDS = {"eager": "eager_ms", "default": "compile_ms"}
 
@@ -44,7 +43,12 @@ def read(path: Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def fill(report: schema.Report, stand_in: dict[str, float], mark: str = MARK) -> Filled:
+def mark(path: Path) -> str:
+    """What is said of a time that comes from this file."""
+    return f"stand-in: from {path.name}"
+
+
+def fill(report: schema.Report, stand_in: dict[str, float], mark: str) -> Filled:
     """Give the shown candidate's first shape the stand-in's time of torch.compile, marked as such.
 
     "filled"; "measured": there is a time already; "disagrees": eager takes another time here by more than 5 %, so the
