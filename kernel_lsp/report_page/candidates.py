@@ -85,6 +85,25 @@ def _opened(judged: Judged) -> list[Markup]:
     return found
 
 
+def schedules(facts: Facts) -> Markup | None:
+    """A table of the schedules that were timed together; None where there was one only."""
+    tried = facts.report.tried if facts.report is not None else []
+    if len(tried) < 2:
+        return None
+    unit = numbers.Microseconds([one.timing.median for one in tried if numbers.timed(one.timing) and one.timing])
+    rows: list[list[Child]] = [
+        [
+            one.variant or "as the rules choose it",
+            unit(one.timing.median) if numbers.timed(one.timing) and one.timing else numbers.NOT,
+            f"{one.spills} bytes" if one.spills is not None else "–",
+            "the fastest by 2 % or more, or the first" if one.fastest else one.reason,
+        ]
+        for one in tried
+    ]
+    hint = "Timed beside eager in one process. Each gave what the module gives at the example's sizes."
+    return section("Schedules", table(["schedule", "time", "spilled a thread", ""], rows, range(1, 3)), hint=hint)
+
+
 def sources(facts: Facts) -> Markup | None:
     """A table of what each source came up with, where a language model or a trouble of its own is among them."""
     report = facts.report

@@ -14,7 +14,7 @@ from . import numbers
 from .about import compiled, course, machine, specimen
 from .accuracy import accuracy
 from .bars import Bar, chart
-from .candidates import candidates, sources
+from .candidates import candidates, schedules, sources
 from .code import side_by_side
 from .facts import Facts
 from .headline import mark, summary, top
@@ -43,7 +43,7 @@ def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
         about = [specimen(facts.report), machine(facts)] if facts.report is not None and facts.report.specimen else []
         return [
             top(facts, level),
-            div("cards", candidates(facts), sources(facts)) if facts.report is not None else None,
+            div("cards", candidates(facts), schedules(facts), sources(facts)) if facts.report is not None else None,
             source,
             div("cards two", about) if about else None,
         ]
@@ -51,7 +51,7 @@ def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
         top(facts, level),
         div("cards two", speed(facts), roofline(facts)) if facts.timed else _not_timed(facts),
         div("cards two", accuracy(facts), div("cards", compiled(facts.verdict), course(facts.report))),
-        div("cards", candidates(facts), sources(facts)),
+        div("cards", candidates(facts), schedules(facts), sources(facts)),
         source,
         div("cards two", specimen(facts.report), machine(facts)),
     ]

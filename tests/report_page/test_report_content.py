@@ -55,6 +55,21 @@ def test_no_kernel_says_why():
     assert "✗ No kernel." in said and "Why No example inputs for Norm." in said
 
 
+def test_schedules_that_were_timed_together():
+    facts = full()
+    assert facts.report is not None
+    facts.report.tried = [
+        schema.Tried(timing=timing(50.0), spills=0),
+        schema.Tried("64 x 64 tiles", timing=timing(40.0), spills=16, fastest=True),
+        schema.Tried("bf16x6", reason="it computes something else"),
+    ]
+    said = text(page(facts))
+    for words in ("Schedules", "as the rules choose it", "64 x 64 tiles", "16 bytes", "it computes something else"):
+        assert words in said
+    facts.report.tried = facts.report.tried[:1]
+    assert "as the rules choose it" not in text(page(facts))
+
+
 def test_every_check_candidate_source_and_limit_is_there():
     said = text(page(full()))
     for words in (
