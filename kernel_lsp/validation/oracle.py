@@ -17,7 +17,7 @@ from kernel_lsp.validation import memory, randomness
 #: bytes that float64 may take as a whole although it could be computed in slices
 _LITTLE = 256 << 20
 #: share of the free memory that float64 may take as a whole
-_SHARE = 0.6
+_SHARE = 0.5
 #: shortest slice: what torch.export says of a dimension it does not say of its size 1
 _LEAST = 2
 #: bytes of a slice in float64, inputs, outputs and what lies between
