@@ -142,7 +142,7 @@ def _eval(evaluation: argparse.ArgumentParser, shared: argparse.ArgumentParser, 
     kernelbench = suites.add_parser(
         "kernelbench", parents=[options], help="a checkout of KernelBench, or some of its folders"
     )
-    kernelbench.add_argument("--level", metavar="N[,N]", help="these levels only")
+    kernelbench.add_argument("--level", metavar="N[,N]", help="these levels only (default: 1,2,3)")
     kernelbench.add_argument(
         "--problem", metavar="N[-N][,…]", help="these numbers only, of each level: 1-20,47 or 2:47"
     )

@@ -24,7 +24,7 @@ def text(scores: Scores, records: Sequence[Record], command: str = "") -> str:
     suites = ", ".join(dict.fromkeys(outcome.suite for outcome in scores.outcomes)) or "nothing"
     device = f" on {_cell(next(iter(scores.devices)))}" if len(scores.devices) == 1 else ""
     parts = [f"# {_cell(suites)}{device}", _about(scores, records, command), HINT]
-    parts += [f"**Beware:** {_cell(warning)}" for warning in scores.warnings]
+    parts += [f"**Warning:** {_cell(warning)}" for warning in scores.warnings]
     if not scores.outcomes:
         return "\n\n".join([parts[0], "No problem was run."]) + "\n"
     parts += [_correct(scores), _fast(scores), _geomeans(scores), _passing(scores)]

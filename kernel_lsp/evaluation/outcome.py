@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import datetime
+import functools
 import hashlib
 import platform
+import re
 import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 from kernel_lsp import __version__, errors, schema
+from kernel_lsp.evaluation.outcomes import FURTHEST, shown_index
 from kernel_lsp.evaluation.records import OK, Problem, Record
 
 #: Errors that say something of the machine or the settings: the next problem would meet them as well, so they are
@@ -56,11 +59,8 @@ _STATUS_OF_ERROR = {
 #: What torch, Python and CUDA say when memory is short, in an error of the user's code.
 _OUT_OF_MEMORY = ("out of memory", "OutOfMemoryError", "MemoryError", "DefaultCPUAllocator", "can't allocate memory")
 
-#: Of several candidates none of which is correct: the status that got furthest stands for the problem.
-_FURTHEST = ("wrong", "not-drop-in", "cheating", "timeout", "out-of-memory", "crashed", "compile-error", "rejected")
-
 #: The statuses that a record can have here; a newer kernel-lsp may know more.
-STATUSES = tuple(dict.fromkeys([OK, *_STATUS_OF_ERROR.values(), "failed", *_FURTHEST]))
+STATUSES = tuple(dict.fromkeys([OK, *_STATUS_OF_ERROR.values(), "failed", *FURTHEST]))
 
 
 def record_of(
@@ -76,16 +76,15 @@ def record_of(
 
     Args:
         hello: what the worker said of itself.
-        folder: that the problem's path is relative to; it is taken out of all texts.
+        folder: that the problem's path is relative to; it is taken out of all texts but the kernel's own.
     """
-    shown = _shown(report)
+    shown = shown_index(report) if report is not None else None
     if error is not None:
         status, reason = status_of(error), str(error)
-    elif report is not None and report.chosen is not None:
-        status, reason = OK, ""
     elif report is not None and shown is not None:
         verdict = report.candidates[shown].verdict
-        status, reason = verdict.status, verdict.reason
+        good = verdict.status in schema.CORRECT
+        status, reason = (OK, "") if good else (verdict.status, verdict.reason)
     else:
         status, reason = "no-candidates", "No generator proposed a kernel."
     record = Record(
@@ -115,20 +114,6 @@ def status_of(error: errors.UserError) -> str:
 def machine() -> str:
     """A short id of this machine that does not tell its name."""
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
-
-
-def _shown(report: schema.Report | None) -> int | None:
-    """The candidate that stands for the problem: the chosen one, else the one that got furthest."""
-    if report is None or not report.candidates:
-        return None
-    if report.chosen is not None:
-        return report.chosen
-
-    def rank(index: int) -> int:
-        status = report.candidates[index].verdict.status
-        return _FURTHEST.index(status) if status in _FURTHEST else len(_FURTHEST)
-
-    return min(range(len(report.candidates)), key=rank)
 
 
 def _small(report: schema.Report | None, shown: int | None) -> dict[str, Any] | None:
@@ -178,10 +163,18 @@ def _places(folder: Path | None) -> list[tuple[str, str]]:
 
 def _without_places(value: Any, places: list[tuple[str, str]]) -> Any:
     if isinstance(value, dict):
-        return {key: _without_places(item, places) for key, item in value.items()}
+        # A candidate's source is a program, which a replacement could break.
+        return {key: item if key == "source" else _without_places(item, places) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_places(item, places) for item in value]
     if isinstance(value, str):
         for place, short in places:
-            value = value.replace(place, short)
+            value = _whole_place(place).sub(short, value)
     return value
+
+
+@functools.cache
+def _whole_place(place: str) -> re.Pattern[str]:
+    """A place where it stands as a path or the beginning of one: ``/root`` neither in ``/data/root`` nor in ``/rooted``."""
+    end = "" if place.endswith("/") else r"(?![\w+@~-]|\.\w)"
+    return re.compile(r"(?:(?<![\w./~-])|(?<=file://))" + re.escape(place) + end)

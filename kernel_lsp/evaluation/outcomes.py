@@ -6,10 +6,14 @@ use. Times are medians in microseconds at the example inputs (the first of a mea
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
+import types
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from kernel_lsp import schema
 from kernel_lsp.evaluation.records import Record
@@ -18,6 +22,8 @@ from kernel_lsp.evaluation.records import Record
 BASELINES = ("eager", "default", "reduce-overhead", "max-autotune")
 #: Of a kernel that is right by the 1e-2 standard; another failure (a cheat, a crash) is one by any standard.
 _MAY_BE_CLOSE = schema.CORRECT | {"wrong"}
+#: Of several candidates none of which is correct: the status that got furthest stands for the problem.
+FURTHEST = ("wrong", "not-drop-in", "cheating", "timeout", "out-of-memory", "crashed", "compile-error", "rejected")
 _STOPPED_BY = re.compile(r"the first that stopped it is (.+?)(?:: |\. Leave it)")
 
 
@@ -39,7 +45,7 @@ class Outcome:
     baselines: dict[str, float] = field(default_factory=dict)  # µs
     speedups: dict[str, float] = field(default_factory=dict)
     speedups_1e2: dict[str, float] = field(default_factory=dict)  # of the fastest kernel that is right by 1e-2
-    kept: dict[str, str] = field(default_factory=dict)  # baselines not measured beside the kernel → their mark
+    kept: dict[str, str] = field(default_factory=dict)  # baselines not measured in this run → their mark
     generator: str = ""
     error: float | None = None  # largest relative error against float64
     eager_error: float | None = None
@@ -75,18 +81,74 @@ def of(record: Record) -> Outcome:
 
 def report_of(record: Record) -> schema.Report | None:
     """The report of a record; None where there is none, or one that this version cannot read."""
+    if record.report is None:
+        return None
+    data = dict(record.report)
+    for name in ("seconds", "spent", "memory"):
+        if isinstance(data.get(name), dict):
+            data[name] = {key: item for key, item in data[name].items() if _is_number(item)}
     try:
-        return schema.from_json(schema.Report, record.report)
+        report: schema.Report = schema.from_json(schema.Report, data)
+        _check_types(report, schema.Report)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError):
         return None
+    if report.chosen not in range(len(report.candidates)):
+        report.chosen = None
+    return report
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _check_types(value: Any, kind: Any) -> None:
+    """That data of unknown origin has the types of the schema. None stands for any number that JSON does not have.
+
+    Raises:
+        TypeError: it has not.
+    """
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is not None:
+            _check_types(value, next(one for one in inner if one is not type(None)))
+    elif dataclasses.is_dataclass(kind):
+        if not isinstance(value, typing.cast(type, kind)):
+            raise TypeError(f"no {kind}")
+        hints = typing.get_type_hints(kind)
+        for one in dataclasses.fields(kind):
+            _check_types(getattr(value, one.name), hints[one.name])
+    elif origin in (list, dict):
+        if not isinstance(value, origin):
+            raise TypeError(f"no {origin}")
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_types(item, inner[-1])
+    elif kind in (int, float):
+        if value is not None and not _is_number(value):
+            raise TypeError("no number")
+    elif (kind is str or origin is Literal) and not isinstance(value, str):
+        raise TypeError("no text")
 
 
 def shown(report: schema.Report) -> schema.Judged | None:
-    """The candidate that stands for a report: the chosen one, else the fastest correct one, else the first."""
-    if report.chosen is not None and 0 <= report.chosen < len(report.candidates):
-        return report.candidates[report.chosen]
-    correct = [judged for judged in report.candidates if judged.verdict.status in schema.CORRECT]
-    return _fastest(correct) or next(iter(report.candidates), None)
+    """The candidate that stands for a report."""
+    index = shown_index(report)
+    return report.candidates[index] if index is not None else None
+
+
+def shown_index(report: schema.Report) -> int | None:
+    """Which candidate stands for a report: the chosen one, else the fastest correct one, else the one that got furthest."""
+    indices = range(len(report.candidates))
+    if report.chosen in indices:
+        return report.chosen
+
+    def rank(index: int) -> tuple[int, float]:
+        judged = report.candidates[index]
+        status = judged.verdict.status
+        if status in schema.CORRECT:
+            return -1, _kernel_time(judged)
+        return FURTHEST.index(status) if status in FURTHEST else len(FURTHEST), 0.0
+
+    return min(indices, key=rank, default=None)
 
 
 def _add_report(outcome: Outcome, report: schema.Report) -> None:
@@ -102,7 +164,7 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
             outcome.baselines = baselines(shape)
             outcome.kernel = _known(shape.kernel) if shape is not None else None
             outcome.speedups = speedups(shape)
-            outcome.kept = dict(shape.kept) if shape is not None else {}
+            outcome.kept = elsewhere(shape.kept) if shape is not None else {}
     compared = [entry for entry in report.candidates if entry.verdict.within_1e2 is not None]
     if compared:
         close = [e for e in compared if e.verdict.within_1e2 and e.verdict.status in _MAY_BE_CLOSE]
@@ -113,6 +175,16 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
 
 def first_shape(judged: schema.Judged) -> schema.ShapeMeasurement | None:
     return judged.measurement.shapes[0] if judged.measurement is not None and judged.measurement.shapes else None
+
+
+def elsewhere(marks: dict[str, str]) -> dict[str, str]:
+    """Those of a shape's marks whose times are not of this run. It times torch.compile in a process of its own."""
+    return {mode: mark for mode, mark in marks.items() if not mark.startswith("measured in another process")}
+
+
+def is_stand_in(mark: str) -> bool:
+    """Whether a mark is of a time from another machine, and not of one that was kept here."""
+    return mark.startswith("stand-in")
 
 
 def baselines(shape: schema.ShapeMeasurement | None) -> dict[str, float]:
@@ -131,15 +203,17 @@ def speedups(shape: schema.ShapeMeasurement | None) -> dict[str, float]:
 
 
 def _known(timing: schema.Timing | None) -> float | None:
-    return timing.median if timing is not None and 0 < timing.median < math.inf else None
+    known = timing is not None and _is_number(timing.median) and 0 < timing.median < math.inf
+    return timing.median if timing is not None and known else None
 
 
 def _fastest(entries: Sequence[schema.Judged]) -> schema.Judged | None:
-    def time(judged: schema.Judged) -> float:
-        shape = first_shape(judged)
-        return (_known(shape.kernel) if shape is not None else None) or math.inf
+    return min(entries, key=_kernel_time, default=None)
 
-    return min(entries, key=time, default=None)
+
+def _kernel_time(judged: schema.Judged) -> float:
+    shape = first_shape(judged)
+    return (_known(shape.kernel) if shape is not None else None) or math.inf
 
 
 def not_lowered(record: Record, report: schema.Report | None) -> list[str]:
@@ -153,12 +227,21 @@ def not_lowered(record: Record, report: schema.Report | None) -> list[str]:
         keeping = [judged.candidate for judged in report.candidates if judged.candidate.kept]
         own = [judged.candidate for judged in report.candidates if judged.candidate.generator == "synthesizer"]
         if own or keeping:
-            fewest = min(own or keeping, key=lambda candidate: sum(candidate.kept.values()))
+            fewest = min(own or keeping, key=lambda candidate: sum(count or 0 for count in candidate.kept.values()))
             found |= set(fewest.kept)
         for source in report.sources:
             found |= set(_STOPPED_BY.findall(source.problem))
     error = record.error or {}
     if error.get("code") == "NothingToLower":
-        data = error.get("data") or {}
+        data = error.get("data")
+        data = data if isinstance(data, dict) else {}
         found |= {str(data["op"])} if data.get("op") else set(_STOPPED_BY.findall(str(error.get("message", ""))))
-    return sorted({op.removeprefix("aten.").removesuffix(".default") for op in found})
+        found |= set(data["kept"]) if isinstance(data.get("kept"), dict) else set()
+    return sorted({_operator(op) for op in found})
+
+
+def _operator(name: str) -> str:
+    """An operator without its overload: ``conv2d`` of ``aten.conv2d.default``; other namespaces than aten stay."""
+    short = name.removeprefix("aten.")
+    parts = short.split(".")
+    return ".".join(parts[:2]) if short == name and len(parts) > 2 else parts[0]

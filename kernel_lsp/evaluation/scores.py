@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, of
+from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, is_stand_in, of
 from kernel_lsp.evaluation.passing import Passing, passing
 from kernel_lsp.evaluation.records import FORMAT, Record
 
@@ -99,11 +99,12 @@ class Failure:
 
 @dataclass
 class Taken:
-    """How many times of one baseline were measured beside the kernel, and how many kept from elsewhere."""
+    """How many times of one baseline were measured in the run, kept from an earlier one, or come from another machine."""
 
     baseline: str
     measured: int
     kept: int
+    stand_ins: int = 0
     marks: dict[str, int] = field(default_factory=dict)  # what is said of them → how many
 
 
@@ -256,8 +257,9 @@ def _taken(outcomes: Sequence[Outcome]) -> list[Taken]:
         timed = [outcome for outcome in outcomes if baseline in outcome.baselines]
         marks = _counted(outcome.kept[baseline] for outcome in timed if baseline in outcome.kept)
         if timed:
-            kept = sum(marks.values())
-            found.append(Taken(baseline, len(timed) - kept, kept, marks))
+            foreign = sum(number for mark, number in marks.items() if is_stand_in(mark))
+            kept = sum(marks.values()) - foreign
+            found.append(Taken(baseline, len(timed) - kept - foreign, kept, foreign, marks))
     return found
 
 
@@ -277,21 +279,37 @@ def _warnings(scores: Scores, repeated: int) -> list[str]:
         )
     unreadable = [outcome.id for outcome in scores.outcomes if not outcome.readable]
     if unreadable:
-        said.append(f"The reports of {len(unreadable)} records cannot be read: {', '.join(unreadable[:WORST])}.")
+        reports = f"reports of {len(unreadable)} records" if len(unreadable) > 1 else "report of 1 record"
+        said.append(f"The {reports} cannot be read: {', '.join(unreadable[:WORST])}.")
     correct = [outcome for outcome in scores.outcomes if outcome.correct]
-    untimed = sum(not outcome.speedups for outcome in correct)
-    if untimed:
-        said.append(
-            f"{untimed} of {len(correct)} correct kernels were not timed; no geomean and no fast_p counts them."
-        )
+    timed_against = {taken.baseline for taken in scores.taken} | {"eager"}
+    for baseline in [one for one in BASELINES if one in timed_against]:
+        untimed = sum(baseline not in outcome.speedups for outcome in correct)
+        if untimed:
+            were, count = ("was", "it counts") if untimed == 1 else ("were", "they count")
+            said.append(
+                f"{untimed} of {_kernels(correct)} {were} not timed against {name_of(baseline)}: "
+                f"{count} in fast_0 alone, and as not faster."
+            )
     unknown = sum(outcome.correct_1e2 is None for outcome in correct)
     if 0 < unknown < len(correct):
-        said.append(
-            f"{unknown} of {len(correct)} correct kernels were not compared at 1e-2; no figure at 1e-2 counts them."
-        )
+        were, them = ("was", "it") if unknown == 1 else ("were", "them")
+        said.append(f"{unknown} of {_kernels(correct)} {were} not compared at 1e-2; no figure at 1e-2 counts {them}.")
     for taken in scores.taken:
+        total = taken.measured + taken.kept + taken.stand_ins
+        times = f"{total} time{'s' if total != 1 else ''} of {name_of(taken.baseline)}"
         if taken.kept:
-            total = taken.kept + taken.measured
-            name = {"eager": "eager", "default": "torch.compile"}.get(taken.baseline, taken.baseline)
-            said.append(f"{taken.kept} of {total} times of {name} were kept, not measured beside the kernel.")
+            said.append(f"{taken.kept} of {times} {'was' if taken.kept == 1 else 'were'} kept from an earlier run.")
+        if taken.stand_ins:
+            are = "is a stand-in" if taken.stand_ins == 1 else "are stand-ins"
+            said.append(f"{taken.stand_ins} of {times} {are}, measured on another machine.")
     return said
+
+
+def _kernels(correct: Sequence[Outcome]) -> str:
+    return f"{len(correct)} correct kernel{'s' if len(correct) != 1 else ''}"
+
+
+def name_of(baseline: str) -> str:
+    """A baseline's name for people; the other modes of torch.compile go by their own."""
+    return {"default": "torch.compile"}.get(baseline, baseline)

@@ -38,7 +38,7 @@ def print_scores(scores: Scores, records: Sequence[Record], console: Console) ->
     if len(records) != len(scores.outcomes):
         _say(console, f"{words.many(len(records), 'record')} in all.", style="dim")
     for warning in scores.warnings:
-        _say(console, f"Beware: {warning}", style="yellow")
+        _say(console, f"Warning: {warning}", style="yellow")
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
@@ -73,8 +73,8 @@ def _fast(scores: Scores) -> Table | None:
     for name, against in _pairs(scores):
         shares = [_percent(share) for p, share in against.fast.items() if p != "0"]
         table.add_row(name, words.baseline(against.baseline), *shares, str(against.timed))
-        if against.fast_1e2 and against.fast_1e2 != against.fast:
-            close = [_percent(share) for p, share in against.fast_1e2.items() if p != "0"]
+        close = [_percent(share) for p, share in against.fast_1e2.items() if p != "0"]
+        if close and close != shares:
             table.add_row("", "  at 1e-2", *close, "", style="dim")
     return table if table.row_count else None
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from kernel_lsp.evaluation.outcomes import Outcome
-from kernel_lsp.evaluation.scores import Geomean, Scores, Spread
+from kernel_lsp.evaluation.outcomes import Outcome, is_stand_in
+from kernel_lsp.evaluation.scores import Geomean, Scores, Spread, name_of
 from kernel_lsp.figures import factor
 from kernel_lsp.report_page.numbers import moment, size
 
 NONE = "–"
-BASELINE = {"eager": "eager", "default": "torch.compile"}  # the other modes of torch.compile by their own names
 MEMORY = {"device": "GPU memory", "host": "host memory"}
 
 
 def baseline(name: str) -> str:
-    return BASELINE.get(name, name)
+    return name_of(name)
 
 
 def share(value: float) -> str:
@@ -93,14 +92,17 @@ def _counted(seen: dict[str, int]) -> str:
 
 
 def taken(scores: Scores) -> list[str]:
-    """Where the times of the baselines come from, where some were kept."""
+    """Where the times of the baselines come from, where some are not of this run."""
     lines = []
     for one in scores.taken:
+        parts = [f"{many(one.measured, 'time')} measured in this run"]
         if one.kept:
-            marks = "; ".join(f"{many(number, 'time')} {mark}" for mark, number in one.marks.items())
-            lines.append(
-                f"{baseline(one.baseline)}: {one.measured} measured beside the kernel, {one.kept} not ({marks})."
-            )
+            parts.append(f"{one.kept} kept from an earlier one")
+        if one.stand_ins:
+            marks = "; ".join(mark.removeprefix("stand-in: ") for mark in one.marks if is_stand_in(mark))
+            parts.append(f"{many(one.stand_ins, 'stand-in')} ({marks})")
+        if len(parts) > 1:
+            lines.append(f"{baseline(one.baseline)}: {', '.join(parts)}.")
     return lines
 
 

@@ -85,7 +85,7 @@ def overview(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> str:
         el("h1", suites),
         el("p", _headline(scores), class_="headline"),
         [el("p", line, class_="hint") for line in words.about(scores)],
-        [el("p", el("strong", "Beware"), " ", text, class_="banner warn", role="note") for text in scores.warnings],
+        [el("p", el("strong", "Warning:"), " ", text, class_="banner warn", role="note") for text in scores.warnings],
     )
     cards = [_correct(scores), _fast(scores), _geomeans(scores), _passing(scores)]
     body = [

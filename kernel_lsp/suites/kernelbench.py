@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -49,20 +50,41 @@ def read(folders: Iterable[Path], mode: str = "eval") -> list[Found]:
         SuiteFolderMissing: there is no such folder.
         SuiteEmpty: no folder holds a problem.
     """
-    found: dict[str, Found] = {}
+    by_file: dict[tuple[str, str], Found] = {}
     named = [Path(os.path.abspath(folder)) for folder in folders]
     for folder in named:
         if not folder.is_dir():
             raise SuiteFolderMissing(path=str(folder))
         try:
             for one in _problems(folder, mode):
-                found.setdefault(one.problem.id, one)
+                by_file.setdefault((one.problem.id, os.path.realpath(one.file)), one)
         except OSError:
             raise SuiteFolderMissing(path=str(folder)) from None
+    found = _told_apart(list(by_file.values()))
     if not found:
         wanted = "files named <number>_<name>.py, in it or in folders level1, level2, …"
         raise SuiteEmpty(path=", ".join(map(str, named)), detail=wanted)
-    return sorted(found.values(), key=lambda one: (one.problem.level or 0, one.problem.number or 0, one.problem.id))
+    return sorted(found, key=lambda one: (one.problem.level or 0, one.problem.number or 0, one.problem.id))
+
+
+def _told_apart(found: list[Found]) -> list[Found]:
+    """Problems of one id in several folders get as much of their folders' paths before it as tells them apart."""
+    by_id: dict[str, list[Found]] = {}
+    for one in found:
+        by_id.setdefault(one.problem.id, []).append(one)
+    told = []
+    for name, same in by_id.items():
+        if len(same) == 1:
+            told += same
+            continue
+        for depth in range(1, 1 + max(len(one.folder.parts) for one in same)):
+            ids = ["/".join([*one.folder.parts[1:][-depth:], name]) for one in same]
+            if len(set(ids)) == len(ids):
+                break
+        told += [
+            one._replace(problem=dataclasses.replace(one.problem, id=id_)) for one, id_ in zip(same, ids, strict=True)
+        ]
+    return told
 
 
 def _problems(folder: Path, mode: str) -> Iterator[Found]:

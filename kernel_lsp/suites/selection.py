@@ -11,11 +11,17 @@ from kernel_lsp.suites.found import Found
 _LEVELS = re.compile(r"\d+")
 _PROBLEMS = re.compile(r"(?:(\d+):)?(\d+)(?:-(\d+))?")
 
+#: Levels that are meant where none is named: the 250 problems that figures are published for.
+DEFAULT_LEVELS = (1, 2, 3)
+
 Range = tuple[int | None, int, int]  # level (None: each), first and last number
 
 
 def select(found: Sequence[Found], levels: str | None, problems: str | None) -> list[Found]:
-    """The problems that the two options mean, in the suite's order; all where neither is given.
+    """The problems that the two options mean, in the suite's order.
+
+    Without levels, those of KernelBench's levels 1 to 3, of a folder without a level, of a level's own folder where that
+    is named, and of another level where ``--problem`` names it (``4:1``).
 
     Raises:
         SelectionInvalid: an option cannot be read.
@@ -26,7 +32,7 @@ def select(found: Sequence[Found], levels: str | None, problems: str | None) -> 
     chosen = [
         one
         for one in found
-        if (wanted_levels is None or one.problem.level in wanted_levels)
+        if (_by_default(one, ranges) if wanted_levels is None else one.problem.level in wanted_levels)
         and (ranges is None or _meant(one.problem.level, one.problem.number, ranges))
     ]
     if not chosen:
@@ -34,8 +40,20 @@ def select(found: Sequence[Found], levels: str | None, problems: str | None) -> 
             f"--level {levels}" if levels is not None else "",
             f"--problem {problems}" if problems is not None else "",
         ]
-        raise SelectionEmpty(selection=" ".join(filter(None, given)), there=there(found))
+        words = " ".join(filter(None, given)) or "The choice of levels 1 to 3 (there is no --level)"
+        raise SelectionEmpty(selection=words, there=there(found))
     return chosen
+
+
+def _by_default(one: Found, ranges: list[Range] | None) -> bool:
+    """Whether a problem is meant where no level is."""
+    level = one.problem.level
+    return (
+        level is None
+        or level in DEFAULT_LEVELS
+        or one.file.parent == one.folder
+        or _meant(level, one.problem.number, [one for one in ranges or [] if one[0] == level])
+    )
 
 
 def parse_levels(text: str) -> set[int]:

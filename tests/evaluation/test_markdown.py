@@ -58,7 +58,7 @@ def test_figures_and_failures():
 def test_warnings_stand_before_the_figures():
     other = record(problem(9), report(judged(200)), versions={"device": "Other GPU"})
     whole = written([*suite(), other])
-    assert "**Beware:** The speedups come from different devices" in whole.split("## ")[0]
+    assert "**Warning:** The speedups come from different devices" in whole.split("## ")[0]
     assert whole.startswith("# kernelbench\n")
 
 

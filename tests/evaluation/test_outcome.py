@@ -9,6 +9,7 @@ import pytest
 
 from kernel_lsp import errors, schema
 from kernel_lsp.evaluation.outcome import STATUSES, record_of, status_of
+from kernel_lsp.evaluation.outcomes import of
 from kernel_lsp.evaluation.records import Problem, Record
 
 PROBLEM = Problem("kernelbench", "level1/1_P", "1_P", "level1/1_P.py", "Model", 1, 1)
@@ -87,12 +88,34 @@ def test_statuses_of_errors(error: errors.UserError, status: str) -> None:
 def test_no_place_of_this_machine_is_in_a_record(tmp_path: Path) -> None:
     error = errors.ImportFailed(path=str(tmp_path / "level1" / "1_P.py"), line=3, detail=f"no {Path.home() / 'x.so'}")
     made = report("ok", chosen=0)
-    made.candidates[0].candidate.source = f"# {tmp_path}/level1/1_P.py"
+    made.candidates[0].candidate.note = f"see '{tmp_path}/level1/1_P.py', {tmp_path.as_uri()}/x and {tmp_path}."
     record = record_of(PROBLEM, "eval", made, error, 1.0, None, tmp_path)
     text = json.dumps(record.to_json())
     assert str(tmp_path) not in text and str(Path.home()) + "/" not in text and "somebody" not in text
     assert record.reason.startswith("Importing level1/1_P.py failed at line 3: no ~/x.so")
     assert record.error and record.error["where"]["path"] == "level1/1_P.py"
+    assert record.report and record.report["candidates"][0]["candidate"]["note"] == "see 'level1/1_P.py', x and .."
+
+
+def test_only_whole_places_are_replaced_and_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/root"))
+    text = "/root/x /rooted /data/root/y /root-2 (/root) '/root' file:///root/z /root: /root. /root.old"
+    made = report("ok", chosen=0)
+    made.candidates[0].candidate.source = made.candidates[0].candidate.note = text
+    record = record_of(PROBLEM, "eval", made, None, 1.0)
+    assert record.report is not None
+    kept = record.report["candidates"][0]["candidate"]
+    assert kept["note"] == "~/x /rooted /data/root/y /root-2 (~) '~' file://~/z ~: ~. /root.old"
+    assert kept["source"] == text
+
+
+def test_status_and_report_are_of_the_same_candidate() -> None:
+    record = record_of(PROBLEM, "eval", report("rejected", "slower", "wrong"), None, 1.0)
+    kept = record.read_report()
+    assert kept is not None and record.status == "ok"
+    assert [bool(entry.candidate.source) for entry in kept.candidates] == [False, True, False]
+    failed = of(record_of(PROBLEM, "eval", report("rejected", "cheating"), None, 1.0))
+    assert (failed.status, failed.generator, failed.correct) == ("cheating", "kernelllm", False)
 
 
 def test_nothing_at_all() -> None:

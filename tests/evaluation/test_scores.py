@@ -14,6 +14,7 @@ from kernel_lsp.evaluation.outcomes import of
 from kernel_lsp.evaluation.passing import pass_at, passing
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, geomean, score
+from kernel_lsp.report_page import evaluation as page
 
 from .made import judged, not_lowered, problem, record, report, suite
 
@@ -76,7 +77,8 @@ def test_what_was_not_timed_counts_as_correct_and_is_said():
     scores = score([record(problem(1), report(judged())), record(problem(2), report(judged(200)))])
     eager = against(scores, "all", "eager")
     assert (eager.timed, eager.fast["0"], eager.fast["1"]) == (1, 1.0, 0.5)
-    assert any("1 of 2 correct kernels were not timed" in warning for warning in scores.warnings)
+    said = "1 of 2 correct kernels was not timed against eager: it counts in fast_0 alone, and as not faster."
+    assert said in scores.warnings
 
 
 def test_other_modes_of_torch_compile_are_baselines_of_their_own():
@@ -120,9 +122,26 @@ def test_operators_that_were_not_lowered():
         record(problem(2), report(model, sources=[stopped]), "wrong"),
         not_lowered(problem(3)),
         not_lowered(problem(4), "aten._unique2", "the size depends. on data"),
-        dataclasses.replace(not_lowered(problem(5)), error={"code": "NothingToLower", "data": {"op": "aten.sort"}}),
+        dataclasses.replace(
+            not_lowered(problem(5)),
+            error={
+                "code": "NothingToLower",
+                "data": {"op": "aten.sort.stable", "kept": {"aten.sort.stable": 1, "aten.topk": 2}},
+            },
+        ),
+        dataclasses.replace(not_lowered(problem(6)), error={"code": "NothingToLower", "data": [1], "message": "x"}),
+        dataclasses.replace(
+            not_lowered(problem(7)), error={"code": "NothingToLower", "data": {"op": "torchvision.nms.default"}}
+        ),
     ]
-    assert score(records).not_lowered == {"conv2d": 2, "_unique2": 1, "cumsum": 1, "sort": 1}
+    assert score(records).not_lowered == {
+        "conv2d": 2,
+        "_unique2": 1,
+        "cumsum": 1,
+        "sort": 1,
+        "topk": 1,
+        "torchvision.nms": 1,
+    }
 
 
 def test_failures_by_status():
@@ -137,12 +156,18 @@ def test_failures_by_status():
 def test_kept_baselines_are_counted_with_their_marks():
     kept = report(judged(200, default=110))
     kept.candidates[0].measurement.shapes[0].kept = {"default": "stand-in: another H100"}
-    scores = score([record(problem(1), kept), record(problem(2), report(judged(200, default=110)))])
-    assert [(t.baseline, t.measured, t.kept, t.marks) for t in scores.taken] == [
-        ("eager", 2, 0, {}),
-        ("default", 1, 1, {"stand-in: another H100": 1}),
+    earlier = report(judged(200, default=110))
+    earlier.candidates[0].measurement.shapes[0].kept = {"default": "kept: measured 2026-01-01"}
+    now = report(judged(200, default=110))
+    now.candidates[0].measurement.shapes[0].kept = {"default": "measured in another process, where eager took 9 µs"}
+    records = [record(problem(i), of) for i, of in enumerate([kept, earlier, now, report(judged(200, default=110))])]
+    scores = score(records)
+    assert [(t.baseline, t.measured, t.kept, t.stand_ins, t.marks) for t in scores.taken] == [
+        ("eager", 4, 0, 0, {}),
+        ("default", 2, 1, 1, {"stand-in: another H100": 1, "kept: measured 2026-01-01": 1}),
     ]
-    assert any("1 of 2 times of torch.compile were kept" in warning for warning in scores.warnings)
+    assert "1 of 4 times of torch.compile was kept from an earlier run." in scores.warnings
+    assert "1 of 4 times of torch.compile is a stand-in, measured on another machine." in scores.warnings
 
 
 def test_merged_machines_and_versions_are_said():
@@ -183,6 +208,50 @@ def test_a_report_that_cannot_be_read_is_said_and_stops_nothing():
     broken = dataclasses.replace(record(problem(1)), report={"candidates": [{}]})
     scores = score([broken, *suite()[1:]])
     assert any("cannot be read: level1/1_Op" in warning for warning in scores.warnings)
+
+
+def test_each_baseline_says_what_was_not_timed_against_it():
+    warnings = score(suite()).warnings
+    assert any("2 of 4 correct kernels were not timed against torch.compile: they count" in one for one in warnings)
+    assert not any("against eager" in one for one in warnings)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "readable"),
+    [
+        (("seconds",), {"ready": None, "report": 20.0}, True),
+        (("seconds",), {"ready": "x"}, True),
+        (("memory",), {"device": None}, True),
+        (("memory",), None, False),
+        (("seconds",), 5, False),
+        (("device",), "x", False),
+        (("device", "name"), 5, False),
+        (("chosen",), "0", False),
+        (("chosen",), 7, True),
+        (("candidates",), None, False),
+        (("candidates", 0), None, False),
+        (("candidates", 0, "verdict", "status"), None, False),
+        (("candidates", 0, "verdict", "error"), "x", False),
+        (("candidates", 0, "verdict", "error"), None, True),
+        (("candidates", 0, "candidate", "kept"), None, False),
+        (("candidates", 0, "candidate", "kept"), {"aten.sort": None}, True),
+        (("candidates", 0, "measurement", "shapes", 0, "kernel", "median"), None, True),
+        (("candidates", 0, "measurement", "shapes", 0, "kernel", "median"), "x", False),
+        (("candidates", 0, "measurement", "shapes", 0, "kept"), None, False),
+        (("candidates", 0, "measurement", "shapes", 0, "compiled_modes"), {"max-autotune": None}, False),
+        (("sources",), [1], False),
+    ],
+)
+def test_values_of_wrong_types_stop_nothing(where, value, readable):
+    one = record(problem(1), report(judged(200, default=110)))
+    place = one.report
+    for step in where[:-1]:
+        place = place[step]
+    place[where[-1]] = value
+    scores = score([one])
+    assert scores.outcomes[0].readable == readable
+    json.dumps(schema.to_json(scores))
+    page.facts_of(one)
 
 
 def test_no_records_have_scores_too():

@@ -68,8 +68,8 @@ def test_what_was_kept_and_what_to_beware_of_is_said():
     kept = report(judged(200, default=110))
     kept.candidates[0].measurement.shapes[0].kept = {"default": "stand-in: X"}
     text = " ".join(printed([record(problem(1), kept)]).split())
-    assert "torch.compile: 0 measured beside the kernel, 1 not (1 time stand-in: X)." in text
-    assert "Beware: 1 of 1 times of torch.compile were kept" in text
+    assert "torch.compile: 0 times measured in this run, 1 stand-in (X)." in text
+    assert "Warning: 1 of 1 time of torch.compile is a stand-in, measured on another machine." in text
 
 
 def test_nothing_run():

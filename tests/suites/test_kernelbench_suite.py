@@ -51,6 +51,20 @@ def test_a_checkout_its_folder_and_its_levels_are_the_same_problems(checkout: Pa
     assert relu.problem.path == "KernelBench/level1/19_ReLU.py" and relu.folder / relu.problem.path == relu.file
 
 
+def test_problems_of_one_id_in_two_folders_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a/bench", "b/bench", "c/level1"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "1_P.py").touch()
+    (tmp_path / "a" / "bench" / "2_Q.py").touch()
+    a, b, level = (tmp_path / folder for folder in ("a/bench", "b/bench", "c/level1"))
+    ids = [one.problem.id for one in kernelbench.read([a, b, level, a])]
+    assert ids == ["a/bench/1_P", "b/bench/1_P", "2_Q", "level1/1_P"]
+    (tmp_path / "b" / "other").mkdir()
+    (tmp_path / "b" / "other" / "1_P.py").touch()
+    ids = [one.problem.id for one in kernelbench.read([a, tmp_path / "b" / "other"])]
+    assert ids == ["bench/1_P", "other/1_P", "2_Q"]
+
+
 def test_a_folder_of_any_name_has_no_level(tmp_path: Path) -> None:
     (tmp_path / "7_Mine.py").touch()
     (found,) = kernelbench.read([tmp_path])

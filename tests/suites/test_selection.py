@@ -38,6 +38,24 @@ def test_selections(levels: str | None, problems: str | None, expected: list[tup
     assert chosen(levels, problems) == expected
 
 
+def test_level_4_is_meant_where_it_is_named() -> None:
+    def found(level: int | None, folder: str = "/") -> Found:
+        return Found(
+            Problem("kernelbench", f"{level}", "1_P", "", "Model", level, 1),
+            Path(f"/level{level}/1_P.py"),
+            Path(folder),
+        )
+
+    several = [found(None), found(3), found(4)]
+    assert [one.problem.level for one in selection.select(several, None, None)] == [None, 3]
+    assert [one.problem.level for one in selection.select(several, "4", None)] == [4]
+    assert [one.problem.level for one in selection.select(several, None, "1,4:1")] == [None, 3, 4]
+    assert [one.problem.level for one in selection.select(several, None, "1,4:2")] == [None, 3]
+    assert len(selection.select([found(4, "/level4")], None, None)) == 1
+    with pytest.raises(errors.SelectionEmpty, match="levels 1 to 3"):
+        selection.select([found(4)], None, None)
+
+
 @pytest.mark.parametrize("text", ["", ",", "x", "1-", "5-2", "1..3", "-3", "1:2:3", "1,x"])
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(errors.SelectionInvalid, match="--problem"):
