@@ -177,4 +177,4 @@ def _without_places(value: Any, places: list[tuple[str, str]]) -> Any:
 def _whole_place(place: str) -> re.Pattern[str]:
     """A place where it stands as a path or the beginning of one: ``/root`` neither in ``/data/root`` nor in ``/rooted``."""
     end = "" if place.endswith("/") else r"(?![\w+@~-]|\.\w)"
-    return re.compile(r"(?:(?<![\w./~-])|(?<=file://))" + re.escape(place) + end)
+    return re.compile(r"(?:(?<![\w./~-])|(?<=file://)|(?<=-[IL]))" + re.escape(place) + end)

@@ -42,8 +42,8 @@ class Record:
 
     - of the candidates (``error`` is None): "wrong", "not-drop-in", "cheating", "timeout", "out-of-memory", "crashed",
       "compile-error", "rejected";
-    - of the module or the job (``error`` says which): "not-lowered", "not-exportable", "no-candidates", "failed" (the class
-      cannot be run), "out-of-memory", "timeout", "crashed", "no-device".
+    - of the module or the job (``error`` says which): "not-lowered", "not-exportable", "not-comparable", "no-candidates",
+      "failed" (the class cannot be run), "out-of-memory", "timeout", "crashed", "no-device".
     """
 
     problem: Problem

@@ -99,13 +99,13 @@ def test_no_place_of_this_machine_is_in_a_record(tmp_path: Path) -> None:
 
 def test_only_whole_places_are_replaced_and_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/root"))
-    text = "/root/x /rooted /data/root/y /root-2 (/root) '/root' file:///root/z /root: /root. /root.old"
+    text = "/root/x /rooted /data/root/y /root-2 (/root) '/root' file:///root/z /root: /root. /root.old -I/root/i"
     made = report("ok", chosen=0)
     made.candidates[0].candidate.source = made.candidates[0].candidate.note = text
     record = record_of(PROBLEM, "eval", made, None, 1.0)
     assert record.report is not None
     kept = record.report["candidates"][0]["candidate"]
-    assert kept["note"] == "~/x /rooted /data/root/y /root-2 (~) '~' file://~/z ~: ~. /root.old"
+    assert kept["note"] == "~/x /rooted /data/root/y /root-2 (~) '~' file://~/z ~: ~. /root.old -I~/i"
     assert kept["source"] == text
 
 
