@@ -190,7 +190,7 @@ class ShapeMeasurement:
     bandwidth_share: float | None = None  # achieved bytes/s over the measured copy bandwidth
     # torch.compile in other modes than its default: "reduce-overhead", "max-autotune".
     compiled_modes: dict[str, Timing] = field(default_factory=dict)
-    # Times that were not taken beside the kernel: mode of torch.compile → when and where it was measured.
+    # Times of torch.compile that were not taken in this run: mode of torch.compile → when and where it was measured.
     kept: dict[str, str] = field(default_factory=dict)
 
 
