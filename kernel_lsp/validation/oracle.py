@@ -137,7 +137,7 @@ class Oracle:
         watched = train == self.training or not train
         if self.seed is not None:
             randomness.seed(self.seed)
-        random_state, state = randomness.state(), self.state()
+        random_state, state = randomness.state(), self.state() if self.training else {}
         with torch.no_grad():
             eager = self.module.train(train or self.training)(*copied[0], **copied[1])
         if watched and self.seed is None and randomness.state() != random_state:
