@@ -60,7 +60,8 @@ def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
     assert [(one["index"], one["verdict"]["status"]) for one in told] == [(0, "ok")]  # long before the end
     assert result["fastest"] == 1 and result["tried"][1]["fastest"]
     fastest, first = result["verdicts"]["1"], result["verdicts"]["0"]
-    assert fastest["status"] == "ok" and {"gradients", "float64", "sizes of one"} <= names(fastest)
+    assert fastest["status"] in ("ok", "slower")  # than eager: the interpreter's time, a hundredth of it
+    assert {"gradients", "float64", "sizes of one"} <= names(fastest)
     assert any("another schedule is faster" in limit for limit in first["limits"])
     assert result["measurement"]["shapes"][0]["kernel"]["median"] == result["tried"][1]["timing"]["median"]
     assert all(one["timing"] for one in result["tried"]) and "tuning: time" in result["spent"]
