@@ -13,9 +13,8 @@ from typing import Any
 import torch
 
 from kernel_lsp.validation import channel, guards, memory
-from kernel_lsp.validation.compare import pieces
+from kernel_lsp.validation.compare import identical
 from kernel_lsp.validation.device_memory import Block, Lent, Unsupported
-from kernel_lsp.validation.oracle import tensors_of
 
 _ALIGNED = 256
 
@@ -134,7 +133,7 @@ class Loan:
         return [
             i
             for i, (tensor, place) in enumerate(zip(self.inputs, self.places, strict=True))
-            if tensor.numel() and not _same(_once(tensor), _once(self._placed(tensor, place)))
+            if tensor.numel() and not identical(_once(tensor), _once(self._placed(tensor, place)))
         ]
 
     def damaged(self) -> list[str]:
@@ -160,10 +159,6 @@ def _once(tensor: torch.Tensor) -> torch.Tensor:
         if stride == 0 and tensor.shape[dim] > 1:
             tensor = tensor.narrow(dim, 0, 1)
     return tensor
-
-
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return all(bool(((x == y) | ((x != x) & (y != y))).all()) for _, (x, y) in pieces(a, b))
 
 
 def supported(device: torch.device) -> bool:
@@ -224,6 +219,3 @@ def expected_of(tree: Any) -> list[torch.Tensor]:
     tensors: list[torch.Tensor] = []
     channel.describe(tree, tensors)
     return tensors
-
-
-__all__ = ["Answer", "Loan", "Opened", "expected_of", "supported", "tensors_of"]

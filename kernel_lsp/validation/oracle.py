@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import memory, randomness
+from kernel_lsp.validation.compare import identical
 
 #: bytes that float64 may take as a whole although it could be computed in slices
 _LITTLE = 256 << 20
@@ -146,7 +147,7 @@ class Oracle:
             self.restore(state)
             del copied, eager
             return self.answer(tree, train, seconds)
-        mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(copied), strict=True)) if not _identical(a, b)]
+        mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(copied), strict=True)) if not identical(a, b)]
         del copied
         reference = Reference(eager, None, mutated)
         if self.seed is not None:  # in float64 it would draw other numbers
@@ -330,9 +331,3 @@ def _doubled(value: Any) -> Any:
 
 def _copied(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
-
-
-def _identical(a: torch.Tensor, b: torch.Tensor) -> bool:
-    from kernel_lsp.validation.compare import pieces
-
-    return all(bool(((x == y) | ((x != x) & (y != y))).all()) for _, (x, y) in pieces(a, b)) if a.numel() else True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,32 +70,26 @@ class Referee:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""
         self.lends = exchange.supported(self.inputs.device)
         self.oracle = Oracle(self.module, self.independent, self.training)
+        return self._whole()
+
+    def finish(self) -> schema.Verdict:
+        """Run what ``verdict`` put off until the times were known; the verdict with that."""
+        steps, self.progress.deferred = self.progress.deferred, []
+        return self._verdict(lambda: self.reload(steps), steps, FINISH_SECONDS)
+
+    def of_another(self, reach: Reach) -> schema.Verdict:
+        """The whole verdict on another candidate, on the same inputs: what was put off included."""
+        self.reach = reach
+        self.progress = Progress(eager_error=self.progress.eager_error)
+        verdict = self._whole()
+        return self.finish() if self.progress.deferred and verdict.status in schema.CORRECT else verdict
+
+    def _whole(self) -> schema.Verdict:
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
             self.progress.limits += plan.INTERPRETER_LIMITS
         steps = plan.plan(self.inputs, self.mode)
         return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
-
-    def finish(self) -> schema.Verdict:
-        """Run what ``verdict`` put off until the times were known, and judge again."""
-        steps, self.progress.deferred = self.progress.deferred, []
-
-        def begin() -> None:
-            self.ask(self._load_message())
-            self._precompile(steps)
-            self.send_state()
-
-        return self._verdict(begin, steps, FINISH_SECONDS)
-
-    def of_another(self, reach: Reach) -> schema.Verdict:
-        """The whole verdict on another candidate, on the same inputs: what was put off included."""
-        self.reach = reach
-        self.progress = Progress(limits=list(self.oracle.limits), eager_error=self.progress.eager_error)
-        if self.mode == "interpreter":
-            self.progress.limits += plan.INTERPRETER_LIMITS
-        steps = plan.plan(self.inputs, self.mode)
-        verdict = self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
-        return self.finish() if self.progress.deferred and verdict.status in schema.CORRECT else verdict
 
     @contextlib.contextmanager
     def spending(self, part: str) -> Iterator[None]:
@@ -240,9 +234,14 @@ class Referee:
     def _load_message(self) -> dict[str, Any]:
         return {"do": "load", "path": self.reach.source, "training": self.training}
 
-    def reload(self) -> None:
-        """Have the candidate imported and constructed anew: the checks may have converted and trained what was there."""
+    def reload(self, steps: Sequence[plan.Step] = ()) -> None:
+        """Have the candidate imported and constructed anew: the checks may have converted and trained what was there.
+
+        ``steps``: whose launches are compiled before it gets the module's state.
+        """
         self.ask(self._load_message())
+        if steps:
+            self._precompile(steps)
         self.send_state()
 
     def send_state(self) -> None:
@@ -273,7 +272,7 @@ class Referee:
         self.oracle.restore(state)
         self.send_state()
 
-    def _precompile(self, steps: list[plan.Step]) -> None:
+    def _precompile(self, steps: Sequence[plan.Step]) -> None:
         """Have every launch that the steps will need compiled, on all cores at once."""
         if self.mode != "gpu":
             return

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import schema
 from kernel_lsp.validation import (
     channel,
+    compare,
     exchange,
     failures,
     guards,
@@ -158,7 +159,9 @@ class Trial:
             "launches": self.launches.count,
             "operators": dict(poisoned.operators),
             "mutated": [
-                i for i, (old, new) in enumerate(zip(before, tensors, strict=False)) if not _identical(old, new)
+                i
+                for i, (old, new) in enumerate(zip(before, tensors, strict=False))
+                if not compare.identical(old, new.detach())
             ],
             "damaged": watch.damaged(),
             "autotuned": sorted(interpreter.autotuned),
@@ -253,11 +256,6 @@ class Trial:
         else:
             with torch.cuda.device(self.device):
                 yield
-
-
-def _identical(a: torch.Tensor, b: torch.Tensor) -> bool:
-    b = b.detach()
-    return bool(((a == b) | ((a != a) & (b != b))).all()) if a.numel() else True
 
 
 def serve(end: channel.Channel, trial: Trial) -> None:
