@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
 
     _eval(
-        commands.add_parser("eval", help="judge kernels for every problem of a suite, and score them"),
+        commands.add_parser("eval", help="validate kernels for every problem of a suite, and score them"),
         shared,
         generators.names(),
     )

@@ -1,4 +1,4 @@
-"""How many times faster, and how that is written: the same figures in lenses, hovers and reports.
+"""How many times faster, when that counts as slower, and how it is written: the same everywhere.
 
 The standard library alone.
 """
@@ -9,7 +9,10 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kernel_lsp.schema import Measurement, ShapeMeasurement
+    from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing, Verdict
+
+#: share by which eager's times of then and now may differ for a time beside the one to stand beside the other
+AGREES = 0.05
 
 
 def factor(ratio: float) -> str:
@@ -31,6 +34,21 @@ def over_compiled(shape: ShapeMeasurement) -> float | None:
     return (
         shape.compiled.median / shape.kernel.median if shape.compiled and shape.kernel and shape.kernel.median else None
     )
+
+
+def agrees(then: float, now: float) -> bool:
+    """Whether eager took the same time then and now, as far as another time that was taken beside it goes."""
+    return abs(then - now) <= AGREES * now
+
+
+def note_if_slower(verdict: Verdict, kernel: Timing | None, name: str, other: Timing | None) -> None:
+    """Make a verdict of "ok" one of "slower" where the kernel is, than ``other``, which is ``name``'s time.
+
+    Slower means beyond the spread: its 20th percentile above the other's 80th.
+    """
+    if kernel and other and verdict.status == "ok" and kernel.low > other.high:
+        verdict.status = "slower"
+        verdict.reason = f"correct, but {kernel.median:.1f} µs against {other.median:.1f} µs of {name}"
 
 
 def _mean(ratios: list[float | None]) -> float | None:

@@ -18,7 +18,7 @@ from kernel_lsp.evaluation.outcomes import FURTHEST, shown_index
 from kernel_lsp.evaluation.records import OK, Problem, Record
 
 #: Errors that say something of the machine or the settings: the next problem would meet them as well, so they are
-#: nobody's result.
+#: the result of none.
 NOT_OF_THE_PROBLEM: frozenset[str] = frozenset(
     {
         "GeneratorUnknown",

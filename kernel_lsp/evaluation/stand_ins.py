@@ -11,11 +11,10 @@ import math
 from pathlib import Path
 from typing import Literal
 
-from kernel_lsp import schema
+from kernel_lsp import figures, schema
 from kernel_lsp.errors import StandInsInvalid
 from kernel_lsp.evaluation.outcomes import first_shape, shown
 
-AGREE = 0.05  # by how much of the eager time measured now the stand-in's may differ
 _FIELDS = {"eager": "eager_ms", "default": "compile_ms"}
 
 Filled = Literal["filled", "measured", "disagrees", "unknown"]
@@ -63,7 +62,7 @@ def fill(report: schema.Report, stand_in: dict[str, float], mark: str) -> Filled
     eager, compiled = stand_in.get("eager"), stand_in.get("default")
     if eager is None or compiled is None:
         return "unknown"
-    if abs(eager - shape.eager.median) > AGREE * shape.eager.median:
+    if not figures.agrees(eager, shape.eager.median):
         return "disagrees"
     shape.compiled = schema.Timing(compiled, compiled, compiled, runs=0)
     shape.kept["default"] = mark

@@ -5,12 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from kernel_lsp import errors, schema
+from kernel_lsp import errors, figures, schema
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 from kernel_lsp.store.baselines import Kept, Key, Store, key_of, open_store
-
-#: share by which eager's times of then and now may differ for a kept baseline to be used
-AGREES = 0.05
 
 
 async def add(run: Run) -> None:
@@ -37,7 +34,7 @@ async def add(run: Run) -> None:
     missing = [mode for mode in modes if mode not in kept]
     if missing:
         measurement.compiled_missing = await _measure(run, shape, missing, key)
-    _judge_speed(judged.verdict, shape)
+    figures.note_if_slower(judged.verdict, shape.kernel, "torch.compile", shape.compiled)
     run.tell_verdict()
 
 
@@ -49,7 +46,9 @@ def _store() -> Store:
 def _usable(kept: dict[str, Kept], mode: str, shape: schema.ShapeMeasurement) -> bool:
     """Whether the mode's time is kept, and eager takes what it took beside it."""
     assert shape.eager is not None
-    return mode in kept and _beside(mode) in kept and agrees(kept[_beside(mode)].timing, shape.eager)
+    return (
+        mode in kept and _beside(mode) in kept and figures.agrees(kept[_beside(mode)].timing.median, shape.eager.median)
+    )
 
 
 def _beside(mode: str) -> str:
@@ -80,7 +79,7 @@ def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key:
     if key is not None:
         _store().keep(key, mode, compiled)
         _store().keep(key, _beside(mode), then)
-    if not agrees(then, shape.eager):
+    if not figures.agrees(then.median, shape.eager.median):
         shape.kept[mode] = f"measured in another process, where eager took {then.median:.1f} µs"
 
 
@@ -89,16 +88,3 @@ def _set(shape: schema.ShapeMeasurement, mode: str, timing: schema.Timing) -> No
         shape.compiled = timing
     else:
         shape.compiled_modes[mode] = timing
-
-
-def agrees(one: schema.Timing, other: schema.Timing) -> bool:
-    """Whether two times of eager are equal enough for what was measured beside the one to stand beside the other."""
-    return abs(one.median - other.median) <= AGREES * other.median
-
-
-def _judge_speed(verdict: schema.Verdict, shape: schema.ShapeMeasurement) -> None:
-    """Slower means beyond the spread: its 20th percentile above the other's 80th."""
-    kernel, compiled = shape.kernel, shape.compiled
-    if kernel and compiled and verdict.status == "ok" and kernel.low > compiled.high:
-        verdict.status = "slower"
-        verdict.reason = f"correct, but {kernel.median:.1f} µs against {compiled.median:.1f} µs of torch.compile"

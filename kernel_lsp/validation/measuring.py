@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import schema
+from kernel_lsp import figures, schema
 from kernel_lsp.validation import checks, failures, roofline
 from kernel_lsp.validation.referee import Referee
 
@@ -50,7 +50,7 @@ def measure(
         measurement.missing = "what was timed computes something else"
         return measurement, rates
     fill(measurement, shape, found, inputs.ops)
-    judge_speed(verdict, shape, "eager", shape.eager)
+    figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
     measurement.compiled_missing = "torch.compile: still to come" if how == "full" else "not asked for"
     emit("measurement", schema.to_json(measurement))
     if how != "full" or measurement.missing:
@@ -64,8 +64,8 @@ def measure(
     measurement.compiled_missing = found.get("missing", "")
     if not measurement.compiled_missing:
         fill(measurement, shape, found, inputs.ops)
-        judge_speed(verdict, shape, "eager", shape.eager)
-        judge_speed(verdict, shape, "torch.compile", shape.compiled)
+        figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
+        figures.note_if_slower(verdict, shape.kernel, "torch.compile", shape.compiled)
     return measurement, rates
 
 
@@ -150,16 +150,6 @@ def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, host
         return
     if shape.bytes and device.copy_bandwidth:
         shape.bandwidth_share = shape.bytes / (fastest * 1e-6) / device.copy_bandwidth
-
-
-def judge_speed(
-    verdict: schema.Verdict, shape: schema.ShapeMeasurement, name: str, other: schema.Timing | None
-) -> None:
-    """Slower means beyond the spread: its 20th percentile above the other's 80th."""
-    kernel = shape.kernel
-    if kernel and other and verdict.status == "ok" and kernel.low > other.high:
-        verdict.status = "slower"
-        verdict.reason = f"correct, but {kernel.median:.1f} µs against {other.median:.1f} µs of {name}"
 
 
 def dtype(referee: Referee) -> torch.dtype:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, loading, schema
+from kernel_lsp import errors, figures, loading, schema
 from kernel_lsp.validation import failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
@@ -118,7 +118,8 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 verdict = _finished(referee, verdict)
             answer["verdicts"][0] = schema.to_json(verdict)
         if measurement.shapes:
-            measuring.judge_speed(verdict, measurement.shapes[0], "eager", measurement.shapes[0].eager)
+            shape = measurement.shapes[0]
+            figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
             answer["verdicts"][fastest] = schema.to_json(verdict)
         answer |= {"tried": [schema.to_json(t) for t in tried], "fastest": fastest}
         answer["measurement"] = schema.to_json(measurement)
