@@ -26,6 +26,12 @@ from .steps import Kernel
 from .templates.matmul import TILES
 
 GENERATOR = "synthesizer"
+#: launches beyond which a module is left to torch
+_MOST_LAUNCHES = 512
+_UNROLLED = (
+    "its forward comes to {}, one after the other (a loop over time, or over many layers, is unrolled), "
+    "and each launch would cost more than its work"
+)
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 
@@ -44,6 +50,9 @@ def synthesize(
         raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail) from error
     except Unwritable as error:
         raise NotWritable(class_name=class_name, detail=error.detail) from error
+    except RecursionError:
+        detail = _UNROLLED.format(f"{len(exported.graph.nodes)} operations")
+        raise NotWritable(class_name=class_name, detail=detail) from None
     except Unalignable as error:
         raise NothingToLower(
             class_name=class_name,
@@ -66,6 +75,8 @@ def _candidates(
             first = graph.kept[0] if graph.kept else "forward"
             why = "" if graph.kept else "It computes nothing."
             raise NothingToLower(class_name=class_name, op=first, detail=why, kept=_counted(graph.kept))
+        if len(kernels) > _MOST_LAUNCHES:
+            raise Unwritable("forward", _UNROLLED.format(f"{len(kernels)} kernels"))
         text = compose(
             module,
             exported,

@@ -19,6 +19,7 @@ from .names import Names, variable_name
 from .printing import python
 from .rewrite import CHUNK
 from .schedule import Options, kernel_source
+from .sharing import form
 from .steps import Call, Hints, HostView, Kernel, Plan
 from .templates import KernelSource
 from .templates.matmul import strided_operands
@@ -34,16 +35,28 @@ _SIZE_NAMES = {
 
 
 @dataclass
+class Function:
+    """A kernel of the file, the formula of its first launch, and how many launches there are."""
+
+    source: KernelSource
+    formula: str
+    launches: int = 1
+
+    @property
+    def text(self) -> str:
+        return self.source.text(_docstring(self))
+
+
+@dataclass
 class Host:
-    """What was written: ``parameters`` of the host function with the Values they hold, its body, the kernels' texts."""
+    """What was written: ``parameters`` of the host function with the Values they hold, its body, the kernels."""
 
     parameters: list[tuple[str, Value]] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
-    kernels: list[str] = field(default_factory=list)
-    sources: list[KernelSource] = field(default_factory=list)
+    kernels: dict[str, Function] = field(default_factory=dict)  # by form, see sharing
+    sources: list[KernelSource] = field(default_factory=list)  # of every launch
     requires: list[str] = field(default_factory=list)
     torch_calls: int = 0
-    formulas: list[str] = field(default_factory=list)
 
 
 def write(
@@ -68,10 +81,11 @@ def write(
             host.body.append(f"{variables[value]} = {variables[value]}.contiguous()")
         elif isinstance(value.op, Input) and value.op.kind != "argument" and value.shape and value not in strided:
             host.requires.append(f"{value.op.source}.is_contiguous()")
-    kernel_names = _kernel_names(plan, name)
+    wanted = _kernel_names(plan, name)
+    kernel_names = Names()
     for step in plan.steps:
         if isinstance(step, Kernel):
-            _launch(step, kernel_names[step], host, names, variables, symbols, hints, options, strided)
+            _launch(step, wanted[step], kernel_names, host, names, variables, symbols, hints, options, strided)
         elif isinstance(step, HostView):
             (operand,) = operands(step.value)
             variables[step.value] = f"{variables[operand]}{_view(step.value, symbols)}"
@@ -127,10 +141,10 @@ def _symbols(inputs: list[Value], variables: dict[Value, str]) -> dict[sympy.Sym
 
 
 def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
+    """What each kernel would be called; several may want one name."""
     kernels = [s for s in plan.steps if isinstance(s, Kernel)]
     if len(kernels) == 1:
         return {kernels[0]: f"{name}_kernel"}
-    names = Names()
     result: dict[Kernel, str] = {}
     for kernel in kernels:
         value = kernel.stores[0][0]
@@ -140,13 +154,14 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             what = f"partial_{kernel.partial.op.kind}"
         elif kernel.matmul is not None and not value.module and "linear" not in what and "matmul" not in what:
             what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
-        result[kernel] = names.fresh(f"{what}_kernel")
+        result[kernel] = f"{what}_kernel"
     return result
 
 
 def _launch(
     step: Kernel,
-    name: str,
+    wanted: str,
+    kernel_names: Names,
     host: Host,
     names: Names,
     variables: dict[Value, str],
@@ -156,9 +171,9 @@ def _launch(
     strided: set[Value],
 ) -> None:
     stored = [(step.partial, ())] if step.partial is not None else step.stores
-    arguments = Arguments(Names([name]), symbols)
+    arguments = Arguments(Names([wanted]), symbols)
     # What is in memory by now: the plan's stored values include those of later steps.
-    source = kernel_source(step, name, arguments, hints, set(variables), options, strided)
+    source = kernel_source(step, wanted, arguments, hints, set(variables), options, strided)
     for value, _ in stored:
         assert value is not None
         variable = names.fresh(
@@ -168,12 +183,16 @@ def _launch(
         )
         host.body.append(f"{variable} = {_empty(value, host, variables, symbols)}")
         variables[value] = variable
-    host.body += source.launch(variables, names)
     text = "; ".join(f"{variables[v]} = {formula(v, variables)}" for v, _ in step.stores if v in variables)
     if step.partial is not None:
         text = f"{variables[step.partial]} = {formula(step.stores[0][0], variables)}, chunk by chunk"
-    host.formulas.append(text)
-    host.kernels.append(source.text(_docstring(text, source)))
+    key = form(source.text(""))
+    if key in host.kernels:
+        host.kernels[key].launches += 1
+    else:
+        source.name = kernel_names.fresh(wanted)
+        host.kernels[key] = Function(source, text)
+    host.body += source.launch(variables, names, host.kernels[key].source)
     host.sources.append(source)
     host.requires += [r for r in source_requires(source, host) if r not in host.requires]
 
@@ -188,14 +207,12 @@ def source_requires(source: KernelSource, host: Host) -> list[str]:
     return result
 
 
-def _docstring(text: str, source: KernelSource) -> str:
-    line = f"{text}."
-    head = textwrap.wrap(line, 92)
-    return (
-        "\n    ".join([*head, "", *textwrap.wrap(source.tiling, 92), ""])
-        if len(head) > 1
-        else f"{line}\n\n    {source.tiling}\n    "
-    )
+def _docstring(kernel: Function) -> str:
+    head = textwrap.wrap(f"{kernel.formula}.", 92)
+    about = [*textwrap.wrap(kernel.source.tiling, 92)]
+    if kernel.launches > 1:
+        about.append(f"{kernel.launches} launches, each of other tensors: the formula is the first one's.")
+    return "\n    ".join([*head, "", *about, ""])
 
 
 def _empty(value: Value, host: Host, variables: dict[Value, str], symbols: Any) -> str:

@@ -19,6 +19,8 @@ from .schedule import Options
 from .steps import Hints, Plan
 
 _WIDTH = 100
+#: tensors that the docstring names
+_MOST_NAMES = 12
 
 
 def compose(
@@ -57,7 +59,7 @@ def compose(
         )
     parts += [
         "\n".join(constants),
-        *host.kernels,
+        *(kernel.text for kernel in host.kernels.values()),
         _host_function(name, host),
         _class(plain, class_name, host, signature, checks, name),
     ]
@@ -65,14 +67,17 @@ def compose(
 
 
 def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -> str:
-    count = len(host.sources)
+    count, launches = len(host.kernels), len(host.sources)
     kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
+    if launches > count:
+        kernels += f" in {launches} launches"
     if host.torch_calls:
         kernels += f" and {host.torch_calls} torch call{'s' if host.torch_calls > 1 else ''}"
     lines = [f"{class_name} as {kernels}.", ""]
-    for text in host.formulas:
+    formulas = [k.formula + (f"  (1 of {k.launches})" if k.launches > 1 else "") for k in host.kernels.values()]
+    for text in formulas:
         lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
-    extra = definitions(" ".join(host.formulas))
+    extra = definitions(" ".join(formulas))
     if extra:
         lines += ["", "where", ""]
         for text in extra:
@@ -90,7 +95,9 @@ def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
 
     reads = sum(size(v) for _, v in host.parameters)
     writes = sum(size(v) for v in graph.outputs)
-    names = ", ".join(name for name, _ in host.parameters)
+    names = ", ".join(name for name, _ in host.parameters[:_MOST_NAMES])
+    if len(host.parameters) > _MOST_NAMES:
+        names += f" and {len(host.parameters) - _MOST_NAMES} more"
     return f"Least traffic for the example inputs: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
 
 
@@ -111,7 +118,7 @@ def _imports(host: Host, import_from: str, import_file: str, outer: str) -> str:
 
 def _host_function(name: str, host: Host) -> str:
     parameters = ", ".join(variable for variable, _ in host.parameters)
-    what = "Run the kernel." if len(host.sources) == 1 else "Run the kernels in order."
+    what = "Run the kernel." if len(host.kernels) == 1 else "Run the kernels in order."
     body = "\n".join(f"    {line}" for line in host.body)
     return f'def {name}({parameters}):\n    """{what} The tensors have to be in the envelope of the class below."""\n{body}'
 

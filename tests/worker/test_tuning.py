@@ -91,3 +91,11 @@ def test_where_the_first_is_wrong_the_others_are_not_tried(tune):
 def test_one_that_does_not_compile_is_passed_over(tune):
     result, _ = tune({2: ("tl.load(", "tl.lode(")}, fast=1)
     assert result["tried"][2]["reason"] and result["fastest"] == 1
+
+
+def test_a_kernel_for_the_examples_sizes_alone_is_tried_for_a_decoy_there(tune):
+    for_these_alone = ("type(x) in _PLAIN", "type(x) in _PLAIN and x.shape[0] == 16")
+    result, _ = tune({0: for_these_alone}, fast=0)
+    verdict = result["verdicts"]["0"]
+    assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    assert {"launches", "repeated calls"} <= names(verdict)

@@ -90,9 +90,15 @@ def unbind(x: Value, dim: int = 0, *, shapes: list[Shape], **_: Any) -> list[Val
     return [Build.select(x, dim, sympy.Integer(i)) for i in range(len(shapes))]
 
 
+#: tensors beyond which a concatenation is left to torch: a kernel would ask of each element which of them it is from
+_MOST_PIECES = 8
+
+
 def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     dim = normalise(dim, len(shape))
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
+    if len(values) > _MOST_PIECES:
+        raise NotLowered(f"a concatenation of {len(values)} tensors")
     return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)
 
 

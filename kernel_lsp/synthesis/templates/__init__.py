@@ -34,15 +34,21 @@ class KernelSource:
             *self.arguments.outputs.values(),
             *(name for name, _ in self.arguments.sizes.values()),
             *(name for name, _ in self.arguments.scalars.values()),
-            *(f"{name}: tl.constexpr" for name in self.arguments.static.values()),
-            *(f"{name}: tl.constexpr" for name, _ in self.arguments.divisors.values()),
-            *(f"{name}: tl.constexpr" for name in self.blocks),
+            *(f"{name}: tl.constexpr" for name in self.constants()),
         ]
         lines = ["@triton.jit", f"def {self.name}({', '.join(parameters)}):", f'    """{docstring}"""']
         return "\n".join(lines + [f"    {line}" if line else "" for line in self.body])
 
-    def launch(self, host: dict[Value, str], names: Names) -> list[str]:
-        """Host statements that run it: compound sizes get a variable first."""
+    def constants(self) -> list[str]:
+        """The names of its constexpr parameters, in order."""
+        divisors = (name for name, _ in self.arguments.divisors.values())
+        return [*self.arguments.static.values(), *divisors, *self.blocks]
+
+    def launch(self, host: dict[Value, str], names: Names, function: KernelSource) -> list[str]:
+        """Host statements that run it: compound sizes get a variable first.
+
+        ``function``: this kernel, or one that differs from it in names alone and is launched in its place.
+        """
         prepare: list[str] = []
         grid, blocks, sizes = self.grid, dict(self.blocks), []
         for name, text in self.arguments.sizes.values():
@@ -53,19 +59,22 @@ class KernelSource:
                 blocks = {key: value.replace(text, variable) for key, value in blocks.items()}
                 text = variable
             sizes.append(text)
+        constants = [
+            *map(str, self.arguments.static),
+            *(text for _, text in self.arguments.divisors.values()),
+            *blocks.values(),
+        ]
         arguments = [
             *(host[v] for v in self.arguments.pointers),
             *(host[v] for v in self.arguments.outputs),
             *sizes,
             *(text for _, text in self.arguments.scalars.values()),
-            *(f"{name}={size}" for size, name in self.arguments.static.items()),
-            *(f"{name}={text}" for name, text in self.arguments.divisors.values()),
-            *(f"{name}={text}" for name, text in blocks.items()),
+            *(f"{name}={text}" for name, text in zip(function.constants(), constants, strict=True)),
             f"num_warps={self.num_warps}",
         ]
         if self.num_stages is not None:
             arguments.append(f"num_stages={self.num_stages}")
-        return [*prepare, f"{self.name}[({grid},)]({', '.join(arguments)})"]
+        return [*prepare, f"{function.name}[({grid},)]({', '.join(arguments)})"]
 
 
 def product(sizes: list[sympy.Expr]) -> sympy.Expr:
