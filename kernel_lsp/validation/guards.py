@@ -57,8 +57,7 @@ class Guards:
         fill = INPUT_GUARD if is_input else FRESH
         buffer = torch.full((GUARD + padded + GUARD,), fill, dtype=torch.uint8, device=device)
         if not is_input:
-            floats = like.dtype.is_floating_point or like.dtype.is_complex
-            buffer[GUARD : GUARD + size].fill_(FRESH if floats else _FRESH_INTEGERS)
+            buffer[GUARD : GUARD + size].fill_(_fresh(like.dtype))
         self.buffers.append((name, buffer, size, fill))
         tensor = torch.empty(0, dtype=like.dtype, device=device)
         return tensor.set_(buffer.untyped_storage(), GUARD // like.element_size(), like.shape, like.stride())
@@ -97,21 +96,40 @@ def unwritten(tensor: torch.Tensor) -> torch.Tensor:
     """Which elements still hold the poison of fresh memory, as far as their bits can tell."""
     if tensor.numel() == 0:
         return torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
-    floats = tensor.dtype.is_floating_point or tensor.dtype.is_complex
     raw = tensor.contiguous().reshape(-1, 1).view(torch.uint8)
-    return (raw == (FRESH if floats else _FRESH_INTEGERS)).all(-1).reshape(tensor.shape)
+    return (raw == _fresh(tensor.dtype)).all(-1).reshape(tensor.shape)
+
+
+def _fresh(dtype: torch.dtype) -> int:
+    return FRESH if dtype.is_floating_point or dtype.is_complex else _FRESH_INTEGERS
+
+
+def _poison(tensor: torch.Tensor) -> None:
+    raw = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    raw.fill_(_fresh(tensor.dtype))
 
 
 class Poisoned(TorchDispatchMode):
-    """Within this mode memory that torch allocates is guarded and poisoned; ``operators`` counts what torch computed."""
+    """Within this mode memory that torch allocates is guarded and poisoned; ``operators`` counts what torch computed.
+
+    ``guarding`` is to be False while a backward runs. Autograd takes it that what it allocates begins at offset zero of
+    its storage (the gradient of an in-place operation on a view is cut out of it by offset), so such memory is poisoned
+    and has no guards.
+    """
 
     def __init__(self, guards: Guards) -> None:
         super().__init__()
         self.guards = guards
+        self.guarding = True
         self.operators: collections.Counter[str] = collections.Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if not self.guarding and (func in _UNINITIALISED or func in _FILLED):
+            out = func(*args, **kwargs)
+            if func in _UNINITIALISED and _plain(out):
+                _poison(out)
+            return out
         if func in _UNINITIALISED and (guarded := self._instead(func, args, kwargs)) is not None:
             return guarded
         out = func(*args, **kwargs)

@@ -144,6 +144,7 @@ class Trial:
         try:
             with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda():
                 out = self.module(*args, **kwargs)
+                poisoned.guarding = False
                 result = (out, self._gradients(out, wanted, cotangents)) if grad_mode else out
             if self.device.type == "cuda":
                 torch.cuda.synchronize()

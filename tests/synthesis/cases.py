@@ -193,7 +193,7 @@ case("matrix_column", lambda self, a, b: torch.relu(a @ b), lambda n: [r(20 + n,
 case("least_of_a_constant", lambda self, x: torch.min(x, torch.tensor(0.5)) + 1, lambda n: [r(20 + n, 50)])
 case(
     "constants_in_forward",
-    lambda self, x: torch.clamp(x, max=torch.log(torch.tensor(1.5))) * torch.tensor(2.0),
+    lambda self, x: torch.clamp(x, max=torch.log(torch.tensor(1.5, device=x.device))) * torch.tensor(2.0),
     lambda n: [r(20 + n, 50)],
 )
 case("matrix_vector", lambda self, a, v: a @ v, lambda n: [r(20 + n, 50), r(50)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from typing import Any
@@ -281,7 +282,7 @@ def _completes(node: Any) -> str:
 
 
 def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
-    if any(not shape.free_symbols <= _known_symbols(node) for shape in _sizes(fake)):
+    if any(not shape.free_symbols <= _known_symbols(node.graph) for shape in _sizes(fake)):
         raise Untraceable(name, "the size of its result depends on the data.")
     schema = getattr(node.target, "_schema", None)
     for argument, value in zip(schema.arguments if schema else (), args, strict=False):
@@ -304,9 +305,10 @@ def _sizes(fake: Any) -> list[sympy.Expr]:
     return list(shape_of(fake.shape)) if isinstance(fake, torch.Tensor) else []
 
 
-def _known_symbols(node: Any) -> set[Any]:
+@functools.lru_cache(maxsize=1)
+def _known_symbols(graph: Any) -> set[Any]:
     known: set[Any] = set()
-    for other in node.graph.nodes:
+    for other in graph.nodes:
         if other.op == "placeholder" and isinstance(other.meta.get("val"), torch.Tensor):
             known |= {s for n in shape_of(other.meta["val"].shape) for s in n.free_symbols}
     return known
