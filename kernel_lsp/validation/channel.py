@@ -10,6 +10,7 @@ import json
 import os
 import select
 import socket
+import stat
 import time
 from typing import Any
 
@@ -18,6 +19,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 _SCALARS = (bool, int, float, str, type(None))
+#: bytes of a message without its tensors
+_LONGEST = 1 << 26
 
 
 class Opaque(TypeError):
@@ -53,11 +56,16 @@ def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:
 
 
 def rebuild(described: Any, tensors: list[torch.Tensor]) -> Any:
-    """The tree that ``describe`` saw; nodes of other types become lists of their leaves."""
+    """The tree that ``describe`` saw; nodes of other types become lists of their leaves. Raises ValueError for others."""
+    if not isinstance(described, dict):
+        raise ValueError("a description that is none")
     if "tensor" in described:
         return tensors[described["tensor"]]
     if "value" in described:
-        return float(described["value"]) if described["float"] else described["value"]
+        value = described["value"]
+        if not isinstance(value, _SCALARS):
+            raise ValueError("a value of no known kind")
+        return float(str(value)) if described["float"] else value
     if "list" in described:
         return [rebuild(d, tensors) for d in described["list"]]
     if "tuple" in described:
@@ -65,9 +73,24 @@ def rebuild(described: Any, tensors: list[torch.Tensor]) -> Any:
     if "dict" in described:
         return {rebuild(k, tensors): rebuild(v, tensors) for k, v in described["dict"]}
     if "torch" in described:
-        kind, _, rest = described["torch"].partition(".")
-        return getattr(torch, rest) if kind == "torch" else torch.device(described["torch"])
+        kind, _, rest = str(described["torch"]).partition(".")
+        found = getattr(torch, rest, None) if kind == "torch" else torch.device(described["torch"])
+        if not isinstance(found, torch.dtype | torch.device):
+            raise ValueError("neither a dtype nor a device")
+        return found
     return [rebuild(d, tensors) for d in described["children"]]
+
+
+def sizes(value: Any) -> list[int]:
+    """A shape that was sent. Raises ValueError where it is none that a tensor can have."""
+    if not isinstance(value, list) or len(value) > 64 or any(type(n) is not int for n in value):
+        raise ValueError("a shape that is none")
+    count = 1
+    for n in value:
+        count *= max(n, 1)
+    if any(n < 0 for n in value) or count >= 1 << 48:
+        raise ValueError("a shape that no tensor has")
+    return value
 
 
 def raw_bytes(tensor: torch.Tensor) -> numpy.ndarray:
@@ -117,9 +140,10 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
+        self.file: int | None = None  # that came with the last message; the receiver's to close
 
-    def send(self, message: dict[str, Any], tree: Any = None) -> None:
-        """Send ``message`` and a tree of tensors. Raises Opaque, Closed."""
+    def send(self, message: dict[str, Any], tree: Any = None, file: int | None = None) -> None:
+        """Send ``message``, a tree of tensors, and a descriptor. Raises Opaque, Closed."""
         tensors: list[torch.Tensor] = []
         described = describe(tree, tensors)
         # Tensors on a GPU are copied first: their bytes are then written straight from the copies.
@@ -141,21 +165,30 @@ class Channel:
             _write(fd, head)
             for block in blocks:
                 _write(fd, block.data)
-            socket.send_fds(self.socket, [b"m"], [fd])
+            socket.send_fds(self.socket, [b"m"], [fd] if file is None else [fd, file])
         except OSError as error:
             raise Closed(str(error)) from None
         finally:
             os.close(fd)
 
-    def receive(self, seconds: float | None = None) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
-        """(message, tree, what was said of each tensor). Raises TooLate, Closed, ValueError for a malformed message."""
+    def receive(
+        self, seconds: float | None = None, room: int | None = None
+    ) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
+        """(message, tree, what was said of each tensor); a descriptor that came along is ``file``.
+
+        ``room``: bytes of tensors that may come, any number if None. Raises TooLate, Closed, ValueError for a
+        malformed message.
+        """
         fd = self._next_file(seconds)
         try:
-            size = os.fstat(fd).st_size
+            about = os.fstat(fd)
+            if not stat.S_ISREG(about.st_mode):
+                raise ValueError("a message that is no file")  # reading a pipe could wait for ever
+            size = about.st_size
             os.lseek(fd, 0, os.SEEK_SET)
             length = int.from_bytes(_read(fd, 8), "little")
-            if length > min(size, 1 << 28):
-                raise ValueError("a message longer than its file")
+            if length > min(size, _LONGEST) or (room is not None and size > _LONGEST + room):
+                raise ValueError("a message longer than it may be")
             head = json.loads(bytes(_read(fd, length)))
             tensors = []
             for meta in head["tensors"]:
@@ -163,9 +196,12 @@ class Channel:
                 count = int(meta["bytes"])
                 if not isinstance(dtype, torch.dtype) or not 0 <= count <= size:
                     raise ValueError(f"a tensor of {meta['dtype']} with {count} bytes")
-                tensors.append(from_raw(_read(fd, count), dtype, meta["shape"], meta["stride"]))
-            return head["message"], rebuild(head["tree"], tensors), head["tensors"]
-        except (KeyError, TypeError, RuntimeError, IndexError, AttributeError) as error:
+                tensors.append(from_raw(_read(fd, count), dtype, sizes(meta["shape"]), meta["stride"]))
+            message = head["message"]
+            if not isinstance(message, dict):
+                raise ValueError("a message that is none")
+            return message, rebuild(head["tree"], tensors), head["tensors"]
+        except (KeyError, TypeError, RuntimeError, IndexError, AttributeError, MemoryError) as error:
             raise ValueError(str(error)) from None
         finally:
             os.close(fd)
@@ -178,12 +214,13 @@ class Channel:
             if not ready:
                 raise TooLate
             try:
-                data, fds, _, _ = socket.recv_fds(self.socket, 1, 1)
+                data, fds, _, _ = socket.recv_fds(self.socket, 1, 2)
             except OSError as error:
                 raise Closed(str(error)) from None
             if not data:
                 raise Closed("end of file")
             if fds:
+                self.file = fds[1] if len(fds) > 1 else None
                 return fds[0]
 
 

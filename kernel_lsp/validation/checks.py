@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
-from kernel_lsp.validation import channel, compare, exchange, failures, memory, plan
+from kernel_lsp.validation import channel, compare, exchange, failures, memory, plan, torch_work
 from kernel_lsp.validation.guards import unwritten
 from kernel_lsp.validation.oracle import Reference, doubled, narrowed, tensors_of
 
@@ -172,7 +172,12 @@ def _call(
     if not found.passed:
         raise referee.failed("wrong", step.name, f"{where}: {found.reason}")
     _note_strides(referee, answer.metas, reference.eager)
+    draws = referee.oracle.seed is not None or step.train or referee.training
+    if message["random"] and not draws:
+        raise referee.failed("cheating", step.name, f"{where}: it changes the state of a random generator")
     if step.inside:
+        torchs = sum(count for count, _ in message["operators"].values())
+        referee.progress.calls = max(referee.progress.calls, message["launches"] + torchs)
         referee.progress.launched = (
             message["launches"] if referee.progress.launched is None else referee.progress.launched
         )
@@ -232,7 +237,7 @@ def _buffers(referee: Referee, step: plan.Step) -> None:
     buffers = dict(referee.module.named_buffers())
     if not buffers:
         return
-    with referee.asking({"do": "buffers"}) as answer:
+    with referee.asking({"do": "buffers"}, expected=buffers) as answer:
         mine = {name: tensor.to(referee.inputs.device) for name, tensor in answer.tree.items()}
     if missing := sorted(buffers.keys() - mine.keys()):
         raise referee.failed("wrong", step.name, f"{step.name}: after a call it has no buffer {missing[0]!r}")
@@ -271,25 +276,44 @@ def _decoy(
 ) -> None:
     """Without a launch, or with launches that do not matter to the result, there is no kernel."""
     if message["launches"] == 0:
-        raise referee.failed("cheating", "launches", "it launches no Triton kernel for the example inputs")
-    same = False
+        why = f": its launch fails ({message['swallowed'][0]})" if message["swallowed"] else ""
+        raise referee.failed("cheating", "launches", f"it launches no Triton kernel for the example inputs{why}")
+    mine = message["operators"]
+    same, alone = False, set()
+    sought = sorted({t.numel() for t in tensors_of(reference.eager)})
     try:
-        muted = {**request, "muted": True}
+        muted = {**request, "muted": True, "sought": sought}
         with referee.asking(muted, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
             same = _identical(out, answer.tree)
+            alone = {tuple(found) for found in answer.message["alone"]}
     except failures.Failure as failure:
         if failure.status in ("timeout", "out-of-memory") or not _alive(referee):
             raise
     if same:
         reason = "its result is the same when its Triton kernels do not run: they are a decoy"
         raise referee.failed("cheating", "launches", reason)
+    results = [t for t in tensors_of(out) if _tells_something(t)]
+    if results and all(tuple(torch_work.checksum(t)) in alone for t in results):
+        raise referee.failed("cheating", "launches", _what_torch_does(mine))
+    if torch_work.covers(mine, eagers := referee.oracle.work(tree)):
+        raise referee.failed("cheating", "launches", _what_torch_does(eagers))
     count = "1 Triton launch" if message["launches"] == 1 else f"{message['launches']} Triton launches"
-    names = ", ".join(f"{n} × {c}" if c > 1 else n for n, c in message["operators"].items())
+    names = ", ".join(f"{n} × {c}" if c > 1 else n for n, (c, _) in mine.items())
     beside = f"; torch computes {names}" if names else ""
     referee.passed(
         "launches",
         f"{count} a call, and the result depends on {'it' if message['launches'] == 1 else 'them'}{beside}",
     )
+
+
+def _what_torch_does(work: torch_work.Work) -> str:
+    names = ", ".join(sorted(work))
+    return f"torch computes the result ({names}): its Triton kernels only copy it"
+
+
+def _tells_something(tensor: torch.Tensor) -> bool:
+    """Whether its values are more than one number, which two computations may have in common by chance."""
+    return tensor.numel() > 1 and bool((tensor != tensor.reshape(-1)[0]).any())
 
 
 def _alive(referee: Referee) -> bool:

@@ -8,6 +8,7 @@ allocation that an address lies in, and the allocator keeps other tensors there.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import mmap
 import os
 from typing import Any
@@ -48,7 +49,12 @@ def _wrap(pointer: int, count: int, device: torch.device) -> torch.Tensor:
 
 
 class Block:
-    """``count`` bytes that the referee lends. ``data``: the bytes as a uint8 tensor; ``key``: what the trial opens."""
+    """``count`` bytes that the referee lends. ``data``: the bytes as a uint8 tensor; ``key``: what the trial opens.
+
+    ``file``: on the host, the descriptor that goes with the message.
+    """
+
+    file: int | None = None
 
     def __init__(self, count: int, device: torch.device) -> None:
         self.count = count
@@ -67,11 +73,13 @@ class Block:
             self.data = _wrap(pointer.value, count, device)
             self.key = {"handle": bytes(handle).hex(), "bytes": count}
         else:
-            self._fd = os.memfd_create("block")
-            os.ftruncate(self._fd, count)
-            self._map = mmap.mmap(self._fd, count)
+            self.file = os.memfd_create("block", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(self.file, count)
+            # Its size stays: a file that was cut would end this process where it reads.
+            fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+            self._map = mmap.mmap(self.file, count)
             self.data = torch.frombuffer(self._map, dtype=torch.uint8)
-            self.key = {"file": f"/proc/{os.getpid()}/fd/{self._fd}", "bytes": count}
+            self.key = {"bytes": count}
 
     def free(self) -> None:
         """Give the memory back. Nothing that was made of ``data`` may be used any more."""
@@ -79,14 +87,14 @@ class Block:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
             _driver().cuMemFree_v2(self._pointer)
-        else:
-            os.close(self._fd)
+        elif self.file is not None:
+            os.close(self.file)
 
 
 class Lent:
     """A block as the trial has it, until ``close``."""
 
-    def __init__(self, key: dict[str, Any], device: torch.device) -> None:
+    def __init__(self, key: dict[str, Any], file: int | None, device: torch.device) -> None:
         self.device = device
         count = key["bytes"]
         if device.type == "cuda":
@@ -97,8 +105,9 @@ class Lent:
             _check(status, "opening shared memory")
             self.data = _wrap(self._pointer.value, count, device)
         else:
-            with open(key["file"], "r+b") as file:
-                self.data = torch.frombuffer(mmap.mmap(file.fileno(), count), dtype=torch.uint8)
+            assert file is not None
+            self.data = torch.frombuffer(mmap.mmap(file, count), dtype=torch.uint8)
+            os.close(file)
 
     def close(self) -> None:
         """Unmap it; whoever keeps a tensor of it has nothing to read any more."""

@@ -7,11 +7,13 @@ looks like the guard it lands in.
 
 from __future__ import annotations
 
-import collections
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernel_lsp.validation import torch_work
 
 #: bytes of a guard; a multiple of 256, so that buffers stay as aligned as torch makes them
 GUARD = 65536
@@ -110,7 +112,10 @@ def _poison(tensor: torch.Tensor) -> None:
 
 
 class Poisoned(TorchDispatchMode):
-    """Within this mode memory that torch allocates is guarded and poisoned; ``operators`` counts what torch computed.
+    """Within this mode memory that torch allocates is guarded and poisoned; ``operators`` is what torch computed.
+
+    ``alone`` gets the checksums of results with as many elements as ``sought`` names: with muted launches, what torch
+    computes without them.
 
     ``guarding`` is to be False while a backward runs. Autograd takes it that what it allocates begins at offset zero of
     its storage (the gradient of an in-place operation on a view is cut out of it by offset), so such memory is poisoned
@@ -121,7 +126,9 @@ class Poisoned(TorchDispatchMode):
         super().__init__()
         self.guards = guards
         self.guarding = True
-        self.operators: collections.Counter[str] = collections.Counter()
+        self.operators: torch_work.Work = {}
+        self.sought: frozenset[int] = frozenset()
+        self.alone: list[list[int]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -140,8 +147,9 @@ class Poisoned(TorchDispatchMode):
             if func in _FILLED:
                 guarded.copy_(out)
             return guarded
-        if not any(r.alias_info is not None for r in func._schema.returns):
-            self.operators[str(func.overloadpacket).replace("::", ".")] += 1
+        if torch_work.note(self.operators, func, args, out) and self.sought:
+            results = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
+            self.alone += [torch_work.checksum(t) for t in results if t.numel() in self.sought]
         return out
 
     def _instead(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:

@@ -6,21 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import schema
+from kernel_lsp.validation import failures
 
 
 class Launches:
     """What has been launched since ``reset``. While ``muted``, launches are counted but nothing runs."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = 0  # those that were made, and did not fail
+        self.swallowed: list[str] = []  # what those said that failed
         self.muted = False
         self.compiling = False  # launches are compiled and not made
         self.kernels: dict[str, Any] = {}  # name → the compiled kernel, on a GPU
         self.stop: Callable[[], None] = lambda: None  # take the hook out, while something is timed
         self.start: Callable[[], None] = lambda: None
+        self.intact: Callable[[], bool] = lambda: True  # whether the hook is where it was put
 
     def reset(self) -> None:
         self.count = 0
+        self.swallowed = []
 
 
 def watch(interpreted: bool) -> Launches:
@@ -35,16 +39,22 @@ def watch(interpreted: bool) -> Launches:
     def counted(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if warmup or launches.compiling:
             return run(self, *args, grid=grid, warmup=True, **kwargs)
-        launches.count += 1
         if launches.muted:
+            launches.count += 1
             return launches.kernels.get(self.__name__)
-        kernel = run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        try:
+            kernel = run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        except BaseException as error:
+            launches.swallowed.append(failures.sentence(error))  # if it is not, the call as a whole fails
+            raise
+        launches.count += 1
         if kernel is not None:
             launches.kernels.setdefault(self.__name__, kernel)  # the first: at the sizes of the example inputs
         return kernel
 
     launches.start = lambda: setattr(Function, "run", counted)
     launches.start()
+    launches.intact = lambda: Function.run is counted
     launches.stop = lambda: setattr(Function, "run", run)
     return launches
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +12,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures, schema
-from kernel_lsp.validation import checks, failures, roofline
+from kernel_lsp.validation import checks, failures, memory, roofline, timing
 from kernel_lsp.validation.referee import Referee
 
-#: relative, and microseconds, by which the host's clock must not exceed the events' before they are disbelieved
-_HOST_FACTOR, _HOST_SLACK = 3.0, 200.0
+#: by how much a call may take longer by this process's clock than the trial says: relative, microseconds, and
+#: microseconds for each launch or torch call, whose preparation on the host CUDA events do not see
+_CLOCK_FACTOR, _CLOCK_SLACK, _CLOCK_CALL = 1.3, 150.0, 30.0
+#: microseconds that the calls for it take together, and the fewest and most calls
+_CLOCK_SPAN, _CLOCK_CALLS = 60_000.0, (4, 400)
+#: by how much eager may take longer beside the candidate than without it: relative, microseconds
+_EAGER_FACTOR, _EAGER_SLACK = 1.2, 50.0
 
 
 def measure(
@@ -50,6 +56,10 @@ def measure(
         measurement.missing = "what was timed computes something else"
         return measurement, rates
     fill(measurement, shape, found, inputs.ops)
+    problem = confirm(referee, measurement, shape)
+    if problem:
+        verdict.status, verdict.reason = "cheating", problem
+        return measurement, rates
     figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
     measurement.compiled_missing = "torch.compile: still to come" if how == "full" else "not asked for"
     emit("measurement", schema.to_json(measurement))
@@ -69,13 +79,20 @@ def measure(
     return measurement, rates
 
 
-def fresh(referee: Referee) -> Any:
-    """The example with values that the trial has not seen, so that nothing it kept can be of use."""
+def fresh(referee: Referee, scale: float = 1.0) -> Any:
+    """The example with values that the trial has not seen, so that nothing it kept can be of use: the example times
+    ``scale``, with the other sign where the module takes that."""
     inputs = referee.inputs
     tree = inputs.example(dict(inputs.example_sizes))
-    if any(op in inputs.ops for op in ("aten.binary_cross_entropy",)):
+    sign = 1 if any(op in inputs.ops for op in ("aten.binary_cross_entropy",)) else -1
+    if sign * scale == 1:
         return tree
-    return pytree.tree_map(lambda t: -t if isinstance(t, torch.Tensor) and t.dtype.is_floating_point else t, tree)
+
+    def changed(value: Any) -> Any:
+        floats = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+        return value.mul(sign * scale) if floats and value.dtype.itemsize > 1 else value
+
+    return pytree.tree_map(changed, tree)
 
 
 def same_results(referee: Referee, tree: Any, out: Any) -> str:
@@ -87,6 +104,82 @@ def same_results(referee: Referee, tree: Any, out: Any) -> str:
     comparison = checks.compared(referee, out, reference, referee.example_error)
     referee.progress.limits = kept
     return comparison.reason
+
+
+def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.ShapeMeasurement) -> str:
+    """Whether what the trial says of its times can be: by this process's own clock, on values that are new to it.
+
+    What cannot be is withdrawn, with ``measurement.missing``. Returns why the candidate cheats, if it does: after all
+    those calls, or replayed from a graph, it computes something else, or its calls take longer than it says.
+    """
+    if shape.kernel is None:
+        return ""
+    tree = fresh(referee, 0.75)
+    try:
+        took, problem = _by_our_clock(referee, tree, shape.kernel.median)
+        if not problem and shape.kernel_graph is not None:
+            with referee.asking({"do": "replay"}, (*tree, None), referee.outputs) as answer:
+                problem = same_results(referee, tree, answer.tree)
+    except failures.Failure as failure:
+        measurement.missing = f"timing failed: {failure.reason}"
+        shape.kernel = shape.kernel_graph = None
+        return ""
+    if problem:
+        measurement.missing = "what was timed computes something else"
+        shape.kernel = shape.kernel_graph = None
+        return f"after the calls that were timed it computes something else: {problem}"
+    most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
+    if took > most:  # once more, since the machine may have been busy with something else
+        took = min(took, _by_our_clock(referee, tree, shape.kernel.median)[0])
+    if took > most:
+        said = f"{took:.0f} µs by the clock outside its process and {shape.kernel.median:.0f} µs by CUDA events in it"
+        measurement.missing = f"measuring error: a call takes {said}"
+        shape.kernel = shape.kernel_graph = None
+        return f"its times are not those of its work: a call takes {said}"
+    alone = _eager_alone(referee)
+    if shape.eager is not None and alone is not None and shape.eager.median > _EAGER_FACTOR * alone + _EAGER_SLACK:
+        said = f"{shape.eager.median:.0f} µs beside the candidate and {alone:.0f} µs without it"
+        measurement.missing = f"measuring error: eager takes {said}"
+        shape.kernel = shape.kernel_graph = None
+    return ""
+
+
+def _by_our_clock(referee: Referee, tree: Any, median: float) -> tuple[float, str]:
+    """(microseconds a call, why what it computes in the end is not right)."""
+    few, most = _CLOCK_CALLS
+    calls = min(most, max(few, int(_CLOCK_SPAN / max(median, 1.0))))
+    seconds = {}
+    problem = ""
+    for count in (1, 1 + calls):
+        began = time.perf_counter()
+        with referee.asking({"do": "run", "calls": count}, (*tree, None), referee.outputs) as answer:
+            seconds[count] = time.perf_counter() - began
+            if count > 1:
+                problem = same_results(referee, tree, answer.tree)
+    return max(0.0, seconds[1 + calls] - seconds[1]) / calls * 1e6, problem
+
+
+def _eager_alone(referee: Referee) -> float | None:
+    """Eager's median in this process, where no candidate is, in microseconds; None where memory is short."""
+    inputs = referee.inputs
+    args, kwargs = inputs.example(dict(inputs.example_sizes))
+    state = referee.oracle.state()
+    try:
+        with torch.no_grad():
+            given = [(args, kwargs)]  # the example itself: it is not to be changed
+            found = timing.interleaved(
+                {"eager": lambda a, k: referee.module(*a, **k)}, given, _EAGER_SECONDS, renew=False
+            )
+    except torch.OutOfMemoryError:
+        return None
+    finally:
+        referee.oracle.restore(state)
+        memory.release()
+    return found["eager"].median
+
+
+#: seconds for eager in this process
+_EAGER_SECONDS = 0.2
 
 
 def begin(
@@ -112,7 +205,7 @@ def fill(
 ) -> None:
     """Take over the times of an answer, and withdraw those that cannot be."""
     _fill(shape, answer)
-    _doubt(measurement, shape, answer["host"], ops)
+    _doubt(measurement, shape, ops)
 
 
 def _fill(shape: schema.ShapeMeasurement, answer: dict[str, Any]) -> None:
@@ -126,8 +219,8 @@ def _fill(shape: schema.ShapeMeasurement, answer: dict[str, Any]) -> None:
         shape.roofline_share = shape.roofline / best
 
 
-def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, host: float, ops: dict[str, int]) -> None:
-    """Times that cannot be are withdrawn: below the roofline's floor, or far below the host's clock."""
+def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, ops: dict[str, int]) -> None:
+    """Times below the roofline's floor are withdrawn."""
     kernel, device = shape.kernel, measurement.device
     assert kernel is not None and device is not None
     fastest = min(t.median for t in (kernel, shape.kernel_graph) if t is not None)
@@ -142,12 +235,6 @@ def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, host
             )
             shape.kernel = shape.kernel_graph = None
             return
-    if host > _HOST_FACTOR * kernel.median + _HOST_SLACK:
-        measurement.missing = (
-            f"measuring error: a call takes {host:.0f} µs by the host's clock and {kernel.median:.0f} µs by CUDA events"
-        )
-        shape.kernel = shape.kernel_graph = None
-        return
     if shape.bytes and device.copy_bandwidth:
         shape.bandwidth_share = shape.bytes / (fastest * 1e-6) / device.copy_bandwidth
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import memory, randomness
+from kernel_lsp.validation import memory, randomness, torch_work
 from kernel_lsp.validation.compare import identical
 
 #: bytes that float64 may take as a whole although it could be computed in slices
@@ -217,6 +217,17 @@ class Oracle:
             self._no_double(f"{type(error).__name__} there")
             return eager
         return exact
+
+    def work(self, tree: tuple[Any, Any]) -> torch_work.Work:
+        """The operators that eager runs on ``tree``. The module's state and the random generators stay as they are."""
+        state, args_kwargs = self.state(), pytree.tree_map(_copied, tree)
+        devices = sorted({t.device for t in tensors_of(tree) if t.device.type == "cuda"}, key=str)
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices), torch_work.Counting() as counting:
+                self.module(*args_kwargs[0], **args_kwargs[1])
+        finally:
+            self.restore(state)
+        return counting.work
 
     def gradients(
         self, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_lsp import errors, schema
-from kernel_lsp.validation import channel, checks, exchange, failures, memory, plan, precompiling
+from kernel_lsp.validation import answers, channel, checks, exchange, failures, memory, plan, precompiling
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
@@ -21,6 +22,10 @@ from kernel_lsp.validation.oracle import Oracle, tensors_of
 STILL = "still to be checked: "
 #: seconds for the checks that were put off
 FINISH_SECONDS = 4.0
+
+
+def _malformed(error: Exception) -> failures.Failure:
+    return failures.Failure("cheating", f"it sent a malformed answer: {answers.cleaned(str(error), 120)}")
 
 
 @dataclass
@@ -42,6 +47,7 @@ class Progress:
     checks: list[schema.Check] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
     launched: int | None = None
+    calls: int = 1  # launches and torch's operators in one call
     sampled: list[float] = field(default_factory=list)
     error: float = 0.0
     eager_error: float = 0.0
@@ -147,21 +153,21 @@ class Referee:
         """
         if not self.lends or not tensors_of(tree):
             self._send(message, tree)
-            answer, result, metas = self._receive()
+            room = sum(t.numel() * t.element_size() for t in tensors_of(expected))
+            answer, result, metas = self._receive(message["do"], room)
             yield Answer(answer, result, metas, list(answer.get("mutated", [])), list(answer.get("damaged", [])))
             return
         loan = exchange.Loan(tree, exchange.expected_of(expected), list(names), self.inputs.device)
         try:
-            self._send(message | loan.message())
-            answer, _, _ = self._receive()
+            self._send(message | loan.message(), file=loan.block.file)
+            answer, _, _ = self._receive(message["do"], 0)
             try:
                 result = loan.results(answer.get("described"), answer.get("metas") or [])
             except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
-                raise failures.Failure("cheating", f"it sent a malformed answer: {error}") from None
+                raise _malformed(error) from None
             damaged = [*loan.damaged(), *answer.get("damaged", [])]
-            yield Answer(
-                answer, result, answer.get("metas") or [], loan.mutated() if "mutated" in answer else [], damaged
-            )
+            called = message["do"] == "call"
+            yield Answer(answer, result, answer.get("metas") or [], loan.mutated() if called else [], damaged)
         finally:
             result = None
             loan.free()
@@ -171,15 +177,22 @@ class Referee:
         with self.asking(message, tree) as answer:
             return answer.message
 
-    def _send(self, message: dict[str, Any], tree: Any = None) -> None:
+    def _send(self, message: dict[str, Any], tree: Any = None, file: int | None = None) -> None:
         try:
-            self.reach.channel.send(message, tree)
+            self.reach.channel.send(message, tree, file)
         except channel.Closed:
             raise self._death() from None
 
-    def _receive(self) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
+    def _receive(self, verb: str, room: int) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
+        """What the trial says, looked through; ``room``: bytes of tensors that may come with it."""
+        channel_ = self.reach.channel
         try:
-            answer, tree, metas = self.reach.channel.receive(max(0.0, self.reach.deadline - time.monotonic()))
+            answer, tree, metas = channel_.receive(max(0.0, self.reach.deadline - time.monotonic()), room)
+            if channel_.file is not None:
+                os.close(channel_.file)
+            if "failed" in answer:
+                raise answers.failure(answer["failed"])
+            answer = answers.checked(verb, answer)
         except channel.TooLate:
             self.reach.kill()
             self.reach.reap()
@@ -188,9 +201,10 @@ class Referee:
         except channel.Closed:
             raise self._death() from None
         except ValueError as error:
-            raise failures.Failure("cheating", f"it sent a malformed answer: {error}") from None
-        if "failed" in answer:
-            raise failures.Failure(**answer["failed"])
+            raise _malformed(error) from None
+        if answer.get("changed"):
+            names = ", ".join(answer["changed"][:3])
+            raise self.failed("cheating", "process", f"it changes what is not its own: {names}")
         return answer, tree, metas
 
     def _death(self) -> failures.Failure:

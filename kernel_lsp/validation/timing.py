@@ -6,6 +6,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,10 +29,12 @@ Call = Callable[[Any, Any], Any]
 
 
 def interleaved(
-    calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float = SECONDS
+    calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float = SECONDS, renew: bool = True
 ) -> dict[str, schema.Timing]:
-    """Time every call of ``calls`` in turn, round after round, on (args, kwargs) that change every round.
+    """Time every call of ``calls`` in turn, round after round, on sets of (args, kwargs) that change every round.
 
+    With ``renew`` no two calls are given the same values: the inputs are changed in place before each, by a few
+    percent, so that nothing that was kept from an earlier call is of use.
     Between CUDA events on the current stream. The L2 cache is overwritten before every call and the host has a head
     start of HEAD_START cycles, as it has in a model whose GPU is busy: what the host needs beyond that is included.
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
@@ -40,19 +43,21 @@ def interleaved(
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle of a launch is no time of the kernel's
     try:
-        return _interleaved(calls, inputs, seconds)
+        return _interleaved(calls, inputs, seconds, _Renewing() if renew else lambda given: given)
     finally:
         if collecting:
             gc.enable()
 
 
-def _interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float) -> dict[str, schema.Timing]:
+def _interleaved(
+    calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float, renewed: Callable[[Any], Any]
+) -> dict[str, schema.Timing]:
     began = time.monotonic()
     round_seconds = 0.0
     for i in range(WARM_UP):
         at = time.monotonic()
         for call in calls.values():
-            call(*inputs[i % len(inputs)])
+            call(*renewed(inputs[i % len(inputs)]))
         torch.cuda.synchronize()
         round_seconds = time.monotonic() - at
         if i >= 1 and time.monotonic() - began > seconds / 3:
@@ -66,10 +71,11 @@ def _interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds:
     for i in range(RUNS):
         for name in names[i % len(names) :] + names[: i % len(names)]:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            given = renewed(inputs[i % len(inputs)])
             flush()
             torch.cuda._sleep(HEAD_START)
             start.record()
-            calls[name](*inputs[i % len(inputs)])
+            calls[name](*given)
             end.record()
             pending.append((name, start, end))
         # Launches run ahead of the device: where a round takes long, the device has to be asked how far it is.
@@ -86,6 +92,34 @@ def _interleaved(calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds:
         if time.monotonic() - began > seconds or (tight and (slow or i + 1 >= 2 * _BATCH)):
             break
     return {name: summary(series) for name, series in times.items()}
+
+
+#: values that an input goes through, all within a fifth of its own
+_STEPS = 50
+
+
+class _Renewing:
+    """Changes a set of inputs in place: floats are scaled by 1 - step/256, integers alone are rolled by one row."""
+
+    def __init__(self) -> None:
+        self.steps: dict[int, int] = {}
+
+    def __call__(self, given: tuple[Any, Any]) -> tuple[Any, Any]:
+        before = self.steps.get(id(given), 0)
+        after = self.steps[id(given)] = (before + 1) % _STEPS
+        tensors = [t for t in pytree.tree_leaves(given) if isinstance(t, torch.Tensor) and 0 not in t.stride()]
+        scaled = [t for t in tensors if t.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)]
+        with torch.no_grad():
+            for tensor in scaled:
+                tensor.mul_((256 - after) / (256 - before))
+            if not scaled:
+                for tensor in (t for t in tensors if t.dim() and t.numel() <= _ROLLED):
+                    tensor.copy_(tensor.roll(1, 0))
+        return given
+
+
+#: elements of an input of integers up to which it is rolled
+_ROLLED = 1 << 24
 
 
 def summary(series: list[float]) -> schema.Timing:
@@ -109,8 +143,17 @@ def flusher() -> Callable[[], None]:
     return flush
 
 
-def captured(call: Call, inputs: tuple[Any, Any]) -> Call | None:
-    """``call`` as a CUDA graph on these inputs, replayed whatever it is given; None where it cannot be captured."""
+@dataclass
+class Captured:
+    """A call as a CUDA graph: ``replay()`` runs it on the inputs that it was captured with, into ``out``."""
+
+    replay: Callable[[], None]
+    inputs: tuple[Any, Any]
+    out: Any
+
+
+def captured(call: Call, inputs: tuple[Any, Any]) -> Captured | None:
+    """``call`` as a CUDA graph on these inputs; None where it cannot be captured."""
     args, kwargs = inputs
     try:
         stream = torch.cuda.Stream()
@@ -121,26 +164,12 @@ def captured(call: Call, inputs: tuple[Any, Any]) -> Call | None:
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            call(args, kwargs)
+            out = call(args, kwargs)
         torch.cuda.synchronize()
     except Exception:
         torch.cuda.synchronize()
         return None
-    return lambda *_: graph.replay()
-
-
-def on_the_host(call: Call, inputs: list[tuple[Any, Any]], runs: int = 10) -> float:
-    """Median microseconds of a call by the host's clock, with the device idle before and after."""
-    series: list[float] = []
-    for i in range(runs):
-        if sum(series) > 0.3e6 and len(series) > 1:
-            break
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        call(*inputs[i % len(inputs)])
-        torch.cuda.synchronize()
-        series.append((time.perf_counter() - began) * 1e6)
-    return statistics.median(series)
+    return Captured(graph.replay, inputs, out)
 
 
 def rotated(args: Any, kwargs: Any, count: int) -> list[tuple[Any, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import os
 import sys
 import traceback
 from typing import Any
@@ -18,6 +19,7 @@ from kernel_lsp.validation import (
     compare,
     exchange,
     failures,
+    fingerprints,
     guards,
     interpreter,
     launches,
@@ -27,9 +29,6 @@ from kernel_lsp.validation import (
     sampling,
     trial_timing,
 )
-
-#: the name under which a candidate's file is imported
-MODULE = "kernel_lsp_candidate"
 
 
 class Trial:
@@ -49,6 +48,7 @@ class Trial:
         self.timed: dict[str, Any] = {}
         self.variants: dict[str, torch.nn.Module] = {}
         self.sampling = sampling.install() if self.interpreted else None
+        self.fingerprints = fingerprints.Fingerprints(base)  # before the candidate is imported
 
     def load(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Import the file at ``path`` and construct. Fails with "rejected" or "not-drop-in"."""
@@ -58,10 +58,11 @@ class Trial:
         self.training = message.get("training", False)
         self.module = torch.nn.Identity()  # first, so that there are never two copies of the weights
         try:
-            spec = importlib.util.spec_from_file_location(MODULE, self.path)
+            name = os.path.basename(self.path).removesuffix(".py")  # as where it is used
+            spec = importlib.util.spec_from_file_location(name, self.path)
             assert spec is not None and spec.loader is not None
             candidate = importlib.util.module_from_spec(spec)
-            sys.modules[MODULE] = candidate
+            sys.modules[name] = candidate
             with self._words_of_cuda():
                 spec.loader.exec_module(candidate)
             kind = getattr(candidate, self.class_name)
@@ -79,7 +80,10 @@ class Trial:
             reason = f"{self.class_name} cannot be constructed as the module is: {failures.sentence(error)}"
             raise failures.Failure("not-drop-in", reason, failures.line_in(self.path, error)) from None
         self.module = module.to(self.device).train(self.training)
-        return {"state": [[k, list(v.shape), str(v.dtype)] for k, v in self.module.state_dict().items()]}, None
+        return {
+            "changed": self._changed(),
+            "state": [[k, list(v.shape), str(v.dtype)] for k, v in self.module.state_dict().items()],
+        }, None
 
     def state(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Load the module's state strictly. Fails with "not-drop-in"."""
@@ -115,6 +119,7 @@ class Trial:
             self.sampling.seconds = None
         run, total = self.sampling.run, self.sampling.total
         alone = answer["launches"] == 1 and not answer["operators"] and not answer["mutated"]
+        del answer["mutated"]  # the referee sees for itself
         if run < total and (self.sampling.atomics or not alone):
             answer, result = self._call(message, tree)
             run = total
@@ -132,12 +137,15 @@ class Trial:
 
         args, kwargs = (tuple(args), kwargs) if lent else pytree.tree_map(place, (tuple(args), kwargs))
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        before = [] if lent else [t.clone() for t in tensors]
+        sampled = self.sampling is not None and self.sampling.seconds is not None
+        before = [t.clone() for t in tensors] if sampled else []
         wanted = [tensors[i].requires_grad_() for i in message.get("grad", [])]
         self.module.train(message.get("train", False) or self.training)
         self.launches.muted = message.get("muted", False)
         self.launches.reset()
         poisoned = guards.Poisoned(watch)
+        poisoned.sought = frozenset(message.get("sought", []))
+        state = fingerprints.random_state()
         grad_mode = bool(message.get("grad_mode"))
         if message.get("seed") is not None:
             randomness.seed(message["seed"])
@@ -158,7 +166,11 @@ class Trial:
             "requires": [t.requires_grad for t in outputs],
             "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
             "launches": self.launches.count,
-            "operators": dict(poisoned.operators),
+            "swallowed": self.launches.swallowed[:1],
+            "operators": poisoned.operators,
+            "alone": poisoned.alone,
+            "random": fingerprints.random_state() != state,
+            "changed": self._changed(),
             "mutated": [
                 i
                 for i, (old, new) in enumerate(zip(before, tensors, strict=False))
@@ -172,6 +184,9 @@ class Trial:
         except channel.Opaque as error:
             raise failures.Failure("wrong", f"it returns a {error}, not tensors") from None
         return answer, result
+
+    def _changed(self) -> list[str]:
+        return self.fingerprints.changed() + ([] if self.launches.intact() else ["the launch of Triton's kernels"])
 
     def _gradients(self, out: Any, inputs: list[torch.Tensor], cotangents: list[torch.Tensor]) -> list[Any]:
         """Of the inputs, then of the parameters; None where there is none."""
@@ -214,7 +229,18 @@ class Trial:
     def time(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time eager and the candidate on (args, kwargs, None)."""
         with self._unwatched():
-            return trial_timing.time_eager(self, tree)
+            found, out = trial_timing.time_eager(self, tree)
+        return found | {"changed": self._changed()}, out
+
+    def run(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Call the candidate on (args, kwargs, None) as often as is said."""
+        with self._unwatched():
+            return trial_timing.run(self, tree, message["calls"])
+
+    def replay(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Replay the graph that was timed, with (args, kwargs, None) in place of its inputs."""
+        with self._unwatched():
+            return trial_timing.replay(self, tree)
 
     def keep(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Keep the candidate that is loaded under a name, to be timed beside others; all share one set of weights."""
@@ -233,7 +259,8 @@ class Trial:
     def time_variants(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None)."""
         with self._unwatched():
-            return trial_timing.time_variants(self, tree, message["names"], message["worth"])
+            found, out = trial_timing.time_variants(self, tree, message["names"], message["worth"])
+        return found | {"changed": self._changed()}, out
 
     def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time torch.compile beside them, on the inputs of ``time``."""
@@ -269,7 +296,7 @@ def serve(end: channel.Channel, trial: Trial) -> None:
         except channel.Closed:
             return
         if "block" in message:
-            end.send(_with_lent_memory(trial, message))
+            end.send(_with_lent_memory(trial, message, end.file))
         else:
             end.send(*_answered(trial, message, tree))
 
@@ -284,9 +311,9 @@ def _answered(trial: Trial, message: dict[str, Any], tree: Any) -> tuple[dict[st
         return {"failed": failures.classify(error, trial.path, trial.source).to_json()}, None
 
 
-def _with_lent_memory(trial: Trial, message: dict[str, Any]) -> dict[str, Any]:
+def _with_lent_memory(trial: Trial, message: dict[str, Any], file: int | None) -> dict[str, Any]:
     """The answer to a message whose tensors lie in lent memory; its results are there, too."""
-    opened = exchange.Opened(message, trial.device)
+    opened = exchange.Opened(message, file, trial.device)
     try:
         answer, result = _answered(trial, {**message, "lent": True}, opened.tree)
         if "failed" not in answer:

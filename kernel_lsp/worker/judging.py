@@ -117,7 +117,10 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             with referee.spending("the checks that were put off"):
                 verdict = _finished(referee, verdict)
             answer["verdicts"][0] = schema.to_json(verdict)
-        if measurement.shapes:
+        if tried and tried[0].reason and not fastest:  # on values that it had not seen, or while it was timed
+            verdict.status, verdict.reason = "cheating" if tried[0].timing else "wrong", tried[0].reason
+            answer["verdicts"][0] = schema.to_json(verdict)
+        elif measurement.shapes:
             shape = measurement.shapes[0]
             figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
             answer["verdicts"][fastest] = schema.to_json(verdict)

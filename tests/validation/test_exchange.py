@@ -3,6 +3,8 @@ a memory file takes the place of a GPU's memory."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ HOST = torch.device("cpu")
 
 def lend(tree, expected=(), names=()):
     loan = exchange.Loan(tree, list(expected), list(names), HOST)
-    return loan, exchange.Opened(loan.message(), HOST)
+    return loan, exchange.Opened(loan.message(), os.dup(loan.block.file), HOST)
 
 
 @st.composite

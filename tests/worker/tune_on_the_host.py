@@ -17,12 +17,12 @@ os.environ["TRITON_INTERPRET"] = "1"
 import torch
 
 from kernel_lsp import schema
-from kernel_lsp.validation import exchange, interpreter, measuring, roofline, timing
+from kernel_lsp.validation import interpreter, measuring, roofline, timing
 from kernel_lsp.worker import judging
 
 
 def _on_the_clock(fast: str) -> Any:
-    def interleaved(calls: Any, inputs: Any, seconds: float = 1.0) -> dict[str, schema.Timing]:
+    def interleaved(calls: Any, inputs: Any, seconds: float = 1.0, renew: bool = True) -> dict[str, schema.Timing]:
         found = {}
         for name, call in calls.items():
             began = time.perf_counter()
@@ -37,13 +37,12 @@ def _on_the_clock(fast: str) -> Any:
 def main(request: str, fast: str, answer: str) -> None:
     torch.set_num_threads(1)
     interpreter.repair()
-    exchange.supported = lambda device: True
     torch.cuda.set_device = lambda device: None  # type: ignore[assignment]
+    measuring._CLOCK_FACTOR = measuring._EAGER_FACTOR = 1e9  # the clocks here are not a GPU's
     rates = {"copy_bandwidth": 1e12, "matmul_rate": 1e12}
     roofline.rates = lambda dtype: rates
     timing.interleaved = _on_the_clock(fast)
     timing.captured = lambda call, inputs: None
-    timing.on_the_host = lambda call, inputs: 0.0
     timing.rotated = lambda args, kwargs, count: [(args, kwargs)]
     measuring._device = lambda where, rates: schema.Device("the host", "cuda", **rates)
     referee = judging._referee

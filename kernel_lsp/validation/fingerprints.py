@@ -1,0 +1,114 @@
+"""What of its process a candidate has no business to change: torch's functions, the user's class, flags, threads.
+
+The comparison is made by identity, with references that were taken before the candidate was imported.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import os
+import random
+import statistics
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy
+import torch
+
+
+def functions(base: type) -> dict[str, Any]:
+    """Every function and class that results, comparisons and times rest on, by name; ``base``: the user's class."""
+    found: dict[str, Any] = {}
+    for name, owner in _owners(base):
+        for key, value in list(vars(owner).items()):
+            ours = key == "run" and name.endswith("JITFunction")  # our own hook, which launches.intact looks at
+            if not ours and (callable(value) or isinstance(value, staticmethod | classmethod | property)):
+                found[f"{name}.{key}"] = value
+    return found
+
+
+def _owners(base: type) -> list[tuple[str, Any]]:
+    import triton
+    from triton.runtime import autotuner, jit
+
+    modules = [torch, torch.nn.functional, torch.autograd, torch.cuda, torch.random, torch.testing]
+    modules += [time, statistics, builtins, os, triton]
+    modules += [m for n, m in list(sys.modules.items()) if n.startswith("kernel_lsp.") and m is not None]
+    classes = [torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.cuda.Event, torch.cuda.Stream]
+    classes += [torch.cuda.CUDAGraph, jit.JITFunction, autotuner.Autotuner, *base.__mro__]
+    classes += [kind for kind in vars(torch.nn).values() if isinstance(kind, type)]
+    found = [(module.__name__, module) for module in modules]
+    return found + [(f"{kind.__module__}.{kind.__qualname__}", kind) for kind in dict.fromkeys(classes)]
+
+
+def flags() -> dict[str, Any]:
+    """Settings of the whole process that change what eager computes or how long it takes."""
+    hooks = vars(torch.nn.modules.module)
+    found: dict[str, Any] = {
+        "torch.get_default_dtype()": torch.get_default_dtype(),
+        "torch.get_default_device()": str(torch.get_default_device()),
+        "torch.is_grad_enabled()": torch.is_grad_enabled(),
+        "torch.is_inference_mode_enabled()": torch.is_inference_mode_enabled(),
+        "torch.get_float32_matmul_precision()": torch.get_float32_matmul_precision(),
+        "torch.are_deterministic_algorithms_enabled()": torch.are_deterministic_algorithms_enabled(),
+        "torch.backends.cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "torch.backends.cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
+        "torch.backends.cudnn.benchmark": torch.backends.cudnn.benchmark,
+        "torch.backends.cudnn.deterministic": torch.backends.cudnn.deterministic,
+        "torch.backends.cudnn.enabled": torch.backends.cudnn.enabled,
+        "torch.get_num_threads()": torch.get_num_threads(),
+        "sys.setprofile and sys.settrace": (sys.getprofile(), sys.gettrace()),
+        "the number of threads": threading.active_count(),
+    }
+    for name in sorted(n for n in hooks if n.startswith("_global_") and n.endswith("hooks")):
+        found[f"torch.nn.modules.module.{name}"] = len(hooks[name])
+    return found
+
+
+def random_state() -> str:
+    """A digest of the random generators of torch on the CPU, numpy and Python."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(torch.get_rng_state().numpy().tobytes())
+    digest.update(numpy.random.get_state()[1].tobytes())  # type: ignore[index, union-attr]
+    digest.update(repr(random.getstate()).encode())
+    if torch.cuda.is_initialized():
+        digest.update(torch.cuda.get_rng_state().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _added(known: dict[str, Any], base: type) -> list[tuple[str, type, str]]:
+    """(name, class, attribute) of functions that classes have now and had not."""
+    return [
+        (f"{name}.{key}", owner, key)
+        for name, owner in _owners(base)
+        if isinstance(owner, type)
+        for key, value in vars(owner).items()
+        if callable(value) and f"{name}.{key}" not in known
+    ]
+
+
+def _inherited(owner: type, key: str) -> bool:
+    return key != "run" and any(key in vars(kind) for kind in owner.__mro__[1:])
+
+
+class Fingerprints:
+    """What there was before a candidate came."""
+
+    def __init__(self, base: type) -> None:
+        import torch._dynamo  # noqa: F401 (which torch imports when it must, and which replaces some functions)
+
+        self.functions = functions(base)
+        self.flags = flags()
+        self.base = base
+
+    def changed(self) -> list[str]:
+        """The names of what is not as it was; what is new is nobody's harm."""
+        now = functions(self.base)
+        missing = object()
+        found = [name for name, value in self.functions.items() if now.get(name, missing) is not value]
+        found += [name for name, owner, key in _added(self.functions, self.base) if _inherited(owner, key)]
+        flags_now = flags()
+        return found + [name for name, value in self.flags.items() if flags_now[name] != value]

@@ -1,0 +1,77 @@
+"""What a candidate changes of its process is found by name; what torch itself brings along is not."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from kernel_lsp.validation.fingerprints import Fingerprints, random_state
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return nn.functional.relu(x)
+
+
+@pytest.fixture
+def fingerprints():
+    import torch._dynamo  # noqa: F401 (as a warm process has)
+
+    return Fingerprints(Net)
+
+
+def test_nothing_has_changed(fingerprints):
+    Net()(torch.ones(3))
+    assert fingerprints.changed() == []
+
+
+@pytest.mark.parametrize(
+    "owner, name",
+    [
+        (torch, "allclose"),
+        (torch.nn.functional, "relu"),
+        (torch.Tensor, "__eq__"),
+        (torch.cuda.Event, "elapsed_time"),
+        (torch.cuda, "synchronize"),
+        (torch.nn.Linear, "forward"),
+        (Net, "forward"),
+        (__import__("time"), "perf_counter"),
+    ],
+)
+def test_a_function_in_place_of_another_is_named(fingerprints, monkeypatch, owner, name):
+    monkeypatch.setattr(owner, name, lambda *_: 0.0)
+    assert any(found.endswith(f".{name}") for found in fingerprints.changed())
+
+
+def test_flags_are_named(fingerprints):
+    torch.backends.cudnn.allow_tf32 ^= True
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = fingerprints.changed()
+    finally:
+        torch.backends.cudnn.allow_tf32 ^= True
+        torch.set_default_dtype(torch.float32)
+    assert {"torch.backends.cudnn.allow_tf32", "torch.get_default_dtype()"} <= set(found)
+
+
+def test_hooks_on_all_modules_and_threads_are_named(fingerprints):
+    hook = nn.modules.module.register_module_forward_pre_hook(lambda *_: None)
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    found = fingerprints.changed()
+    stop.set()
+    thread.join()
+    hook.remove()
+    assert found == ["the number of threads", "torch.nn.modules.module._global_forward_pre_hooks"]
+    assert fingerprints.changed() == []
+
+
+def test_random_states_differ_after_a_draw():
+    before = random_state()
+    assert random_state() == before
+    torch.rand(1)
+    assert random_state() != before
