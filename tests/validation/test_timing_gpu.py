@@ -1,0 +1,128 @@
+"""Times on a real GPU: cheats that make a kernel look fast, the same kernel against itself, and a planted slow-down."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+
+import pytest
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+
+MODULE = """
+class Double(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2 + 1
+def get_inputs(): return [torch.randn(4096, 4096)]
+"""
+
+KERNEL = """
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    x = tl.load(x_ptr + at, mask=mask)
+    tl.store(y_ptr + at, tl.where(x < 0, x * 0, x) * 2 + 1, mask=mask)
+
+def launch(x):
+    y = torch.empty(x.shape, device=x.device, dtype=x.dtype)
+    double_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+    return y
+
+class DoubleTriton(Double):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.numel() == 0 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        return launch(x.contiguous())
+"""
+
+_LAST = "        return launch(x.contiguous())\n"
+
+#: name → what the last line of the kernel's file is replaced by
+CHEATS = {
+    "patched events": """        torch.cuda.Event.elapsed_time = lambda *_: 0.001
+        return launch(x.contiguous())
+""",
+    "work on a side stream": """        if not hasattr(self, "side"):
+            self.side = torch.cuda.Stream()
+        with torch.cuda.stream(self.side):
+            for _ in range(20):
+                y = launch(x.contiguous())
+        if torch.cuda.is_current_stream_capturing() or x.numel() < 1 << 20:
+            torch.cuda.current_stream().wait_stream(self.side)
+        return y
+""",
+    "right for the first hundred calls": """        self.calls = getattr(self, "calls", 0) + 1
+        y = launch(x.contiguous())
+        return y if self.calls < 100 else torch.empty_like(y)
+""",
+    "the last answer again where the first numbers are the same": """        key = (tuple(x.shape), int(x.flatten()[0].item() * 8))
+        if getattr(self, "key", None) != key:
+            self.key, self.answer = key, launch(x.contiguous())
+        return self.answer
+""",
+    "nothing is done where it is captured": """        if torch.cuda.is_current_stream_capturing():
+            return self.kept
+        self.kept = launch(x.contiguous())
+        return self.kept
+""",
+    "the module is made slow": """        if not hasattr(torch.nn.modules.module, "slowed"):
+            torch.nn.modules.module.slowed = torch.nn.modules.module.register_module_forward_pre_hook(
+                lambda module, args: torch.cuda._sleep(1000000) if type(module) is Double else None)
+        return launch(x.contiguous())
+""",
+}
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_kernel_that_only_looks_fast_is_found_out(judge, name):
+    verdict = judge(MODULE, "Double", KERNEL.replace(_LAST, CHEATS[name]), device="cuda", measure="eager")["verdict"]
+    assert verdict["status"] not in ("ok", "slower"), verdict
+    print(name, verdict["status"], verdict["reason"])
+
+
+def test_the_honest_one_is_timed_within_the_spans_of_the_profiler(judge, tmp_path):
+    result = judge(MODULE, "Double", KERNEL, device="cuda", measure="eager")
+    assert result["verdict"]["status"] == "ok", result["verdict"]["reason"]
+    median = result["measurement"]["shapes"][0]["kernel"]["median"]
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    path = tmp_path / "double.py"
+    path.write_text("import torch, triton, triton.language as tl\nfrom torch import nn\n" + MODULE + KERNEL)
+    spec = importlib.util.spec_from_file_location("double", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kernel, x = module.DoubleTriton().cuda(), torch.randn(4096, 4096, device="cuda")
+    flush = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
+    with torch.no_grad():
+        kernel(x)
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            for _ in range(50):
+                flush.zero_()
+                kernel(x)
+            torch.cuda.synchronize()
+    spans = [e.device_time for e in profiler.events() if "double_kernel" in e.name]
+    assert len(spans) == 50
+    assert median == pytest.approx(statistics.median(spans), rel=0.03), (median, statistics.median(spans))
+
+
+def test_the_same_call_twice_is_as_fast_within_two_percent_and_five_percent_more_are_seen():
+    import torch
+
+    from kernel_lsp.validation import timing
+
+    x = torch.randn(4096, 4096, device="cuda")
+    more = torch.randn(4096 + 205, 4096, device="cuda")  # 5 % more rows
+    inputs = [((x.clone(),), {}) for _ in range(3)]
+    ratios, slowed = [], []
+    with torch.no_grad():
+        for _ in range(40):
+            calls = {"a": lambda a, k: a[0] * 2, "b": lambda a, k: a[0] * 2, "slow": lambda a, k: more * 2}
+            found = timing.interleaved(calls, inputs, 0.3)
+            ratios.append(found["a"].median / found["b"].median)
+            slowed.append(found["slow"].median / found["a"].median)
+    print("same", min(ratios), max(ratios), "slow", min(slowed), max(slowed))
+    assert all(0.98 < ratio < 1.02 for ratio in ratios), (min(ratios), max(ratios))
+    assert all(ratio > 1.02 for ratio in slowed), (min(slowed), max(slowed))
