@@ -35,7 +35,7 @@ def interleaved(
 
     With ``renew`` no two calls are given the same values: the inputs are changed in place before each, by a few
     percent, so that nothing that was kept from an earlier call is of use.
-    Between CUDA events on the current stream. The L2 cache is overwritten before every call and the host has a head
+    Between CUDA events on the current stream, less what two events with nothing between them take. The L2 cache is overwritten before every call and the host has a head
     start of HEAD_START cycles, as it has in a model whose GPU is busy: what the host needs beyond that is included.
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
     20th and 80th percentile.
@@ -62,8 +62,9 @@ def _interleaved(
         round_seconds = time.monotonic() - at
         if i >= 1 and time.monotonic() - began > seconds / 3:
             break
-    began = time.monotonic()
     flush = flusher()
+    nothing = _of_the_events(flush)
+    began = time.monotonic()
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
     pending: list[tuple[str, torch.cuda.Event, torch.cuda.Event]] = []
@@ -85,13 +86,27 @@ def _interleaved(
             continue
         torch.cuda.synchronize()  # of the whole device: side streams end here, too
         for name, start, end in pending:
-            times[name].append(start.elapsed_time(end) * 1e3)
+            times[name].append(max(0.0, start.elapsed_time(end) * 1e3 - nothing))
         pending = []
         timings = {name: summary(series) for name, series in times.items()}
         tight = all((t.high - t.low) < _TIGHT * t.median for t in timings.values())
         if time.monotonic() - began > seconds or (tight and (slow or i + 1 >= 2 * _BATCH)):
             break
     return {name: summary(series) for name, series in times.items()}
+
+
+def _of_the_events(flush: Callable[[], None]) -> float:
+    """Median microseconds between two events with nothing between them."""
+    pairs = []
+    for _ in range(_BATCH):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        flush()
+        torch.cuda._sleep(HEAD_START)
+        start.record()
+        end.record()
+        pairs.append((start, end))
+    torch.cuda.synchronize()
+    return statistics.median(start.elapsed_time(end) * 1e3 for start, end in pairs)
 
 
 #: values that an input goes through, all within a fifth of its own

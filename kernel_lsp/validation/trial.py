@@ -265,7 +265,9 @@ class Trial:
     def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time torch.compile beside them, on the inputs of ``time``."""
         with self._unwatched():
-            return trial_timing.time_compiled(self)
+            found = trial_timing.time_compiled(self)
+        self.fingerprints = fingerprints.Fingerprints(self.base)  # torch.compile replaces functions of torch
+        return found
 
     @contextlib.contextmanager
     def _unwatched(self) -> Any:

@@ -123,8 +123,7 @@ def _time(
         return measurement, rates
     fastest.fastest = True
     times = {"eager": found["timings"]["eager"], "kernel": found["timings"][found["fastest"]]}
-    measuring.fill(measurement, shape, times | found["graphs"], referee.inputs.ops)
-    if problem := measuring.confirm(referee, measurement, shape):
+    if problem := measuring.fill(measurement, shape, times | found["graphs"], referee):
         fastest.reason, fastest.fastest = problem, False
     measurement.compiled_missing = "not asked for"
     return measurement, rates
