@@ -106,6 +106,7 @@ def _worker(settings: Settings, hello: dict[str, Any] | errors.UserError) -> lis
     findings += [Finding("interpreter", "missing", "not fit", problem) for problem in rest]
     gpus = [device for device in hello["devices"] if device["kind"] == "cuda"]
     findings.append(_gpu(gpus))
+    findings += [_confinement(layer) for layer in hello.get("confinement", [])]
     try:
         found = _probe(command)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -131,6 +132,11 @@ def _gpu(gpus: list[dict[str, Any]]) -> Finding:
         "machine with an NVIDIA GPU, or a worker prefix that leads to one (kernelLsp.workerPrefix)."
     )
     return Finding("GPU", "warning", "no CUDA GPU", fix)
+
+
+def _confinement(layer: dict[str, str]) -> Finding:
+    """A layer that keeps a kernel under validation from the user's files and programs."""
+    return Finding(layer["name"], "warning" if layer["fix"] else "ok", layer["found"], layer["fix"])
 
 
 def _tools(found: dict[str, Any], gpu: bool) -> list[Finding]:

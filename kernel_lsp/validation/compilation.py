@@ -22,7 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import failures, interpreter, sandbox
+from kernel_lsp.validation import failures, interpreter
 
 #: seconds after which no further kernel is compiled
 SECONDS = 40.0
@@ -38,9 +38,8 @@ def report(
     """``{"kernels": [CompiledKernel], "error": {"reason", "line"} | None, "limits": [str]}`` for a candidate's file.
 
     Each of ``examples`` gives tensors that lend their shapes, dtypes and strides; the next is tried where one does
-    not do. ``folder`` is for the compiler's files.
+    not do. ``folder`` is for the compiler's files. The process is confined already.
     """
-    sandbox.enter(folder, interpreted=False)
     from triton.runtime import driver
 
     driver.set_active(interpreter.PretendedDriver())

@@ -37,6 +37,7 @@ class Reach:
     reap: Callable[[], str]  # waits for its end; in words
     kill: Callable[[], None]
     deadline: float  # of time.monotonic()
+    limits: list[str] = field(default_factory=list)  # what it may do that no layer of confinement keeps it from
     stopped: bool = False  # by the referee, when the time was over
 
 
@@ -118,7 +119,7 @@ class Referee:
             if failure.status == "not-interpretable":
                 raise errors.NotInterpretable(what=failure.reason) from None
             status, reason, line = failure.status, failure.reason, failure.line
-        limits = list(dict.fromkeys([*self.progress.limits, *self.oracle.limits]))
+        limits = list(dict.fromkeys([*self.progress.limits, *self.oracle.limits, *self.reach.limits]))
         if self.progress.deferred:
             limits.append(STILL + ", ".join(step.name for step in self.progress.deferred))
         if self.progress.sampled:
@@ -211,12 +212,11 @@ class Referee:
         how = self.reach.reap()
         if self.reach.stopped:
             return failures.Failure("timeout", "it was stopped before, since the time was over")
-        if "SIGKILL" in how:
-            reason = f"its process was {how}, which is what the system does when memory runs out"
-            return failures.Failure("out-of-memory", reason)
+        if "memory" in how:
+            return failures.Failure("out-of-memory", f"its process was {how}")
         meaning = ": memory that is not its own was touched" if "SIGSEGV" in how or "SIGBUS" in how else ""
         return failures.Failure(
-            "crashed", f"its process was {how}{meaning}" if "killed" in how else f"its process ended: {how}"
+            "crashed", f"its process ended: {how}" if how.startswith("exit") else f"its process was {how}{meaning}"
         )
 
     def passed(self, name: str, detail: str = "") -> None:

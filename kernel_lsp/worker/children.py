@@ -18,6 +18,8 @@ from kernel_lsp.worker import processes
 
 #: lines of a child's standard error that are kept to explain its end
 KEPT_LINES = 20
+#: bytes of a line of a child's standard error, and of all of it, that are passed on
+_LINE, _LOG = 4096, 4 << 20
 
 
 class Child:
@@ -30,6 +32,7 @@ class Child:
         self.exited: asyncio.Future[int] = loop.create_future()
         self.drained: asyncio.Future[None] = loop.create_future()
         self.stderr: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
+        self.noted = 0
         self.stage = "starting"
 
     def hear(self, message: dict[str, Any]) -> None:
@@ -106,7 +109,7 @@ class Zygote:
         answers, answers_end = os.pipe()
         stderr, stderr_end = os.pipe()
         read_lines(answers, lambda line: _hear_line(child, line), lambda: child.drained.set_result(None))
-        read_lines(stderr, lambda line: _note(child, line), lambda: None)
+        read_lines(stderr, lambda line: _note(child, line), lambda: None, longest=_LINE)
         message = json.dumps({"start": key, "task": task}).encode()
         try:
             socket.send_fds(self.control, [message], [parameters, answers_end, stderr_end])
@@ -165,34 +168,53 @@ def _hear_line(child: Child, line: bytes) -> None:
 
 
 def _note(child: Child, line: bytes) -> None:
-    text = line.decode("utf-8", "replace")
+    """Keep a line and pass it on. A candidate may have written it: what would move a terminal's cursor is taken out."""
+    text = "".join(c if c.isprintable() or c == "\t" else "�" for c in line[:_LINE].decode("utf-8", "replace"))
     child.stderr.append(text)
-    print(text, file=sys.stderr, flush=True)
+    before, child.noted = child.noted, child.noted + len(line)
+    if child.noted <= _LOG:
+        print(text, file=sys.stderr, flush=True)
+    elif before <= _LOG:
+        print("kernel-lsp worker: it says too much; the rest is left out", file=sys.stderr, flush=True)
 
 
-def read_lines(fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-    """Call ``on_line`` for every line that arrives on ``fd``, ``on_end`` at its end; closes ``fd`` then."""
+def read_lines(
+    fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], None], longest: int | None = None
+) -> None:
+    """Call ``on_line`` for every line that arrives on ``fd``, ``on_end`` at its end; closes ``fd`` then.
+
+    A line that is longer than ``longest`` is cut.
+    """
     loop = asyncio.get_running_loop()
     os.set_blocking(fd, False)
     rest = bytearray()
+    cut = False  # the beginning of the line that arrives has been handed on
 
     def ready() -> None:
+        nonlocal cut
         try:
             data = os.read(fd, 1 << 16)
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        rest.extend(data)
-        *lines, last = rest.split(b"\n")
-        rest[:] = last
-        for line in lines:
-            if line.strip():
-                on_line(bytes(line))
+        *ends, last = data.split(b"\n")
+        for end in ends:
+            rest.extend(end)
+            if rest.strip() and not cut:
+                on_line(bytes(rest))
+            rest.clear()
+            cut = False
+        rest.extend(last)
+        if longest is not None and len(rest) > longest:
+            if not cut:
+                on_line(bytes(rest[:longest]))
+            rest.clear()
+            cut = True
         if not data:
             loop.remove_reader(fd)
             os.close(fd)
-            if rest:
+            if rest and not cut:
                 on_line(bytes(rest))
             on_end()
 

@@ -12,10 +12,12 @@ import os
 import platform
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors, schema
+from kernel_lsp.confinement import layers
 
 #: package → (least version, what pip installs)
 NEEDED = {
@@ -100,7 +102,7 @@ def problems() -> list[errors.UserError]:
     return found
 
 
-def hello(devices: list[schema.Device]) -> dict[str, Any]:
+def hello(devices: list[schema.Device], confinement: layers.Layers) -> dict[str, Any]:
     """The answer to ``hello``."""
     return {
         "interpreter": sys.executable,
@@ -110,6 +112,7 @@ def hello(devices: list[schema.Device]) -> dict[str, Any]:
         "numpy": version_of("numpy"),
         "devices": [schema.to_json(d) for d in devices],
         "problems": [p.to_json() for p in problems()],
+        "confinement": [asdict(finding) for finding in layers.findings(confinement)],
     }
 
 

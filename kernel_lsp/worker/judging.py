@@ -1,4 +1,4 @@
-"""The judge child: forks the trials before anything touches CUDA, then holds the referee; and the compile report."""
+"""The judge child: forks the trials before anything touches CUDA, then holds the referee."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernel_lsp import errors, figures, loading, schema
 from kernel_lsp.validation import failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import faking, importing, modules, preparing, specimen, trials
+from kernel_lsp.worker import modules, preparing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -33,13 +33,12 @@ def warm_up() -> None:
 
 def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"verdict", "measurement", "rates"}`` for a candidate. Raises the user errors of importing and building."""
-    kernel_class = _kernel_class(given)
-    if rejected := _rejected(given, given["source"]):
+    kernel_class = kernel_class_of(given)
+    if rejected := rejected_by_its_text(given, given["source"]):
         emit("verdict", schema.to_json(rejected))
         return {"verdict": schema.to_json(rejected), "measurement": None}
-    folder = os.path.join(given["scratch"], "trial")
-    source = _written(given["source"], folder, kernel_class)
-    reach = trials.fork(given, folder, source)
+    source = written(given["source"], _sources(given), kernel_class)
+    reach = trials.fork(given, os.path.join(given["scratch"], "trial"), source)
     try:
         referee = _referee(given, reach, emit)
         verdict = _first_verdict(referee)
@@ -63,13 +62,14 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """
     from kernel_lsp.validation import tuning
 
-    kernel_class = _kernel_class(given)
-    if rejected := _rejected(given, given["sources"][0]):
+    kernel_class = kernel_class_of(given)
+    if rejected := rejected_by_its_text(given, given["sources"][0]):
         emit("verdict", {"index": 0, "verdict": schema.to_json(rejected)})
         return {"verdicts": {0: schema.to_json(rejected)}, "tried": [], "fastest": 0, "measurement": None}
     folder = os.path.join(given["scratch"], "trial")
     sources = [
-        _written(text, os.path.join(folder, f"variant_{i}"), kernel_class) for i, text in enumerate(given["sources"])
+        written(text, os.path.join(_sources(given), f"variant_{i}"), kernel_class)
+        for i, text in enumerate(given["sources"])
     ]
     # All of them before this process touches CUDA, which forbids a fork; the last one waits with that, too.
     first = trials.fork(given, folder, sources[0])
@@ -135,13 +135,13 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             reach.kill()
 
 
-def _kernel_class(given: dict[str, Any]) -> str:
+def kernel_class_of(given: dict[str, Any]) -> str:
     return str(given["class_name"]).rpartition(".")[2] + "Triton"
 
 
-def _rejected(given: dict[str, Any], source: str) -> schema.Verdict | None:
+def rejected_by_its_text(given: dict[str, Any], source: str) -> schema.Verdict | None:
     own = modules.loading_name(given["path"])
-    rejected = screening.screen(loading.without(source, own), _kernel_class(given))
+    rejected = screening.screen(loading.without(source, own), kernel_class_of(given))
     return None if rejected is None else schema.Verdict("rejected", *rejected)
 
 
@@ -238,43 +238,12 @@ def _why_no_gpu() -> str:
     return "no CUDA GPU here, or the interpreter was asked for"
 
 
-def compile_report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """``{"kernels", "error", "limits"}``: what the compiler makes of the candidate for a GPU that is not here."""
-    from kernel_lsp.validation import compilation
-
-    path, class_name = given["path"], given["class_name"]
-    kernel_class = _kernel_class(given)
-    if _rejected(given, given["source"]):
-        return {"kernels": [], "error": None, "limits": []}
-    folder = os.path.join(given["scratch"], "compile")
-    source = _written(given["source"], folder, kernel_class)
-    user_module, cls = importing.load(path, class_name)
-    torch.set_num_threads(given["threads"])
-    mode, training = faking.mode(), bool(given.get("training"))
-
-    def hollow() -> Any:
-        example = specimen.example_of(given, user_module, cls, mode)
-        args, kwargs = pytree.tree_map(faking.hollow, (example.args, example.kwargs))
-
-        def make(kind: type) -> torch.nn.Module:
-            with faking.within(mode):
-                instance = kind(*example.init_args, **example.init_kwargs).train(training)
-            return faking.hollowed(instance)
-
-        return make, args, kwargs
-
-    def real() -> Any:
-        example = specimen.example_of(given, user_module, cls, None)
-        return (
-            lambda kind: kind(*example.init_args, **example.init_kwargs).train(training),
-            example.args,
-            example.kwargs,
-        )
-
-    return compilation.report(source, kernel_class, given["source"], [hollow, real], folder)
+def _sources(given: dict[str, Any]) -> str:
+    """The folder of the candidates' files, which no candidate may write in."""
+    return os.path.join(given["scratch"], "sources")
 
 
-def _written(source: str, folder: str, kernel_class: str) -> str:
+def written(source: str, folder: str, kernel_class: str) -> str:
     """The candidate as a file in ``folder``: Triton reads the source of its functions from there."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"{kernel_class}.py")

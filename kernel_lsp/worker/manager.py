@@ -14,32 +14,35 @@ import tempfile
 from typing import Any
 
 from kernel_lsp import errors
+from kernel_lsp.confinement import cgroup
 from kernel_lsp.worker import children, requests, zygote
 
 
 def run(requests_fd: int, answers_fd: int) -> None:
-    """Serve until standard input ends; then end, and every child with it (PR_SET_PDEATHSIG)."""
-    sockets = zygote.start(close_in_child=[requests_fd, answers_fd])
+    """Serve until standard input ends; then end, and the keeper ends every child, however this process ends."""
     scratch = tempfile.mkdtemp(prefix="kernel-lsp-")
+    group = cgroup.make(os.path.basename(scratch))
+    sockets = zygote.start([requests_fd, answers_fd], scratch, group)
     try:
-        asyncio.run(_Manager(answers_fd, sockets, scratch).serve(requests_fd))
+        asyncio.run(_Manager(answers_fd, sockets, scratch, group).serve(requests_fd))
     except KeyboardInterrupt:
         pass
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    os._exit(0)  # not waiting for anything: the children die with this process
+    os._exit(0)  # not waiting for anything: the keeper sees it and ends the children
 
 
 class _Manager:
-    def __init__(self, answers_fd: int, sockets: dict[str, Any], scratch: str) -> None:
+    def __init__(self, answers_fd: int, sockets: dict[str, Any], scratch: str, group: str) -> None:
         self.answers_fd = answers_fd
         self.sockets = sockets
         self.scratch = scratch
+        self.group = group
         self.running: dict[Any, asyncio.Task[None]] = {}
 
     async def serve(self, requests_fd: int) -> None:
         zygotes = {role: children.Zygote(role, control) for role, control in self.sockets.items()}
-        self.desk = requests.Desk(zygotes, self.scratch)
+        self.desk = requests.Desk(zygotes, self.scratch, self.group)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ended = ended
         children.read_lines(requests_fd, self._line, self._end)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import errors, schema
+from kernel_lsp.confinement import layers
 from kernel_lsp.worker import environment, watching
 from kernel_lsp.worker.children import Zygote
 
@@ -26,11 +27,15 @@ COMPILE_SECONDS = 60.0
 
 
 class Desk:
-    """Answers requests. Holds what is worth keeping between them: devices, specimens, the device's measured rates."""
+    """Answers requests. Holds what is worth keeping between them: devices, specimens, the device's measured rates.
 
-    def __init__(self, zygotes: dict[str, Zygote], scratch: str) -> None:
+    ``group``: the folder of the cgroup for candidates, "" where there is none.
+    """
+
+    def __init__(self, zygotes: dict[str, Zygote], scratch: str, group: str) -> None:
         self.zygotes = zygotes
         self.scratch = scratch
+        self.layers = layers.look(group)
         self.specimens: dict[str, dict[str, Any]] = {}
         self.rates: dict[str, dict[str, float]] = {}
         self.gpu = asyncio.Lock()  # one judge at a time: timings must not disturb each other
@@ -39,7 +44,7 @@ class Desk:
     async def handle(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
         if method == "hello":
             cuda = await asyncio.shield(self.devices)
-            return environment.hello([*cuda, environment.interpreter_device()])
+            return environment.hello([*cuda, environment.interpreter_device()], self.layers)
         if method == "warm":
             await asyncio.gather(*(asyncio.shield(zygote.ready) for zygote in self.zygotes.values()))
             return {}
@@ -71,7 +76,7 @@ class Desk:
     async def _on_device(self, method: str, params: dict[str, Any], emit: Emit) -> dict[str, Any]:
         device = params["device"]
         seconds = float(params.get("seconds") or JUDGE_SECONDS)
-        given = {**params, "seconds": seconds, "rates": self.rates.get(device)}
+        given = {**params, "seconds": seconds, "rates": self.rates.get(device), "layers": layers.to_json(self.layers)}
         if method == "baseline":
             return await self.zygotes["native"].run("baseline", given, emit, seconds)  # type: ignore[no-any-return]
         # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
@@ -120,7 +125,7 @@ class Desk:
         if kind == "cuda" and (index or "0").isdigit() and int(index or 0) < len(cuda):
             return f"cuda:{index or 0}"
         detail = f"it sees {len(cuda)} CUDA GPU{'' if len(cuda) == 1 else 's'}"
-        interpreter = environment.hello([])["interpreter"]
+        interpreter = sys.executable
         raise errors.NoSuchDevice(device=wanted, interpreter=interpreter, detail=detail)
 
 

@@ -20,7 +20,7 @@ TASKS = {
     "judge": ("kernel_lsp.worker.judging", "judge"),
     "tune": ("kernel_lsp.worker.judging", "tune"),
     "baseline": ("kernel_lsp.worker.baseline", "measure"),
-    "compile": ("kernel_lsp.worker.judging", "compile_report"),
+    "compile": ("kernel_lsp.worker.compiling", "report"),
 }
 
 #: ``emit(event, data)`` sends an event to the server

@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 
-from kernel_lsp.validation import channel, sandbox
+from kernel_lsp.confinement import descriptors, entering, layers, paths
+from kernel_lsp.validation import channel
 from kernel_lsp.validation.referee import Reach
 from kernel_lsp.validation.trial import Trial, serve
-from kernel_lsp.worker import examples, importing, processes
+from kernel_lsp.worker import deaths, examples, importing, modules, processes
 
 
 def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False) -> Reach:
@@ -24,17 +25,20 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
     ``folder`` is where it may write; ``others`` are the trials that were forked before. With ``waits`` it touches the
     GPU only when it is asked for something.
     """
+    found = layers.from_json(given.get("layers"))
+    os.makedirs(folder, exist_ok=True)
     mine, theirs = channel.pair()
+    before = deaths.for_want_of_memory()
     pid = processes.fork()
     if pid == 0:
-        os.close(given["answers"])  # the verdict is not the trial's to send
         mine.close()
         for other in others:
             other.channel.socket.close()
         try:
+            descriptors.keep_only(theirs.fileno())  # the verdict is not the trial's to send
             if waits:
                 select.select([theirs], [], [])
-            _run(given, folder, channel.Channel(theirs))
+            _run(given, folder, os.path.dirname(source), channel.Channel(theirs), found)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -44,8 +48,10 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
 
     def reap() -> str:
         if not ended:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            processes.kill_group(pid)  # what it started; the number is still its own
             _, status = os.waitpid(pid, 0)
-            ended.append(processes.describe(status))
+            ended.append(deaths.describe(status, pid, given["scratch"], before))
         return ended[0]
 
     def kill() -> None:
@@ -53,23 +59,43 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
             processes.kill_group(pid)
             reap()
 
-    return Reach(channel.Channel(mine), source, reap, kill, time.monotonic() + given["seconds"])
+    limits = layers.limits(found, gpu=given["device"] != "interpreter") + _of_sharing(given)
+    return Reach(channel.Channel(mine), source, reap, kill, time.monotonic() + given["seconds"], limits)
 
 
-def _run(given: dict[str, Any], folder: str, end: channel.Channel) -> None:
+def bounds(given: dict[str, Any], folder: str, source: str) -> entering.Bounds:
+    """What a process with the candidate in the folder ``source`` gets, where ``folder`` is its own."""
+    gpu = given["device"] != "interpreter"
+    path = given["path"]
+    reads = [source, *paths.of_project(path, modules.project_of(path), modules.dotted_name(path)[0])]
+    sharing = given.get("sharing") or entering.SHARING[0]
+    return entering.Bounds(folder, reads, gpu, compiles=gpu, bounded=not gpu, sharing=sharing)
+
+
+def _of_sharing(given: dict[str, Any]) -> list[str]:
+    needed = given.get("sharing") or entering.SHARING[0]
+    if given["device"] == "interpreter" or needed == entering.SHARING[0]:
+        return []
+    return [f"while it was validated the kernel could reach {needed} of the user's programs: the GPU's driver needs that"]
+
+
+def _run(given: dict[str, Any], folder: str, source: str, end: channel.Channel, found: layers.Layers) -> None:
+    """Import the user's module as the user, then run the candidate confined.
+
+    CUDA starts threads, which Landlock would not take with it, so it begins afterwards.
+    """
     path, class_name, device = given["path"], given["class_name"], given["device"]
     if device != "interpreter":
         import triton
 
-        torch.cuda.init()
-        torch.cuda.set_device(torch.device(device))
         # Triton's own helper library comes from the user's cache: with one of our own a C compiler would build it anew.
         _ = triton.runtime.driver.active.utils
-    sandbox.enter(folder, device == "interpreter")
-    if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
-        torch.set_num_threads(given["threads"])
     user_module, cls = importing.load(path, class_name)
     init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
-    kernel_class = class_name.rpartition(".")[2] + "Triton"
-    print(f"trial {os.getpid()} of {kernel_class}", file=sys.stderr)
-    serve(end, Trial(kernel_class, init, cls, device))
+    print(f"trial {os.getpid()} of {class_name}", file=sys.stderr, flush=True)
+    entering.enter(bounds(given, folder, source), found, [end.socket.fileno()])
+    if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
+        torch.cuda.init()
+        torch.cuda.set_device(torch.device(device))
+        torch.set_num_threads(given["threads"])
+    serve(end, Trial(class_name.rpartition(".")[2] + "Triton", init, cls, device))

@@ -3,8 +3,8 @@
 There are two, because Triton reads ``TRITON_INTERPRET`` when a function is decorated, also those of its own library:
 one process cannot interpret and compile. Both are forked from one that has imported torch alone:
 
-    manager ── "native"       triton, torch.export (warmed up by one tiny export), the synthesizer
-                 └── "interpreter"   triton under TRITON_INTERPRET=1, with validation's repairs of it
+    keeper ── "native"       triton, torch.export (warmed up by one tiny export), the synthesizer
+                └── "interpreter"   triton under TRITON_INTERPRET=1, with validation's repairs of it
 
 Neither ever touches CUDA, and neither starts a thread (an OpenMP pool would hang in a forked child), which is why
 torch is held to one thread here; the children get the number back.
@@ -29,26 +29,33 @@ import time
 from typing import Any, NoReturn
 
 from kernel_lsp import errors
-from kernel_lsp.worker import processes
+from kernel_lsp.worker import keeper, processes
 
 ROLES = ("native", "interpreter")
 
 
-def start(close_in_child: list[int]) -> dict[str, socket.socket]:
-    """Fork both zygotes; the manager's ends of their sockets, by role. Call it before anything starts threads."""
+def start(close_in_child: list[int], scratch: str, group: str) -> dict[str, socket.socket]:
+    """Fork the keeper with both zygotes below it; the manager's ends of their sockets, by role.
+
+    Call it before anything starts threads. ``scratch`` and ``group``: the folders that the keeper removes at the end.
+    """
     pairs = {role: socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for role in ROLES}
-    if processes.fork() == 0:
-        for fd in close_in_child:
-            os.close(fd)
+
+    def fork(tell: int) -> None:
         for mine, _ in pairs.values():
-            mine.close()
-        _main({role: theirs for role, (_, theirs) in pairs.items()})
+            mine.detach()  # the keeper has closed it
+        if processes.fork() == 0:
+            _main({role: theirs for role, (_, theirs) in pairs.items()}, tell)
+        for _, theirs in pairs.values():
+            theirs.close()
+
+    keeper.start(scratch, group, [*close_in_child, *(mine.fileno() for mine, _ in pairs.values())], fork)
     for _, theirs in pairs.values():
         theirs.close()
     return {role: mine for role, (mine, _) in pairs.items()}
 
 
-def _main(sockets: dict[str, socket.socket]) -> NoReturn:
+def _main(sockets: dict[str, socket.socket], tell: int) -> NoReturn:
     began = time.monotonic()
     try:
         threads = _import_torch()
@@ -68,7 +75,7 @@ def _main(sockets: dict[str, socket.socket]) -> NoReturn:
     gc.collect()
     gc.freeze()  # what is warm stays shared with the children
     _say(control, {"ready": time.monotonic() - began})
-    _serve(control, threads)
+    _serve(control, threads, tell)
 
 
 def _broken(package: str, error: BaseException) -> dict[str, Any]:
@@ -120,7 +127,7 @@ def _say(control: socket.socket, message: dict[str, Any]) -> None:
         os._exit(0)  # the manager is gone
 
 
-def _serve(control: socket.socket, threads: int) -> NoReturn:
+def _serve(control: socket.socket, threads: int, tell: int) -> NoReturn:
     children: dict[int, int] = {}  # pid → key
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -130,7 +137,7 @@ def _serve(control: socket.socket, threads: int) -> NoReturn:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     selector.register(wake, selectors.EVENT_READ)
-    own = [control.fileno(), wake, waker, selector.fileno()]  # type: ignore[attr-defined]
+    own = [control.fileno(), wake, waker, selector.fileno(), tell]  # type: ignore[attr-defined]
     while True:
         for key, _ in selector.select():
             if key.fd == wake:
@@ -138,7 +145,7 @@ def _serve(control: socket.socket, threads: int) -> NoReturn:
                     os.read(wake, 4096)
             else:
                 _obey(control, children, own, threads)
-        _reap(control, children)
+        _reap(control, children, tell)
 
 
 def _obey(control: socket.socket, children: dict[int, int], own: list[int], threads: int) -> None:
@@ -159,18 +166,23 @@ def _obey(control: socket.socket, children: dict[int, int], own: list[int], thre
     for fd in fds:
         os.close(fd)
     children[pid] = message["start"]
+    os.write(own[-1], keeper.BEGINS)
     _say(control, {"started": message["start"], "pid": pid})
 
 
-def _reap(control: socket.socket, children: dict[int, int]) -> None:
+def _reap(control: socket.socket, children: dict[int, int], tell: int) -> None:
     while children:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if pid == 0:
+        if ended is None:
             return
+        if ended.si_pid in children:
+            processes.kill_group(ended.si_pid)  # what it started and left in its group; the number is still its own
+        pid, status = os.waitpid(ended.si_pid, 0)
         if pid in children:  # not so: the other zygote, which is a child of this one
+            os.write(tell, keeper.ENDS)
             _say(control, {"exited": children.pop(pid), "status": status})
 
 

@@ -8,16 +8,16 @@ import sys
 
 PROGRAM = """
 import json, resource, sys
-from kernel_lsp.worker import judging
+from kernel_lsp.worker import compiling
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak(who):
+    return resource.getrusage(who).ru_maxrss
 
 given = json.loads(sys.argv[1])
 import torch, triton
-before = peak()
-report = judging.compile_report(given, lambda *_: None)
-print(json.dumps({**report, "grown": (peak() - before) << 10}))
+before = peak(resource.RUSAGE_SELF)
+report = compiling.report(given, lambda *_: None)
+print(json.dumps({**report, "grown": (peak(resource.RUSAGE_CHILDREN) - before) << 10}))
 """
 
 MODULE = """

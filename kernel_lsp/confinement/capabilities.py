@@ -1,0 +1,32 @@
+"""What root may do beside a plain user, given up: most of it reaches beyond files, where no other layer looks."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+
+from kernel_lsp.confinement import syscalls
+
+_PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 24, 28
+_NO_ROOT_LOCKED = 0x3  # SECBIT_NOROOT and its lock: a program that root starts gets nothing back
+#: reading files of other owners, as root does: a project in a container often has another owner. Landlock says which
+KEPT = 1 << 2  # CAP_DAC_READ_SEARCH
+
+
+def drop() -> None:
+    """Keep ``KEPT`` alone, and no way to get the others back; a plain user has nothing to lose here. Raises OSError."""
+    with contextlib.suppress(OSError):
+        for capability in range(64):
+            if not KEPT >> capability & 1:
+                syscalls.prctl(_PR_CAPBSET_DROP, capability)
+    with contextlib.suppress(OSError):
+        syscalls.prctl(_PR_SET_SECUREBITS, _NO_ROOT_LOCKED)
+    held = _permitted()
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    words = [held & KEPT, held & KEPT, 0, 0, 0, 0]
+    syscalls.call("capset", header, (ctypes.c_uint32 * 6)(*words))
+
+
+def _permitted() -> int:
+    with open("/proc/self/status") as file:
+        return next((int(line.split()[1], 16) for line in file if line.startswith("CapPrm:")), 0)

@@ -1,0 +1,85 @@
+"""How a process is confined before a candidate's first line runs in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kernel_lsp.confinement import (
+    capabilities,
+    cgroup,
+    descriptors,
+    environment,
+    landlock,
+    paths,
+    rlimits,
+    seccomp,
+    syscalls,
+)
+from kernel_lsp.confinement.layers import Layers
+
+_PR_SET_NO_NEW_PRIVS = 38
+
+#: what a GPU's driver may need to share memory between two processes, the closest first
+SHARING = ("nothing", "shared memory", "sockets")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a candidate's process gets. ``folder``: where it may write; ``reads``: what it may read beside the system."""
+
+    folder: str
+    reads: Sequence[str] = field(default_factory=list)
+    gpu: bool = False
+    compiles: bool = False  # it may start the compiler's programs
+    bounded: bool = True  # its address space is: not with a GPU, nor where memory is made that is never touched
+    sharing: str = "nothing"  # of SHARING
+
+
+def own_folders(folder: str) -> dict[str, str]:
+    """Temporary files and every compiler's cache in ``folder``, as environment variables; the folders are made.
+
+    A cache of its own, because a candidate that may write to a shared one may plant a kernel there.
+    """
+    names = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR", "TMPDIR")
+    places = {name: os.path.join(folder, name.lower()) for name in names}
+    for place in places.values():
+        os.makedirs(place, exist_ok=True)
+    return places | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no pool of processes that would outlive the trial
+
+
+def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
+    """Confine this process for good with every layer that there is. ``channel``: descriptors that it keeps.
+
+    Raises OSError where a layer that there is cannot be put on: the candidate must not run then.
+    """
+    rules = list(_rules(bounds))
+    environment.scrub(own_folders(bounds.folder) | {"HOME": os.path.expanduser("~"), "HF_HUB_OFFLINE": "1"})
+    tempfile.tempdir = None
+    os.chdir(bounds.folder)
+    sys.path[:] = [path for path in sys.path if path not in ("", ".")]  # now the folder that it writes in
+    if sys.platform != "linux":
+        return
+    descriptors.silence(*channel)
+    if found.cgroup:
+        cgroup.enter(found.cgroup)
+    rlimits.enter(bounds.bounded)
+    threads = len(os.listdir("/proc/self/task"))
+    if threads > 1:  # Landlock takes the thread that asks, and what comes from it
+        print(f"{threads - 1} threads of {os.getpid()} began before it was confined", file=sys.stderr, flush=True)
+    capabilities.drop()
+    syscalls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    open_sockets = bounds.sharing == "sockets"
+    if found.landlock:
+        landlock.restrict(rules, found.landlock, ["signals"] if open_sockets else ["signals", "abstract sockets"])
+    if found.seccomp:
+        own = None if found.signals else os.getpid()
+        seccomp.install(seccomp.program(bounds.compiles, open_sockets, own))
+
+
+def _rules(bounds: Bounds) -> list[paths.Rule]:
+    shared_memory = bounds.sharing != "nothing"
+    return list(paths.rules(bounds.folder, bounds.reads, bounds.gpu, bounds.compiles, shared_memory))

@@ -1,0 +1,181 @@
+"""What the compiler makes of a candidate for a GPU that is not here, in a confined process of its own.
+
+The candidate runs there, so what comes from it is looked at like any candidate's answer: it is of a known form and
+size, or it counts for nothing; and none at all, or an empty one, is no success.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import time
+import traceback
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp import errors, schema
+from kernel_lsp.confinement import descriptors, entering, layers, rlimits
+from kernel_lsp.worker import deaths, faking, importing, judging, processes, specimen, trials
+
+#: seconds for importing the module and for the compiler, which stops after 40 by itself
+SECONDS = 55.0
+#: bytes of a report
+_LARGEST = 1 << 20
+#: seconds between two looks at the memory that the process takes
+_LOOK_SECONDS = 0.2
+_MOST_KERNELS, _LONGEST = 500, 1000
+_BEGINS = b"!"  # said before the candidate's first line runs
+
+
+def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
+    """``{"kernels": [CompiledKernel], "error": {"reason", "line"} | None, "limits": [str]}`` for a candidate.
+
+    Raises WorkerDied where the user's own module cannot be imported here.
+    """
+    if judging.rejected_by_its_text(given, given["source"]):
+        return {"kernels": [], "error": None, "limits": []}
+    kernel_class = judging.kernel_class_of(given)
+    source = judging.written(given["source"], os.path.join(given["scratch"], "compile", "source"), kernel_class)
+    folder = os.path.join(given["scratch"], "compile", "own")
+    os.makedirs(folder, exist_ok=True)
+    reading, writing = os.pipe()
+    before = deaths.for_want_of_memory()
+    pid = processes.fork()
+    if pid == 0:
+        try:
+            descriptors.keep_only(writing)
+            _compile(given, source, kernel_class, folder, writing)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    try:
+        said, stopped = _hear(reading, pid, time.monotonic() + SECONDS)
+    finally:
+        os.close(reading)
+        processes.kill_group(pid)
+        _, status = os.waitpid(pid, 0)
+    how = stopped or deaths.describe(status, pid, given["scratch"], before)
+    if not said.startswith(_BEGINS):
+        raise errors.WorkerDied(detail=f"{how} while importing the module for the compiler")
+    found = _checked(said[len(_BEGINS) :])
+    if found is None:
+        return _failed(f"the process that compiles it gave no report: {how}")
+    if not (found["kernels"] or found["error"] or found["limits"]):
+        return _failed("it launches nothing where it is compiled for a GPU")
+    return found
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"kernels": [], "error": {"reason": reason, "line": None}, "limits": []}
+
+
+def _hear(reading: int, pid: int, until: float) -> tuple[bytes, str]:
+    """(what the process said until it closed the pipe, why it was stopped if it was)."""
+    said = b""
+    most = max(rlimits.MEMORY, _there() // 2)
+    while True:
+        left = until - time.monotonic()
+        ready, _, _ = select.select([reading], [], [], max(0.0, min(left, _LOOK_SECONDS)))
+        if ready:
+            data = os.read(reading, 1 << 16)
+            said += data
+            if not data:
+                return said, ""
+        if left <= 0:
+            return said[:1], f"stopped after {SECONDS:.0f} s"
+        if len(said) > _LARGEST:
+            return said[:1], "stopped, since it said too much"
+        if _resident(pid) > most:
+            return said[:1], f"stopped at {most >> 30} GB of memory"
+
+
+def _resident(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _there() -> int:
+    """Bytes of memory that are free or can be made so."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _checked(said: bytes) -> dict[str, Any] | None:
+    """The report, if it is one."""
+    try:
+        data = json.loads(said)
+        kernels = [_kernel(kernel) for kernel in data["kernels"][:_MOST_KERNELS]]
+        error = data["error"]
+        if error is not None:
+            error = {"reason": _text(error["reason"]), "line": None if error["line"] is None else int(error["line"])}
+        return {"kernels": kernels, "error": error, "limits": [_text(limit) for limit in data["limits"][:50]]}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _kernel(data: dict[str, Any]) -> dict[str, Any]:
+    kernel = schema.from_json(schema.CompiledKernel, data)
+    numbers = (kernel.registers, kernel.spills, kernel.shared, kernel.num_warps)
+    if not all(n is None or (type(n) is int and 0 <= n < 1 << 32) for n in numbers):
+        raise ValueError("not a number of registers or bytes")
+    kernel.name, kernel.target = _text(kernel.name), _text(kernel.target)
+    return schema.to_json(kernel)  # type: ignore[no-any-return]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return "".join(c if c.isprintable() else " " for c in value[:_LONGEST])
+
+
+def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str, writing: int) -> None:
+    """In the process of its own: import the module as the user, then be confined and let the candidate run."""
+    from kernel_lsp.validation import compilation
+
+    found = layers.from_json(given.get("layers"))
+    user_module, cls = importing.load(given["path"], given["class_name"])
+    mode, training = faking.mode(), bool(given.get("training"))
+    bounds = trials.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))
+    # Not by its address space: tensors of the example's full size are made, and never touched.
+    entering.enter(
+        entering.Bounds(folder, bounds.reads, compiles=True, bounded=False), found, [writing]
+    )
+    torch.set_num_threads(given["threads"])
+    _write(writing, _BEGINS)
+
+    def hollow() -> Any:
+        example = specimen.example_of(given, user_module, cls, mode)
+        args, kwargs = pytree.tree_map(faking.hollow, (example.args, example.kwargs))
+
+        def make(kind: type) -> torch.nn.Module:
+            with faking.within(mode):
+                instance = kind(*example.init_args, **example.init_kwargs).train(training)
+            return faking.hollowed(instance)
+
+        return make, args, kwargs
+
+    def real() -> Any:
+        example = specimen.example_of(given, user_module, cls, None)
+        return (
+            lambda kind: kind(*example.init_args, **example.init_kwargs).train(training),
+            example.args,
+            example.kwargs,
+        )
+
+    made = compilation.report(source, kernel_class, given["source"], [hollow, real], folder)
+    _write(writing, json.dumps(made).encode())
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
