@@ -36,6 +36,7 @@ class Bounds:
     gpu: bool = False
     compiles: bool = False  # it may start the compiler's programs
     bounded: bool = True  # its address space is: not with a GPU, nor where memory is made that is never touched
+    memory_files: bool = True  # it may make some: messages with tensors are
     sharing: str = "nothing"  # of SHARING
 
 
@@ -77,7 +78,7 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
         landlock.restrict(rules, found.landlock, ["signals"] if open_sockets else ["signals", "abstract sockets"])
     if found.seccomp:
         own = None if found.signals else os.getpid()
-        seccomp.install(seccomp.program(bounds.compiles, open_sockets, own))
+        seccomp.install(seccomp.program(bounds.compiles, open_sockets, bounds.memory_files, own))
 
 
 def _rules(bounds: Bounds) -> list[paths.Rule]:

@@ -13,7 +13,20 @@ _NAMES = {
 }
 _BEGINNINGS = (
     *("LC_", "CUDA", "CUDNN", "CUBLAS", "NVIDIA_", "NV_", "NCCL_", "TRITON_", "TORCH", "PYTORCH", "INDUCTOR_", "OMP_"),
-    *("MKL_", "KMP_", "GOMP_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "HIP_", "ROCR_", "ROCM_", "HSA_", "MALLOC_"),
+    *(
+        "MKL_",
+        "KMP_",
+        "GOMP_",
+        "OPENBLAS_",
+        "BLIS_",
+        "VECLIB_",
+        "NUMEXPR_",
+        "HIP_",
+        "ROCR_",
+        "ROCM_",
+        "HSA_",
+        "MALLOC_",
+    ),
     *("NIX_", "AMD_"),
 )
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|AUTH", re.IGNORECASE)

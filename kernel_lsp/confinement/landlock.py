@@ -58,13 +58,13 @@ def restrict(rules: Iterable[tuple[str, int]], version: int, scopes: Iterable[st
     A path that is not there is passed over. No TCP port is left; ``scopes``: also nothing of these kinds that belongs to
     a process outside. Wants PR_SET_NO_NEW_PRIVS. Raises OSError.
     """
-    files = _FIRST | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0) | (_IOCTL if version >= 5 else 0)
+    files = (
+        _FIRST | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0) | (_IOCTL if version >= 5 else 0)
+    )
     handled = _Handled(files, 3 if version >= 4 else 0, sum(_SCOPES[s] for s in scopes) if version >= 6 else 0)
     # An older kernel refuses a structure that is longer than the one it knows.
     size = 8 if version < 4 else 16 if version < 6 else 24
-    ruleset = syscalls.call(
-        "landlock_create_ruleset", ctypes.byref(handled), ctypes.c_size_t(size), ctypes.c_uint32(0)
-    )
+    ruleset = syscalls.call("landlock_create_ruleset", ctypes.byref(handled), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for path, rights in rules:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):

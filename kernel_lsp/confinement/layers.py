@@ -70,7 +70,9 @@ def limits(found: Layers, gpu: bool) -> list[str]:
     if not found.landlock:
         said.append("while it was validated the kernel could read and write the user's files (no Landlock)")
     elif found.landlock < 3:
-        said.append(f"while it was validated the kernel could empty the user's files (Landlock {found.landlock}, not 3)")
+        said.append(
+            f"while it was validated the kernel could empty the user's files (Landlock {found.landlock}, not 3)"
+        )
     if not found.seccomp:
         open_ = "the network" if found.landlock < 4 else "UDP"
         said.append(f"while it was validated the kernel could use {open_} and start processes (no seccomp filter)")
@@ -106,7 +108,9 @@ def findings(found: Layers) -> list[Finding]:
     if found.cgroup:
         group = Finding("cgroup (number of processes)", found.cgroup)
     elif found.counted:
-        group = Finding("cgroup (number of processes)", "none may be made; a limit for the user's processes takes its place")
+        group = Finding(
+            "cgroup (number of processes)", "none may be made; a limit for the user's processes takes its place"
+        )
     else:
         fix = "Do not run as root, where the limit for a user's processes takes its place, or run where a cgroup may be made."
         group = Finding("cgroup (number of processes)", "none may be made, and root's processes cannot be limited", fix)

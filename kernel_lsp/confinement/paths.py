@@ -18,12 +18,37 @@ _SYSTEM = (
     *("/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/gnu/store", "/run/opengl-driver", "/sys"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives"),
     *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/timezone", "/etc/os-release"),
-    *("/etc/OpenCL", "/etc/vulkan", "/etc/locale.alias", "/etc/mime.types", "/etc/debian_version", "/etc/redhat-release"),
+    *(
+        "/etc/OpenCL",
+        "/etc/vulkan",
+        "/etc/locale.alias",
+        "/etc/mime.types",
+        "/etc/debian_version",
+        "/etc/redhat-release",
+    ),
 )
 _PROC = ("cpuinfo", "meminfo", "stat", "version", "filesystems", "devices", "modules", "loadavg", "sys", "driver")
-_DEVICES = ("/dev/nvidia*", "/dev/dxg", "/dev/kfd", "/dev/dri", "/dev/nvhost*", "/dev/nvmap", "/dev/nvgpu", "/dev/nvsciipc")
+_DEVICES = (
+    "/dev/nvidia*",
+    "/dev/dxg",
+    "/dev/kfd",
+    "/dev/dri",
+    "/dev/nvhost*",
+    "/dev/nvmap",
+    "/dev/nvgpu",
+    "/dev/nvsciipc",
+)
 #: folders, as environment variables name them, with libraries and programs
-_NAMED = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "PYTHONPATH", "CPATH", "LIBRARY_PATH", "TRITON_HOME")
+_NAMED = (
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_ROOT",
+    "PYTHONPATH",
+    "CPATH",
+    "LIBRARY_PATH",
+    "TRITON_HOME",
+)
 _COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++", "as", "ld", "ld.bfd", "ld.gold", "ld.lld", "ldconfig")
 
 

@@ -46,7 +46,18 @@ _REFUSED = (
     *("msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink"),
 )
 #: compilers and libraries stop where these fail, and need none of them. A process stays in its group, to be ended with it.
-_PRETENDED = ("chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat", "setsid", "setpgid")
+_PRETENDED = (
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "utime",
+    "utimes",
+    "futimesat",
+    "utimensat",
+    "setsid",
+    "setpgid",
+)
 _PROCESSES = ("fork", "vfork", "execve", "execveat")
 _SIGNALS = ("kill", "tkill", "rt_sigqueueinfo", "pidfd_send_signal", "rt_tgsigqueueinfo", "tgkill")
 
@@ -65,9 +76,10 @@ def available() -> bool:
     return True
 
 
-def program(processes: bool, unix_sockets: bool, own: int | None) -> list[Instruction]:
+def program(processes: bool, unix_sockets: bool, memory_files: bool, own: int | None) -> list[Instruction]:
     """The filter. ``processes``: it may start some; ``unix_sockets``: it may open sockets of this machine.
 
+    ``memory_files``: it may make files in memory, from which programs can be started whatever Landlock says.
     ``own``: the process may signal itself alone, by this process id, where nothing else keeps it from others; else None.
     """
     code: list[Instruction] = [
@@ -78,7 +90,7 @@ def program(processes: bool, unix_sockets: bool, own: int | None) -> list[Instru
     ]
     if platform.machine() == "x86_64":
         code += [(_ANY_BIT, 0, 1, _X32), (_RETURN, 0, 0, _REFUSE)]
-    refused = [*_REFUSED, *(() if processes else _PROCESSES)]
+    refused = [*_REFUSED, *(() if processes else _PROCESSES), *(() if memory_files else ("memfd_create",))]
     for name in refused:
         code += _when(name, [(_RETURN, 0, 0, _REFUSE)])
     for name in _PRETENDED:

@@ -44,6 +44,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435),
     "execve": (59, 221),
     "execveat": (322, 281),
+    "memfd_create": (319, 279),
     "setsid": (112, 157),
     "setpgid": (109, 154),
     # the keyring

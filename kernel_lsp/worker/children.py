@@ -19,7 +19,7 @@ from kernel_lsp.worker import processes
 #: lines of a child's standard error that are kept to explain its end
 KEPT_LINES = 20
 #: bytes of a line of a child's standard error, and of all of it, that are passed on
-_LINE, _LOG = 4096, 4 << 20
+_LINE, _LOG = 4096, 1 << 20
 
 
 class Child:
@@ -31,7 +31,7 @@ class Child:
         self.answer: asyncio.Future[Any] = loop.create_future()
         self.exited: asyncio.Future[int] = loop.create_future()
         self.drained: asyncio.Future[None] = loop.create_future()
-        self.stderr: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
+        self.stderr: collections.deque[bytes] = collections.deque(maxlen=KEPT_LINES)
         self.noted = 0
         self.stage = "starting"
 
@@ -50,10 +50,11 @@ class Child:
 
 
 class Zygote:
-    """One warm process. ``failed`` holds why it cannot serve, if so."""
+    """One warm process. ``on_death`` is called where it ends though it could serve."""
 
-    def __init__(self, role: str, control: socket.socket) -> None:
+    def __init__(self, role: str, control: socket.socket, on_death: Callable[[], None]) -> None:
         self.role = role
+        self.on_death = on_death
         self.control = control
         self.ready = asyncio.get_running_loop().create_future()
         self.children: dict[int, Child] = {}
@@ -96,7 +97,7 @@ class Zygote:
         self.children.clear()
         if self.ready.exception() is None:
             print(f"kernel-lsp worker: the {self.role} process died; the worker ends", file=sys.stderr, flush=True)
-            os._exit(70)
+            self.on_death()
 
     def start(self, task: str, params: dict[str, Any], on_event: Callable[[str, Any], None]) -> tuple[int, Child]:
         """Fork a child for ``task``."""
@@ -156,7 +157,7 @@ class Zygote:
 def _how(child: Child) -> str:
     """How a child ended, with the last line it wrote, if any."""
     how = processes.describe(child.exited.result())
-    last = next((line for line in reversed(child.stderr) if line.strip()), "")
+    last = next((_text(line) for line in reversed(child.stderr) if line.strip()), "")
     return f"{how} while {child.stage}" + (f"; its last words: {last.strip()[:300]}" if last else "")
 
 
@@ -168,14 +169,18 @@ def _hear_line(child: Child, line: bytes) -> None:
 
 
 def _note(child: Child, line: bytes) -> None:
-    """Keep a line and pass it on. A candidate may have written it: what would move a terminal's cursor is taken out."""
-    text = "".join(c if c.isprintable() or c == "\t" else "�" for c in line[:_LINE].decode("utf-8", "replace"))
-    child.stderr.append(text)
-    before, child.noted = child.noted, child.noted + len(line)
+    """Keep a line and pass it on, as long as it is not too much."""
+    child.stderr.append(line[:_LINE])
+    before, child.noted = child.noted, child.noted + len(line) + 1
     if child.noted <= _LOG:
-        print(text, file=sys.stderr, flush=True)
+        print(_text(line), file=sys.stderr, flush=True)
     elif before <= _LOG:
         print("kernel-lsp worker: it says too much; the rest is left out", file=sys.stderr, flush=True)
+
+
+def _text(line: bytes) -> str:
+    """A line for people. A candidate may have written it: what would move a terminal's cursor is taken out."""
+    return "".join(c if c.isprintable() or c == "\t" else "�" for c in line[:_LINE].decode("utf-8", "replace"))
 
 
 def read_lines(

@@ -147,9 +147,8 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
     mode, training = faking.mode(), bool(given.get("training"))
     bounds = trials.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))
     # Not by its address space: tensors of the example's full size are made, and never touched.
-    entering.enter(
-        entering.Bounds(folder, bounds.reads, compiles=True, bounded=False), found, [writing]
-    )
+    mine = entering.Bounds(folder, bounds.reads, compiles=True, bounded=False, memory_files=False)
+    entering.enter(mine, found, [writing])
     torch.set_num_threads(given["threads"])
     _write(writing, _BEGINS)
 

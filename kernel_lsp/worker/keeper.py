@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 
-from kernel_lsp.confinement import cgroup, syscalls
+from kernel_lsp.confinement import cgroup, rlimits, syscalls
 from kernel_lsp.worker import deaths, processes
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -121,15 +121,23 @@ def _look(scratch: str) -> None:
     why = ""
     if _on_disk(scratch, confined) > DISK:
         why = f"its files took more than {DISK >> 30} GB"
+    elif len(confined) > rlimits.processes():
+        why = f"it had more than {rlimits.processes()} processes"
     elif _memory_is_short():
         confined = [max(confined, key=_resident)]
         why = "memory ran out"
     if why:
-        for pid in confined:
-            with contextlib.suppress(OSError):
-                leader = os.getpgid(pid)
-                deaths.note(scratch, leader, why)
-                processes.kill_group(leader)
+        for leader in {_leader(pid) for pid in confined} - {0}:
+            deaths.note(scratch, leader, why)
+            processes.kill_group(leader)
+
+
+def _leader(pid: int) -> int:
+    """The process that leads its group; 0 where it has ended."""
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
 
 
 def _is_confined(pid: int) -> bool:

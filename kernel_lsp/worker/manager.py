@@ -41,7 +41,7 @@ class _Manager:
         self.running: dict[Any, asyncio.Task[None]] = {}
 
     async def serve(self, requests_fd: int) -> None:
-        zygotes = {role: children.Zygote(role, control) for role, control in self.sockets.items()}
+        zygotes = {role: children.Zygote(role, control, self._die) for role, control in self.sockets.items()}
         self.desk = requests.Desk(zygotes, self.scratch, self.group)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ended = ended
@@ -51,6 +51,12 @@ class _Manager:
             task.cancel()
         if self.running:  # the graceful part: children are killed and their folders removed
             await asyncio.wait(self.running.values(), timeout=1)
+
+    def _die(self) -> None:
+        """End at once, which the server sees as a dead worker."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        cgroup.remove(self.group)
+        os._exit(70)
 
     def _line(self, line: bytes) -> None:
         try:

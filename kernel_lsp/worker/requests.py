@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import errors, schema
-from kernel_lsp.confinement import layers
+from kernel_lsp.confinement import entering, layers
 from kernel_lsp.worker import environment, watching
 from kernel_lsp.worker.children import Zygote
 
@@ -22,6 +22,8 @@ Emit = Callable[[str, Any], None]
 SPECIMEN_SECONDS = 180.0
 #: seconds for judging one candidate, where the request names none
 JUDGE_SECONDS = 60.0
+#: seconds for finding out how a device's memory can be shared
+LENDING_SECONDS = 60.0
 #: seconds for the compile report beside the interpreter
 COMPILE_SECONDS = 60.0
 
@@ -38,6 +40,7 @@ class Desk:
         self.layers = layers.look(group)
         self.specimens: dict[str, dict[str, Any]] = {}
         self.rates: dict[str, dict[str, float]] = {}
+        self.sharing: dict[str, str] = {}  # device → what its driver needs open (entering.SHARING)
         self.gpu = asyncio.Lock()  # one judge at a time: timings must not disturb each other
         self.devices = asyncio.get_running_loop().create_task(_find_devices())
 
@@ -79,14 +82,32 @@ class Desk:
         given = {**params, "seconds": seconds, "rates": self.rates.get(device), "layers": layers.to_json(self.layers)}
         if method == "baseline":
             return await self.zygotes["native"].run("baseline", given, emit, seconds)  # type: ignore[no-any-return]
-        # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
-        specimen = self.specimens.get(_key(params)) or await self._specimen("introspect", params, emit)
+        finding = asyncio.create_task(self._find_sharing(device, given))
+        try:
+            # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
+            specimen = self.specimens.get(_key(params)) or await self._specimen("introspect", params, emit)
+            given["sharing"] = await finding
+        finally:
+            finding.cancel()
+            await asyncio.wait({finding}, timeout=5)
         given["specimen"] = _pinned(specimen) if params.get("pinned") else specimen
         if device == "interpreter":
             return await self._judge_without_gpu(given, emit)
         result = await self.zygotes["native"].run(method, given, emit, seconds + 30)
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
         return result  # type: ignore[no-any-return]
+
+    async def _find_sharing(self, device: str, given: dict[str, Any]) -> str:
+        """What the device's driver needs open to share memory with a confined process; tried out the first time."""
+        if device == "interpreter":
+            return entering.SHARING[0]
+        if device not in self.sharing:
+            try:
+                found = await self.zygotes["native"].run("lending", given, lambda *_: None, LENDING_SECONDS)
+                self.sharing[device] = found["sharing"]
+            except errors.UserError:
+                return entering.SHARING[0]  # then tensors travel in messages
+        return self.sharing[device]
 
     async def _judge_without_gpu(self, given: dict[str, Any], emit: Emit) -> Any:
         """The interpreter says whether it is right; beside it the compiler says what it becomes on a GPU."""

@@ -20,6 +20,7 @@ TASKS = {
     "judge": ("kernel_lsp.worker.judging", "judge"),
     "tune": ("kernel_lsp.worker.judging", "tune"),
     "baseline": ("kernel_lsp.worker.baseline", "measure"),
+    "lending": ("kernel_lsp.worker.lending", "find"),
     "compile": ("kernel_lsp.worker.compiling", "report"),
 }
 

@@ -76,7 +76,9 @@ def _of_sharing(given: dict[str, Any]) -> list[str]:
     needed = given.get("sharing") or entering.SHARING[0]
     if given["device"] == "interpreter" or needed == entering.SHARING[0]:
         return []
-    return [f"while it was validated the kernel could reach {needed} of the user's programs: the GPU's driver needs that"]
+    return [
+        f"while it was validated the kernel could reach {needed} of the user's programs: the GPU's driver needs that"
+    ]
 
 
 def _run(given: dict[str, Any], folder: str, source: str, end: channel.Channel, found: layers.Layers) -> None:
