@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 
 from kernel_lsp.confinement import rlimits
 
 _ROOT = "/sys/fs/cgroup"
+#: seconds for the last processes of a group to go
+_END_SECONDS = 0.5
 
 
 def possible() -> str:
@@ -41,9 +44,15 @@ def enter(folder: str) -> None:
 
 
 def remove(folder: str) -> None:
-    """Remove a group whose processes are gone."""
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
+    """Remove a group once its processes are gone, which may take a moment."""
+    until = time.monotonic() + _END_SECONDS
+    while folder and os.path.isdir(folder):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            if time.monotonic() > until:
+                return
+            time.sleep(0.02)
 
 
 def _parents() -> list[str]:

@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 
-from kernel_lsp.confinement import cgroup, rlimits, syscalls
+from kernel_lsp.confinement import cgroup, syscalls
 from kernel_lsp.worker import deaths, processes
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -29,6 +29,8 @@ _SWEEP_SECONDS = 0.02
 _LOOK_SECONDS = 0.25
 #: bytes of files that candidates may have at once, and the share of the memory that has to stay free
 DISK = 4 << 30
+#: processes that candidates may have at once: the compiler runs on every core
+_PROCESSES = 64 + 4 * (os.cpu_count() or 1)
 _FREE_MEMORY = 0.03
 #: seconds for everything to end
 _END_SECONDS = 5.0
@@ -121,8 +123,8 @@ def _look(scratch: str) -> None:
     why = ""
     if _on_disk(scratch, confined) > DISK:
         why = f"its files took more than {DISK >> 30} GB"
-    elif len(confined) > rlimits.processes():
-        why = f"it had more than {rlimits.processes()} processes"
+    elif len(confined) > _PROCESSES:
+        why = f"it had more than {_PROCESSES} processes"
     elif _memory_is_short():
         confined = [max(confined, key=_resident)]
         why = "memory ran out"

@@ -83,7 +83,8 @@ def test_the_referee_cannot_be_ended_or_read(victim):
 
 
 @pytest.mark.parametrize(
-    "code", ["while True:\n    os.fork()\n    time.sleep(0.05)", "if os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)"]
+    "code",
+    ["while True:\n    os.fork()\n    time.sleep(0.05)", "if os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)"],
 )
 def test_no_process_lives_on(victim, code):
     victim.attack("pass", device="cuda")
