@@ -37,7 +37,7 @@ def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     if rejected := rejected_by_its_text(given, given["source"]):
         emit("verdict", schema.to_json(rejected))
         return {"verdict": schema.to_json(rejected), "measurement": None}
-    source = written(given["source"], _sources(given), kernel_class)
+    source = written(given["source"], trials.sources_of(given), kernel_class)
     reach = trials.fork(given, os.path.join(given["scratch"], "trial"), source)
     try:
         referee = _referee(given, reach, emit)
@@ -68,7 +68,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         return {"verdicts": {0: schema.to_json(rejected)}, "tried": [], "fastest": 0, "measurement": None}
     folder = os.path.join(given["scratch"], "trial")
     sources = [
-        written(text, os.path.join(_sources(given), f"variant_{i}"), kernel_class)
+        written(text, os.path.join(trials.sources_of(given), f"variant_{i}"), kernel_class)
         for i, text in enumerate(given["sources"])
     ]
     # All of them before this process touches CUDA, which forbids a fork; the last one waits with that, too.
@@ -236,11 +236,6 @@ def _why_no_gpu() -> str:
     if not torch.version.cuda:
         return f"no CUDA GPU here: torch {torch.__version__} is built without CUDA"
     return "no CUDA GPU here, or the interpreter was asked for"
-
-
-def _sources(given: dict[str, Any]) -> str:
-    """The folder of the candidates' files, which no candidate may write in."""
-    return os.path.join(given["scratch"], "sources")
 
 
 def written(source: str, folder: str, kernel_class: str) -> str:

@@ -38,7 +38,7 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
             descriptors.keep_only(theirs.fileno())  # the verdict is not the trial's to send
             if waits:
                 select.select([theirs], [], [])
-            _run(given, folder, os.path.dirname(source), channel.Channel(theirs), found)
+            _run(given, folder, channel.Channel(theirs), found)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -63,8 +63,13 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
     return Reach(channel.Channel(mine), source, reap, kill, time.monotonic() + given["seconds"], limits)
 
 
+def sources_of(given: dict[str, Any]) -> str:
+    """The folder of the candidates' files, which no candidate may write in."""
+    return os.path.join(given["scratch"], "sources")
+
+
 def bounds(given: dict[str, Any], folder: str, source: str) -> entering.Bounds:
-    """What a process with the candidate in the folder ``source`` gets, where ``folder`` is its own."""
+    """What a process with candidates in the folder ``source`` gets, where ``folder`` is its own."""
     gpu = given["device"] != "interpreter"
     path = given["path"]
     reads = [source, *paths.of_project(path, modules.project_of(path), modules.dotted_name(path)[0])]
@@ -81,7 +86,7 @@ def _of_sharing(given: dict[str, Any]) -> list[str]:
     ]
 
 
-def _run(given: dict[str, Any], folder: str, source: str, end: channel.Channel, found: layers.Layers) -> None:
+def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers.Layers) -> None:
     """Import the user's module as the user, then run the candidate confined.
 
     CUDA starts threads, which Landlock would not take with it, so it begins afterwards.
@@ -95,7 +100,7 @@ def _run(given: dict[str, Any], folder: str, source: str, end: channel.Channel, 
     user_module, cls = importing.load(path, class_name)
     init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
     print(f"trial {os.getpid()} of {class_name}", file=sys.stderr, flush=True)
-    entering.enter(bounds(given, folder, source), found, [end.socket.fileno()])
+    entering.enter(bounds(given, folder, sources_of(given)), found, [end.socket.fileno()])
     if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
         torch.cuda.init()
         torch.cuda.set_device(torch.device(device))

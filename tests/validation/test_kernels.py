@@ -144,7 +144,7 @@ WRONG = {
         "softmax",
         "y = torch.empty(",
         "import os; os.kill(os.getpid(), 9)\n        y = torch.empty(",
-        "out-of-memory",
+        "crashed",
         "SIGKILL",
     ),
     "too much memory": (
