@@ -1,0 +1,7 @@
+"""Returns float64 where the module returns float32."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last="y = y.double()")
+EXPECTED = {"wrong"}

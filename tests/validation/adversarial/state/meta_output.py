@@ -1,0 +1,7 @@
+"""Returns a tensor without memory."""
+
+from material import CAUGHT, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last='y = y.to("meta")')
+EXPECTED = CAUGHT
