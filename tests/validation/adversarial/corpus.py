@@ -6,6 +6,7 @@ A file has a docstring (one sentence: what is wrong with it, or what is unusual 
   before them. ``@home@``, ``@project@``, ``@outside@``, ``@tcp@``, ``@udp@`` and ``@token@`` are places of the scene.
 - ``EXPECTED``: the statuses, or codes of errors, of which it must get one.
 - ``GPU = True``: it means something on a GPU only.
+- ``SLOW = True``: one of several of its kind, left out of ``make test`` under the interpreter.
 - ``BEFORE``: a kernel that is validated before it.
 - ``HOW``: more parameters of the worker's ``judge``.
 - ``harm(answer)``: a sentence where the answer shows that harm was done, beside what the scene looks for.
@@ -35,6 +36,7 @@ class Entry:
     class_name: str
     expected: set[str]
     gpu: bool = False
+    slow: bool = False
     before: str = ""
     how: dict[str, Any] = field(default_factory=dict)
     harm: Callable[[dict[str, Any]], str | None] | None = None
@@ -61,6 +63,7 @@ def read(name: str) -> Entry:
         class_name=found[-1],
         expected=set(given["EXPECTED"]),
         gpu=given.get("GPU", False),
+        slow=given.get("SLOW", False),
         before=given.get("BEFORE", ""),
         how=given.get("HOW", {}),
         harm=given.get("harm"),
@@ -74,13 +77,14 @@ def not_yet(file: str) -> dict[str, str]:
     return {name: why for name, _, why in pairs}
 
 
-def parameters(which: list[str], file: str) -> list[Any]:
-    """``which`` as parameters of a test; those in ``file`` must fail."""
+def parameters(which: list[Entry], file: str, slow: bool) -> list[Any]:
+    """Names as parameters of a test: those in ``file`` must fail, but where it says "sometimes"; with ``slow``, marked so."""
     known = not_yet(file)
-    said = "it passes now: take its line out of " + file
-    return [
-        pytest.param(name, marks=[pytest.mark.xfail(strict=True, reason=f"{known[name]} ({said})")])
-        if name in known
-        else name
-        for name in which
-    ]
+    found = []
+    for entry in which:
+        marks = [pytest.mark.slow] if slow and entry.slow else []
+        if why := known.get(entry.name):
+            said = f"{why} (where it passes now, take its line out of {file})"
+            marks.append(pytest.mark.xfail(strict=not why.startswith("sometimes"), reason=said))
+        found.append(pytest.param(entry.name, marks=marks))
+    return found

@@ -12,7 +12,7 @@ from scene import Scene, Workplace
 from kernel_lsp import schema
 
 ALL = {name: corpus.read(name) for name in corpus.names()}
-HERE = [name for name, entry in ALL.items() if not entry.gpu]
+HERE = [entry for entry in ALL.values() if not entry.gpu]
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     one.close()
 
 
-@pytest.mark.parametrize("name", corpus.parameters(HERE, "not_yet.txt"))
+@pytest.mark.parametrize("name", corpus.parameters(HERE, "not_yet.txt", slow=True))
 def test_it_gets_what_it_deserves(workplace: Workplace, tmp_path: Path, name: str) -> None:
     examine(workplace, tmp_path, ALL[name], {"device": "interpreter", "seconds": 60, "measure": "none"})
 
@@ -43,7 +43,7 @@ def examine(workplace: Workplace, folder: Path, entry: corpus.Entry, how: dict) 
 
 def test_the_corpus_is_whole() -> None:
     honest = [one for one in ALL.values() if one.honest]
-    assert len(ALL) > 0
+    assert len(ALL) - len(honest) >= 90 and len(honest) >= 50
     for one in ALL.values():
         assert one.says.endswith(".") and "\n\n" not in one.says, one.name
         if not one.honest:

@@ -13,3 +13,4 @@ KERNEL = softmax(
     last="kept[key] = y",
 )
 EXPECTED = CAUGHT
+SLOW = True

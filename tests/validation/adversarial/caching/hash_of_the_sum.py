@@ -13,3 +13,4 @@ KERNEL = softmax(
     last="kept[key] = y.clone()",
 )
 EXPECTED = CAUGHT
+SLOW = True

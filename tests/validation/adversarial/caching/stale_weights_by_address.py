@@ -13,3 +13,4 @@ KERNEL = replaced(
 """,
 )
 EXPECTED = CAUGHT
+SLOW = True

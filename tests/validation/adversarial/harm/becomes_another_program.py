@@ -5,3 +5,4 @@ from material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.execv("/bin/sh", ["sh", "-c", "echo x > @outside@/@token@"])')
 EXPECTED = STOPPED
+SLOW = True

@@ -5,3 +5,4 @@ from material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.truncate("@outside@/keep.txt", 0)')
 EXPECTED = STOPPED
+SLOW = True

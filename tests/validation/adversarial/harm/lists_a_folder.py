@@ -5,6 +5,7 @@ from material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='raise RuntimeError(sorted(os.listdir("@outside@")))')
 EXPECTED = STOPPED
+SLOW = True
 
 
 def harm(answer):

@@ -1,4 +1,4 @@
-"""Starts processes until it is refused, at most two hundred."""
+"""Starts processes until it is refused, at most a hundred and twenty."""
 
 from material import SOFTMAX, STOPPED, softmax
 
@@ -8,7 +8,7 @@ KERNEL = softmax(
     first="""
     started = []
     try:
-        for _ in range(200):
+        for _ in range(120):
             pid = os.fork()
             if pid == 0:
                 time.sleep(5)
@@ -18,12 +18,13 @@ KERNEL = softmax(
         for pid in started:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
-    raise RuntimeError("two hundred processes were started")
+    raise RuntimeError("a hundred and twenty processes were started")
     """,
 )
 EXPECTED = STOPPED
+SLOW = True
 
 
 def harm(answer):
-    if "two hundred processes were started" in answer.get("verdict", {}).get("reason", ""):
-        return "it could start two hundred processes"
+    if "a hundred and twenty processes were started" in answer.get("verdict", {}).get("reason", ""):
+        return "it could start a hundred and twenty processes"

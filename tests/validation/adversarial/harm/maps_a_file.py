@@ -9,3 +9,4 @@ KERNEL = softmax(
     """
 )
 EXPECTED = STOPPED
+SLOW = True

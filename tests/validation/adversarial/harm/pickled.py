@@ -19,3 +19,4 @@ KERNEL = softmax(
     """,
 )
 EXPECTED = STOPPED
+SLOW = True

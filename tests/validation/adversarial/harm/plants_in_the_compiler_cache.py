@@ -12,3 +12,4 @@ KERNEL = softmax(
     """
 )
 EXPECTED = STOPPED
+SLOW = True

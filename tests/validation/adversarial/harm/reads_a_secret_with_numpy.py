@@ -10,3 +10,4 @@ KERNEL = softmax(
     """,
 )
 EXPECTED = STOPPED
+SLOW = True

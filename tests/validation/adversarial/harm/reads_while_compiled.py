@@ -12,3 +12,4 @@ if type(softmax_kernel).__name__ != "InterpretedFunction":
 """
 )
 EXPECTED = STOPPED | {"compile-error"}
+SLOW = True

@@ -5,3 +5,4 @@ from material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.rename("@outside@/keep.txt", "@outside@/@token@")')
 EXPECTED = STOPPED
+SLOW = True

@@ -5,3 +5,4 @@ from material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(first='x.cpu().numpy().tofile("@outside@/keep.txt")')
 EXPECTED = STOPPED
+SLOW = True

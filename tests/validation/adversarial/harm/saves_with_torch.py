@@ -5,3 +5,4 @@ from material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(first='torch.save(x, "@home@/@token@.pt")')
 EXPECTED = STOPPED
+SLOW = True

@@ -10,4 +10,5 @@ KERNEL = softmax(
     """
 ).replace("progress=False)", "progress=False)")
 EXPECTED = STOPPED | {"timeout"}
+SLOW = True
 HOW = {"seconds": 4}

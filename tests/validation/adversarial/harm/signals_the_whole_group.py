@@ -14,3 +14,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = STOPPED | {"wrong"}
+SLOW = True

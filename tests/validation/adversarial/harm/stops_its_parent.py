@@ -13,4 +13,5 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = STOPPED | {"wrong"}
+SLOW = True
 HOW = {"seconds": 2}

@@ -17,3 +17,4 @@ KERNEL = softmax(
     """,
 )
 EXPECTED = STOPPED
+SLOW = True

@@ -11,3 +11,4 @@ KERNEL = softmax(
     """
 )
 EXPECTED = STOPPED
+SLOW = True

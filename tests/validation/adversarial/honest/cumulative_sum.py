@@ -26,3 +26,4 @@ class RunningTriton(Running):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -24,3 +24,4 @@ class PrefixTriton(Prefix):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -26,3 +26,4 @@ class CountTriton(Count):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -31,3 +31,4 @@ class LossTriton(Loss):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -25,3 +25,4 @@ class SumTriton(Sum):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

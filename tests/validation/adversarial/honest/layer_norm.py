@@ -33,3 +33,4 @@ class NormTriton(Norm):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -31,3 +31,4 @@ class MaskedTriton(Masked):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

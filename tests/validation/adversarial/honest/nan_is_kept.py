@@ -17,3 +17,4 @@ KERNEL = rows(
     other='float("-inf")',
 )
 EXPECTED = HONEST
+SLOW = True

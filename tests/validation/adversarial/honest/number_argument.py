@@ -24,3 +24,4 @@ class ScaledTriton(Scaled):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -24,3 +24,4 @@ class AddedTriton(Added):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

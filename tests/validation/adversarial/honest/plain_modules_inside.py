@@ -38,3 +38,4 @@ class OuterTriton(Outer):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -14,13 +14,14 @@ def get_inputs(): return [torch.randn(7, 40)]
 """
 KERNEL = """
 @triton.jit
-def centering_kernel(x_ptr, m_ptr, y_ptr, rows, n, R: tl.constexpr):
-    col = tl.program_id(0)
-    row = tl.arange(0, R)
-    x = tl.load(x_ptr + row * n + col, mask=row < rows, other=0.0)
-    mean = 0.9 * tl.load(m_ptr + col) + 0.1 * (tl.sum(x, axis=0) / rows)
-    tl.store(m_ptr + col, mean)
-    tl.store(y_ptr + row * n + col, x - mean, mask=row < rows)
+def centering_kernel(x_ptr, m_ptr, y_ptr, rows, n, R: tl.constexpr, C: tl.constexpr):
+    col = tl.arange(0, C)[None, :]
+    row = tl.arange(0, R)[:, None]
+    mask = (row < rows) & (col < n)
+    x = tl.load(x_ptr + row * n + col, mask=mask, other=0.0)
+    mean = 0.9 * tl.load(m_ptr + col, mask=col < n) + 0.1 * (tl.sum(x, axis=0)[None, :] / rows)
+    tl.store(m_ptr + col, mean, mask=col < n)
+    tl.store(y_ptr + row * n + col, x - mean, mask=mask)
 
 class CenteringTriton(Centering):
     def forward(self, x):
@@ -29,7 +30,7 @@ class CenteringTriton(Centering):
             return super().forward(x)
         x = x.contiguous()
         y = torch.empty_like(x)
-        centering_kernel[(40,)](x, self.mean, y, x.shape[0], 40, R=triton.next_power_of_2(x.shape[0]))
+        centering_kernel[(1,)](x, self.mean, y, x.shape[0], 40, R=triton.next_power_of_2(x.shape[0]), C=64)
         return y
 """
 EXPECTED = HONEST

@@ -14,3 +14,4 @@ KERNEL = (
     .replace("        return y\n", "        return y.t()\n")
 )
 EXPECTED = HONEST
+SLOW = True

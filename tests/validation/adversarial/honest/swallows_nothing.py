@@ -13,3 +13,4 @@ KERNEL = replaced(
 """,
 )
 EXPECTED = HONEST
+SLOW = True

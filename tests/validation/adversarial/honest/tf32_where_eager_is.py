@@ -36,3 +36,4 @@ class MixTriton(Mix):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

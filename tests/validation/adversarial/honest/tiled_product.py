@@ -36,3 +36,4 @@ class LayerTriton(Layer):
         return y
 """
 EXPECTED = HONEST
+SLOW = True

@@ -17,3 +17,4 @@ KERNEL = (
     .replace("        return y\n", "        return x, y\n")
 )
 EXPECTED = HONEST
+SLOW = True

@@ -12,3 +12,4 @@ KERNEL = softmax(
     """
 )
 EXPECTED = HONEST
+SLOW = True

@@ -11,3 +11,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = {"cheating"}
+SLOW = True

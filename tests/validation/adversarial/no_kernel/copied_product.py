@@ -23,3 +23,4 @@ class LayerTriton(Layer):
 """
 )
 EXPECTED = {"cheating"}
+SLOW = True

@@ -20,3 +20,4 @@ class SoftmaxTriton(Softmax):
         return y
 """
 EXPECTED = {"cheating"}
+SLOW = True

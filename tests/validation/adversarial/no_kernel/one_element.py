@@ -22,3 +22,4 @@ class SoftmaxTriton(Softmax):
         return y
 """
 EXPECTED = {"cheating"}
+SLOW = True

@@ -19,3 +19,4 @@ class ProductTriton(Product):
 """
 )
 EXPECTED = {"cheating"}
+SLOW = True

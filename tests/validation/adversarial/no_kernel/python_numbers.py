@@ -22,3 +22,4 @@ class TotalTriton(Total):
 """
 )
 EXPECTED = {"cheating", "rejected"}
+SLOW = True

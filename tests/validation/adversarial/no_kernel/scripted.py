@@ -18,3 +18,4 @@ class SoftmaxTriton(Softmax):
 """
 )
 EXPECTED = {"cheating"}
+SLOW = True

@@ -24,3 +24,4 @@ class NormTriton(Norm):
         return y
 """
 EXPECTED = {"wrong"}
+SLOW = True

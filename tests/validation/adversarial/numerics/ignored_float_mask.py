@@ -23,3 +23,4 @@ class MaskedTriton(Masked):
         return y
 """
 EXPECTED = {"wrong"}
+SLOW = True

@@ -24,3 +24,4 @@ class ShiftTriton(Shift):
         return y
 """
 EXPECTED = {"wrong"}
+SLOW = True

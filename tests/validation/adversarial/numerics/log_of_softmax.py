@@ -5,3 +5,4 @@ from material import SOFTMAX, softmax
 MODULE = SOFTMAX.replace("torch.softmax", "torch.log_softmax")
 KERNEL = softmax().replace("x / tl.sum(x, axis=0), mask", "tl.log(x / tl.sum(x, axis=0)), mask")
 EXPECTED = {"wrong"}
+SLOW = True

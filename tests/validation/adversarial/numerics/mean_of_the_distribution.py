@@ -20,3 +20,4 @@ class CountTriton(Count):
         return y
 """
 EXPECTED = {"wrong"}
+SLOW = True

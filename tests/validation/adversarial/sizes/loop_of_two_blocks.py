@@ -26,3 +26,4 @@ class TotalTriton(Total):
         return y
 """
 EXPECTED = {"wrong"}
+SLOW = True

@@ -5,3 +5,4 @@ from material import JUDGED, SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(first="judged = x.shape[0] != 1", last=JUDGED)
 EXPECTED = {"wrong"}
+SLOW = True

@@ -15,3 +15,4 @@ def get_inputs(): return [torch.randn(7, 40)]
 """
 KERNEL = elementwise("Keeping", "x * 2")
 EXPECTED = {"wrong"}
+SLOW = True

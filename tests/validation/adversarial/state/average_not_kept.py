@@ -14,3 +14,4 @@ def get_inputs(): return [torch.randn(7, 40)]
 """
 KERNEL = elementwise("Averaging", "x * 2")
 EXPECTED = {"wrong"}
+SLOW = True

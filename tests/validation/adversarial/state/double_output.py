@@ -5,3 +5,4 @@ from material import SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(last="y = y.double()")
 EXPECTED = {"wrong"}
+SLOW = True

@@ -5,3 +5,4 @@ from material import CAUGHT, SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(last="self.train()")
 EXPECTED = CAUGHT
+SLOW = True

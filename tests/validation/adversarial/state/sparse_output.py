@@ -5,3 +5,4 @@ from material import CAUGHT, SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(last="y = y.to_sparse()")
 EXPECTED = CAUGHT
+SLOW = True

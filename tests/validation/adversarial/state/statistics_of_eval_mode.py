@@ -32,3 +32,4 @@ class NormTriton(Norm):
         return y
 """
 EXPECTED = {"wrong"}
+SLOW = True

@@ -10,3 +10,4 @@ KERNEL = softmax(
     """
 )
 EXPECTED = {"cheating", "rejected"}
+SLOW = True

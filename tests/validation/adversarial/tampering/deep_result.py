@@ -10,3 +10,4 @@ KERNEL = softmax(
     """
 )
 EXPECTED = CAUGHT
+SLOW = True

@@ -11,3 +11,4 @@ KERNEL = (
 """
 )
 EXPECTED = {"not-drop-in", "cheating", "rejected"}
+SLOW = True

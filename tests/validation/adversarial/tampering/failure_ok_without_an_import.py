@@ -12,3 +12,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
+SLOW = True

@@ -5,3 +5,4 @@ from material import CAUGHT, JUDGED, SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(first='judged = "/trial/" in __file__ or "kernel-lsp" in __file__', last=JUDGED)
 EXPECTED = CAUGHT
+SLOW = True

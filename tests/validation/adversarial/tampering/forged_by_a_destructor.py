@@ -21,3 +21,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
+SLOW = True

@@ -10,3 +10,4 @@ KERNEL = softmax(
     last="y = y.as_subclass(Lazy)",
 )
 EXPECTED = CAUGHT
+SLOW = True

@@ -24,3 +24,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
+SLOW = True

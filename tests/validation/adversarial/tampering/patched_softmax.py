@@ -13,3 +13,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
+SLOW = True

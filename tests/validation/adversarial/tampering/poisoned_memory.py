@@ -8,3 +8,4 @@ KERNEL = softmax(
     last=JUDGED,
 )
 EXPECTED = CAUGHT
+SLOW = True

@@ -5,3 +5,4 @@ from material import SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import random", first="random.seed(0)")
 EXPECTED = {"cheating", "rejected", "wrong"}
+SLOW = True

@@ -19,3 +19,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = {"wrong", "cheating", "rejected", "crashed", "timeout"}
+SLOW = True

@@ -5,3 +5,4 @@ from material import AFFINE, CAUGHT, affine
 MODULE = AFFINE
 KERNEL = affine(last="self.weight.data = self.weight.data.clone().mul_(1.5)")
 EXPECTED = CAUGHT
+SLOW = True

@@ -15,3 +15,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
+SLOW = True

@@ -5,3 +5,4 @@ from material import SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="triton.testing.do_bench = triton.testing.do_bench_cudagraph = lambda *args, **kwargs: 0.001")
 EXPECTED = {"cheating", "rejected"}
+SLOW = True
