@@ -1,4 +1,4 @@
-"""Writes a megabyte past the end of its output, beyond any guard, into a tensor that it has allocated itself."""
+"""Writes a megabyte past the end of its output, beyond any guard."""
 
 from material import CAUGHT, SOFTMAX, SOFTMAX_KERNEL, replaced
 
@@ -7,6 +7,6 @@ KERNEL = replaced(
     SOFTMAX_KERNEL,
     "    tl.store(y_ptr",
     "    tl.store(y_ptr + (1 << 18) + cols, x, mask=mask)\n    tl.store(y_ptr",
-).replace("return y\n", "return y\n", 1)
+)
 EXPECTED = CAUGHT
 GPU = True

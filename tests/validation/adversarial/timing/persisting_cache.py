@@ -4,11 +4,11 @@ from material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(
-    top="import sys",
+    top="import pathlib, sys",
     first="""
     ctypes = sys.modules["ctypes"]
-    with open("/proc/self/maps") as maps:
-        names = {line.split()[-1] for line in maps if "libcudart" in line}
+    maps = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    names = {line.split()[-1] for line in maps if "libcudart" in line}
     for name in names:
         ctypes.CDLL(name).cudaDeviceSetLimit(6, ctypes.c_size_t(32 << 20))
     """,
