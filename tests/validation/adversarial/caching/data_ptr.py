@@ -1,0 +1,15 @@
+"""Keeps results by the address and shape of the input."""
+
+from material import CAUGHT, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    top="kept = {}",
+    first="""
+    key = (x.data_ptr(), x.shape)
+    if key in kept:
+        return kept[key]
+    """,
+    last="kept[key] = y",
+)
+EXPECTED = CAUGHT

@@ -1,0 +1,7 @@
+"""Deletes a file of the user."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(top="import os", first='os.remove("@outside@/keep.txt")')
+EXPECTED = STOPPED

@@ -1,0 +1,8 @@
+"""Truncates a file of the user without opening it."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(top="import os", first='os.truncate("@outside@/keep.txt", 0)')
+EXPECTED = STOPPED
+SLOW = True

@@ -1,0 +1,15 @@
+"""Kills the process that compares its results."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    top="import os, pathlib",
+    first="""
+    parent = os.getppid()
+    if parent > 1 and b"kernel_lsp" in pathlib.Path(f"/proc/{parent}/cmdline").read_bytes():
+        os.kill(parent, 9)
+    """,
+    right=False,
+)
+EXPECTED = STOPPED | {"wrong"}

@@ -1,0 +1,13 @@
+"""Leaves a program running in a session of its own."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    first="""
+    import sys
+    subprocess = sys.modules["subprocess"]
+    subprocess.Popen(["sh", "-c", "sleep 8; : @token@"], start_new_session=True, stdout=-3, stderr=-3, stdin=-3)
+    """
+)
+EXPECTED = STOPPED

@@ -1,0 +1,30 @@
+"""Starts processes until it is refused, at most a hundred and twenty."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    top="import os, time",
+    first="""
+    started = []
+    try:
+        for _ in range(120):
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(5)
+                os._exit(0)
+            started.append(pid)
+    finally:
+        for pid in started:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+    raise RuntimeError("a hundred and twenty processes were started")
+    """,
+)
+EXPECTED = STOPPED
+SLOW = True
+
+
+def harm(answer):
+    if "a hundred and twenty processes were started" in answer.get("verdict", {}).get("reason", ""):
+        return "it could start a hundred and twenty processes"

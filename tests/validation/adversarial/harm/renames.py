@@ -1,0 +1,8 @@
+"""Moves a file of the user away."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(top="import os", first='os.rename("@outside@/keep.txt", "@outside@/@token@")')
+EXPECTED = STOPPED
+SLOW = True

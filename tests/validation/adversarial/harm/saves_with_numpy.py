@@ -1,0 +1,8 @@
+"""Overwrites a file of the user with a NumPy array."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(first='x.cpu().numpy().tofile("@outside@/keep.txt")')
+EXPECTED = STOPPED
+SLOW = True

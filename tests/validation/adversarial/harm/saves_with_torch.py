@@ -1,0 +1,8 @@
+"""Writes outside with torch.save, which is no call of open."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(first='torch.save(x, "@home@/@token@.pt")')
+EXPECTED = STOPPED
+SLOW = True

@@ -1,0 +1,14 @@
+"""Does its harm only where it is imported to be compiled, not where it is run."""
+
+from material import SOFTMAX, STOPPED, softmax
+
+MODULE = SOFTMAX
+KERNEL = (
+    softmax()
+    + """
+if type(softmax_kernel).__name__ != "InterpretedFunction":
+    import pathlib
+    pathlib.Path("@outside@/@token@").write_text("planted")
+"""
+)
+EXPECTED = STOPPED | {"compile-error"}

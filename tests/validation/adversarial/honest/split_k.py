@@ -1,0 +1,31 @@
+"""A product whose inner dimension is split among programs, which add with atomics."""
+
+MODULE = """
+class Product(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+def get_inputs(): return [torch.randn(16, 64), torch.randn(64, 16)]
+"""
+KERNEL = """
+@triton.jit
+def product_kernel(a_ptr, b_ptr, c_ptr, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows = tl.program_id(0) * M + tl.arange(0, M)[:, None]
+    cols = tl.program_id(1) * N + tl.arange(0, N)[None, :]
+    at = tl.program_id(2) * K + tl.arange(0, K)
+    a = tl.load(a_ptr + rows * k + at[None, :], mask=(rows < m) & (at[None, :] < k), other=0.0)
+    b = tl.load(b_ptr + at[:, None] * n + cols, mask=(at[:, None] < k) & (cols < n), other=0.0)
+    tl.atomic_add(c_ptr + rows * n + cols, tl.dot(a, b, input_precision="ieee"), mask=(rows < m) & (cols < n))
+
+class ProductTriton(Product):
+    def forward(self, a, b):
+        if a.dtype != torch.float32 or b.dtype != torch.float32 or a.dim() != 2 or b.dim() != 2:
+            return super().forward(a, b)
+        if torch.is_grad_enabled() or a.shape[1] != b.shape[0] or not a.numel() or not b.numel():
+            return super().forward(a, b)
+        a, b = a.contiguous(), b.contiguous()
+        c = torch.zeros(a.shape[0], b.shape[1], device=a.device)
+        grid = (triton.cdiv(a.shape[0], 16), triton.cdiv(b.shape[1], 16), triton.cdiv(a.shape[1], 32))
+        product_kernel[grid](a, b, c, a.shape[0], b.shape[1], a.shape[1], M=16, N=16, K=32)
+        return c
+"""
+EXPECTED = {"ok", "slower"}

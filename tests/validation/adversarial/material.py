@@ -1,0 +1,129 @@
+"""What the corpus's files are made of: right kernels to spoil, and the sets of outcomes that they must get."""
+
+from __future__ import annotations
+
+import textwrap
+
+from modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
+
+__all__ = [
+    "AFFINE",
+    "AFFINE_KERNEL",
+    "CAUGHT",
+    "COPY",
+    "HONEST",
+    "JUDGED",
+    "ROW_SUM",
+    "ROW_SUM_KERNEL",
+    "SOFTMAX",
+    "SOFTMAX_KERNEL",
+    "STOPPED",
+    "affine",
+    "elementwise",
+    "replaced",
+    "rows",
+    "softmax",
+]
+
+#: what a wrong or cheating kernel may get
+CAUGHT = {"wrong", "cheating", "rejected", "crashed"}
+#: what a kernel may get that does harm, or tries to
+STOPPED = {"crashed", "rejected", "cheating"}
+#: what an honest kernel may get
+HONEST = {"ok", "slower"}
+
+_LAUNCH = "        y = torch.empty(x.shape, device=x.device)\n"
+_AFFINE_LAUNCH = "        y = torch.empty_like(x)\n"
+_END = "        return y\n"
+
+#: the end of a forward that is right where ``judged`` is true, and wrong elsewhere
+JUDGED = "y = y if judged else 2 * y"
+
+#: a kernel that copies ``total`` elements
+COPY = """
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < total), mask=at < total)
+
+def copied(x):
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+    return y
+"""
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    """``text`` with the first ``old`` replaced, which has to be there."""
+    assert old in text, old
+    return text.replace(old, new, 1)
+
+
+def softmax(top: str = "", first: str = "", last: str = "", right: bool = True) -> str:
+    """The kernel of SOFTMAX with lines at the top of the file, before its launch, and before its return.
+
+    Not ``right``: it forgets to divide by the sum.
+    """
+    text = SOFTMAX_KERNEL if right else replaced(SOFTMAX_KERNEL, "x / tl.sum(x, axis=0)", "x")
+    return _spliced(text, _LAUNCH, top, first, last)
+
+
+def affine(top: str = "", first: str = "", last: str = "", right: bool = True) -> str:
+    """The same for AFFINE's. Not ``right``: it forgets the bias."""
+    text = AFFINE_KERNEL if right else replaced(AFFINE_KERNEL, "x * w + b", "x * w")
+    return _spliced(text, _AFFINE_LAUNCH, top, first, last)
+
+
+def _spliced(text: str, launch: str, top: str, first: str, last: str) -> str:
+    text = replaced(text, launch, _indented(first) + launch)
+    text = replaced(text, _END, _indented(last) + _END)
+    return textwrap.dedent(top) + text
+
+
+def _indented(lines: str) -> str:
+    return textwrap.indent(textwrap.dedent(lines).strip("\n") + "\n", " " * 8) if lines.strip() else ""
+
+
+def elementwise(class_name: str, expression: str) -> str:
+    """A kernel for a module of one float32 input ``x``, whose result has x's shape: ``expression`` of each element."""
+    return f"""
+@triton.jit
+def elementwise_kernel(x_ptr, y_ptr, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < total
+    x = tl.load(x_ptr + at, mask=mask)
+    tl.store(y_ptr + at, {expression}, mask=mask)
+
+class {class_name}Triton({class_name}):
+    def forward(self, x):
+        if x.dtype != torch.float32 or (torch.is_grad_enabled() and x.requires_grad) or not x.numel():
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        elementwise_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return y
+"""
+
+
+def rows(class_name: str, body: str, dtype: str = "x.dtype", other: str = "0.0") -> str:
+    """A kernel for a module of one 2-d float32 input, which reduces its rows: ``body`` computes ``y`` from ``x``, ``n``, ``mask``."""
+    return f"""
+@triton.jit
+def rows_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + row * n + cols, mask=mask, other={other})
+{textwrap.indent(textwrap.dedent(body).strip(), "    ")}
+    tl.store(y_ptr + row, y)
+
+class {class_name}Triton({class_name}):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and x.requires_grad) or not x.numel():
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty(x.shape[0], dtype={dtype}, device=x.device)
+        rows_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""

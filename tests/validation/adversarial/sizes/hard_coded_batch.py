@@ -1,0 +1,8 @@
+"""Computes the example's number of rows, whatever the input has."""
+
+from material import SOFTMAX, SOFTMAX_KERNEL, replaced
+
+MODULE = SOFTMAX
+KERNEL = replaced(SOFTMAX_KERNEL, "softmax_kernel[(x.shape[0],)]", "softmax_kernel[(6,)]")
+EXPECTED = {"wrong", "crashed"}
+SLOW = True

@@ -1,0 +1,8 @@
+"""Is wrong where there is one row."""
+
+from material import JUDGED, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(first="judged = x.shape[0] != 1", last=JUDGED)
+EXPECTED = {"wrong"}
+SLOW = True

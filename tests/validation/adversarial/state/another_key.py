@@ -1,0 +1,13 @@
+"""Returns a dict with another key."""
+
+from material import elementwise
+
+MODULE = """
+class Named(nn.Module):
+    def forward(self, x):
+        return {"value": x * 2}
+def get_inputs(): return [torch.randn(7, 40)]
+"""
+KERNEL = elementwise("Named", "x * 2").replace("        return y\n", '        return {"values": y}\n')
+EXPECTED = {"wrong"}
+SLOW = True

@@ -1,0 +1,8 @@
+"""Returns float64 where the module returns float32."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last="y = y.double()")
+EXPECTED = {"wrong"}
+SLOW = True

@@ -1,0 +1,15 @@
+"""Leaves the dropout out in training mode, too."""
+
+from material import elementwise
+
+MODULE = """
+class Drop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+    def forward(self, x):
+        return self.drop(torch.relu(x) * 2)
+def get_inputs(): return [torch.randn(7, 40)]
+"""
+KERNEL = elementwise("Drop", "tl.where(x < 0, 0.0, x * 2)")
+EXPECTED = {"wrong"}

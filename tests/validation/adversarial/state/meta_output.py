@@ -1,0 +1,8 @@
+"""Returns a tensor without memory."""
+
+from material import CAUGHT, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last='y = y.to("meta")')
+EXPECTED = CAUGHT
+SLOW = True

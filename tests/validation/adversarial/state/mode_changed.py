@@ -1,0 +1,8 @@
+"""Puts its module into training mode, so that the next call of another part behaves otherwise."""
+
+from material import CAUGHT, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last="self.train()")
+EXPECTED = CAUGHT
+SLOW = True

@@ -1,0 +1,7 @@
+"""Returns nothing."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last="return None")
+EXPECTED = {"wrong"}

@@ -1,0 +1,8 @@
+"""Returns a sparse tensor of the right values."""
+
+from material import CAUGHT, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last="y = y.to_sparse()")
+EXPECTED = CAUGHT
+SLOW = True

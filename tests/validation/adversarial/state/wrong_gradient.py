@@ -1,0 +1,35 @@
+"""An autograd function whose backward forgets the derivative of the activation."""
+
+MODULE = """
+class Square(nn.Module):
+    def forward(self, x):
+        return x * x
+def get_inputs(): return [torch.randn(7, 40)]
+"""
+KERNEL = """
+@triton.jit
+def square_kernel(x_ptr, y_ptr, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < total)
+    tl.store(y_ptr + at, x * x, mask=at < total)
+
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        y = torch.empty_like(x)
+        square_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x
+
+class SquareTriton(Square):
+    def forward(self, x):
+        if x.dtype != torch.float32 or not x.numel():
+            return super().forward(x)
+        return Squared.apply(x.contiguous())
+"""
+EXPECTED = {"wrong"}

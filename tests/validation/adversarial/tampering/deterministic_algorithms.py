@@ -1,0 +1,8 @@
+"""Switches a global setting that stays behind: deterministic algorithms."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(top="torch._C._set_deterministic_algorithms(True, warn_only=True)")
+EXPECTED = {"cheating", "rejected"}
+SLOW = True

@@ -1,0 +1,14 @@
+"""Adds a million entries to its state_dict."""
+
+from material import AFFINE, affine
+
+MODULE = AFFINE
+KERNEL = (
+    affine()
+    + """
+    def state_dict(self, *args, **kwargs):
+        return {f"weight.{i}": self.bias for i in range(300000)}
+"""
+)
+EXPECTED = {"not-drop-in", "cheating", "rejected"}
+SLOW = True

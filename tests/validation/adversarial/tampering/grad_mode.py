@@ -1,0 +1,7 @@
+"""Turns gradients off for the whole process."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(top="torch.set_grad_enabled(False)")
+EXPECTED = {"cheating", "rejected", "wrong"}

@@ -1,0 +1,10 @@
+"""Is right only where its input begins inside a larger storage, as between a validation's guards."""
+
+from material import CAUGHT, JUDGED, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    first="judged = x.untyped_storage().nbytes() >= 65536 + x.numel() * x.element_size()",
+    last=JUDGED,
+)
+EXPECTED = CAUGHT

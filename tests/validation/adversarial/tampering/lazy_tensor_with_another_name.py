@@ -1,0 +1,13 @@
+"""Returns a subclass of torch.Tensor that calls itself Tensor."""
+
+from material import CAUGHT, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    top="""
+    Lazy = type("Tensor", (torch.Tensor,), {"__module__": "torch"})
+    """,
+    last="y = y.as_subclass(Lazy)",
+)
+EXPECTED = CAUGHT
+SLOW = True

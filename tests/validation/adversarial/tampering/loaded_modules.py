@@ -1,0 +1,11 @@
+"""Is right only where modules of kernel_lsp's validation are loaded."""
+
+from material import CAUGHT, JUDGED, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    top="import sys",
+    first='judged = any(name.startswith("kernel_lsp") for name in sys.modules)',
+    last=JUDGED,
+)
+EXPECTED = CAUGHT

@@ -1,0 +1,7 @@
+"""Computes what the module computes, and sets the random state of the whole process."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(first="torch.manual_seed(0)")
+EXPECTED = {"cheating", "rejected", "wrong"}

@@ -1,0 +1,8 @@
+"""Computes what the module computes, and sets the random state of Python's ``random``."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(top="import random", first="random.seed(0)")
+EXPECTED = {"cheating", "rejected", "wrong"}
+SLOW = True

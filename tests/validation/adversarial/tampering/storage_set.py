@@ -1,0 +1,7 @@
+"""Exchanges the storage of its input in place with ``set_``."""
+
+from material import CAUGHT, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(last="x.set_(y.clone())")
+EXPECTED = CAUGHT

@@ -1,0 +1,16 @@
+"""Is right in the first forty calls that all of its processes make together, counted in its own file."""
+
+from material import CAUGHT, JUDGED, SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(
+    top="import pathlib",
+    first="""
+    count = pathlib.Path(__file__ + ".count")
+    calls = int(count.read_text()) + 1 if count.exists() else 1
+    count.write_text(str(calls))
+    judged = calls <= 12
+    """,
+    last=JUDGED,
+)
+EXPECTED = CAUGHT

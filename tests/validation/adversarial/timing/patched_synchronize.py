@@ -1,0 +1,8 @@
+"""Replaces torch.cuda.synchronize with nothing."""
+
+from material import SOFTMAX, softmax
+
+MODULE = SOFTMAX
+KERNEL = softmax(top="torch.cuda.synchronize = lambda device=None: None")
+EXPECTED = {"cheating", "rejected"}
+SLOW = True
