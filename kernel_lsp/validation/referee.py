@@ -13,7 +13,18 @@ from typing import Any
 import torch
 
 from kernel_lsp import errors, schema
-from kernel_lsp.validation import answers, channel, checks, exchange, failures, memory, plan, precompiling
+from kernel_lsp.validation import (
+    answers,
+    channel,
+    checks,
+    exchange,
+    failures,
+    memory,
+    plan,
+    precompiling,
+    sizes,
+    state,
+)
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
@@ -66,6 +77,8 @@ class Referee:
     independent: list[dict[str, Any]] = field(default_factory=list)  # schema.Independent
     training: bool = False  # the module is used in training mode
     progress: Progress = field(default_factory=lambda: Progress())  # of the candidate that is validated now
+    thorough: bool = False  # every check is made, whatever it takes
+    autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
@@ -94,8 +107,22 @@ class Referee:
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
             self.progress.limits += plan.INTERPRETER_LIMITS
-        steps = plan.plan(self.inputs, self.mode)
+        steps = plan.plan(self.inputs, self.mode, self._small())
         return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
+
+    def _small(self) -> dict[str, int]:
+        """Small sizes that the module takes; what it does not take is no fault of the example."""
+
+        def takes(at: dict[str, int]) -> bool:
+            try:
+                with torch.no_grad(), state.unchanged(self.module):
+                    args, kwargs = self.inputs.example(at)
+                    self.module.train(self.training)(*args, **kwargs)
+                return True
+            except Exception:
+                return False
+
+        return sizes.fitting(self.inputs, takes)
 
     @contextlib.contextmanager
     def spending(self, part: str) -> Iterator[None]:
@@ -151,6 +178,8 @@ class Referee:
         ``expected``: a tree of tensors of the shapes and dtypes that a right answer has. Raises Failure: the
         candidate's own, or what its death or its silence means; torch.OutOfMemoryError where there is none to lend.
         """
+        if message["do"] == "call":
+            self._rewind()
         if not self.lends or not tensors_of(tree):
             self._send(message, tree)
             room = sum(t.numel() * t.element_size() for t in tensors_of(expected))
@@ -262,29 +291,15 @@ class Referee:
         """Give the candidate the module's parameters and buffers."""
         self.ask({"do": "state"}, dict(self.module.state_dict()))
 
-    @contextlib.contextmanager
-    def _restoring(self, trains: bool) -> Iterator[None]:
-        """Before and after a step in training mode the module, float64 and the candidate are in the same state.
+    def autotunes(self) -> bool:
+        """Whether the candidate has autotuned kernels, as far as its text tells."""
+        with open(self.reach.source, encoding="utf-8") as file:
+            return "autotune" in file.read()
 
-        Each is called another number of times, and running statistics move with each call.
-        """
-        if not trains:
-            yield
-            return
-        state = self.oracle.state()
-        if self.training:
-            self.send_state()
-        try:
-            yield
-        except failures.Failure:
-            self.oracle.restore(state)  # the candidate is found wanting, and may be gone
-            raise
-        except BaseException:
-            self.oracle.restore(state)
-            self.send_state()
-            raise
-        self.oracle.restore(state)
-        self.send_state()
+    def _rewind(self) -> None:
+        """Put back what calls change in the candidate, as the oracle does with the module: each call begins in one state."""
+        if moving := self.oracle.moving():
+            self.ask({"do": "restore"}, moving)
 
     def _precompile(self, steps: Sequence[plan.Step]) -> None:
         """Have every launch that the steps will need compiled, on all cores at once."""
@@ -304,7 +319,7 @@ class Referee:
     def _run(self, steps: list[plan.Step], seconds: float) -> None:
         skipped: list[plan.Step] = []
         for i, step in enumerate(steps):
-            if time.monotonic() - self.began > seconds * step.patience:
+            if not self.thorough and time.monotonic() - self.began > seconds * step.patience:
                 skipped.append(step)
                 continue
             if self.oracle.seed is not None and not step.seeded:
@@ -314,8 +329,7 @@ class Referee:
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
-                with self._restoring(step.train or self.training):
-                    checks.check(self, step)
+                checks.check(self, step)
             except torch.OutOfMemoryError as error:
                 there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
                 if step.required:
