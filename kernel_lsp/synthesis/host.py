@@ -151,7 +151,7 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
-            what = f"partial_{kernel.partial.op.kind}"
+            what = f"partial_{kernel.partial.op.kind.removeprefix('a')}"
         elif kernel.matmul is not None and not value.module and "linear" not in what and "matmul" not in what:
             what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
         result[kernel] = f"{what}_kernel"
