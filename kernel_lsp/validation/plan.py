@@ -66,7 +66,8 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list
     def sample(name: str, at: dict[str, int], distribution: str, seed: int, **how: Any) -> Step:
         return Step(name, lambda i: i.sample(at, distribution, seed), sizes=at, **how)
 
-    # What is not done before the first verdict on a GPU is done after the timing; under the interpreter not at all.
+    # What is not done before the first verdict on a GPU is done after the timing. Under the interpreter these are made
+    # whatever the load, and the others after the first verdict.
     essential = 1.0 if mode == "gpu" else ALWAYS
     steps = [
         example("example inputs", base, required=True, inside=True, patience=ALWAYS),
@@ -87,11 +88,15 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list
     row = sizes.one_row(inputs, small) if mode == "interpreter" else None
     if row:
         steps.append(sample("one row of the example's width", row, "normal", 30, patience=essential))
-    steps.append(sample("large values", odd, "large", 20))
+    steps.append(sample("large values", odd, "large", 20, patience=essential))
     steps.append(sample("huge values", small, "huge", 31))
     for layout in ("padded", "transposed", "sliced"):
         steps.append(
-            Step(f"{layout} memory", lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout))  # type: ignore[misc]
+            Step(
+                f"{layout} memory",
+                lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout),  # type: ignore[misc]
+                patience=essential,
+            )
         )
     for seed, distribution in enumerate(("tiny", "sparse", "heavy-tailed", "uniform"), 21):
         steps.append(sample(f"{distribution} values", small if seed % 2 else odd, distribution, seed))
@@ -109,10 +114,25 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list
         steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
     steps.append(sample("many calls", small, "normal", 33, kind="calls"))
-    steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters"))
-    steps.append(sample("train mode", small, "normal", 12, train=True))
+    steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", patience=essential))
+    steps.append(sample("train mode", small, "normal", 12, train=True, patience=essential))
     steps.append(sample("float64", small, "normal", 13, kind="double", patience=essential))
     return steps
+
+
+def beside_pinned(inputs: Inputs) -> list[Step]:
+    """For a candidate that says it is for the example's sizes only: at others it must run eager, which is right there."""
+    small = sizes.small(inputs)
+    other = {s: max(2, n - 1) for s, n in small.items()}
+    tried = [at for at in (sizes.odd(inputs, small), other) if at != inputs.example_sizes]
+    return [
+        Step(
+            f"other sizes than the example's, {i + 1}",
+            lambda _, at=at: inputs.sample(at, "normal", 50),
+            patience=ALWAYS,
+        )  # type: ignore[misc]
+        for i, at in enumerate(tried)
+    ]
 
 
 def _unusual_values(

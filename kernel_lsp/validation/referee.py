@@ -32,7 +32,7 @@ from kernel_lsp.validation.oracle import Oracle, tensors_of
 #: how a limit begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
 #: seconds for the checks that were put off
-FINISH_SECONDS = 4.0
+FINISH_SECONDS = {"gpu": 4.0, "interpreter": 8.0}
 
 
 def _malformed(error: Exception) -> failures.Failure:
@@ -63,7 +63,8 @@ class Progress:
     error: float = 0.0
     eager_error: float = 0.0
     within_1e2: bool | None = None
-    deferred: list[plan.Step] = field(default_factory=list)  # for after the timing, on a GPU
+    deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
+    skipped: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -77,6 +78,9 @@ class Referee:
     independent: list[dict[str, Any]] = field(default_factory=list)  # schema.Independent
     training: bool = False  # the module is used in training mode
     progress: Progress = field(default_factory=lambda: Progress())  # of the candidate that is validated now
+    unpinned: Inputs | None = (
+        None  # the inputs with their dynamic dimensions, where the candidate is for the example's alone
+    )
     thorough: bool = False  # every check is made, whatever it takes
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
@@ -94,7 +98,7 @@ class Referee:
     def finish(self) -> schema.Verdict:
         """Run what ``verdict`` put off until the times were known; the verdict with that."""
         steps, self.progress.deferred = self.progress.deferred, []
-        return self._verdict(lambda: self.reload(steps), steps, FINISH_SECONDS)
+        return self._verdict(lambda: self.reload(steps), steps, FINISH_SECONDS[self.mode])
 
     def of_another(self, reach: Reach) -> schema.Verdict:
         """The whole verdict on another candidate, on the same inputs: what was put off included."""
@@ -108,6 +112,8 @@ class Referee:
         if self.mode == "interpreter":
             self.progress.limits += plan.INTERPRETER_LIMITS
         steps = plan.plan(self.inputs, self.mode, self._small())
+        if self.unpinned is not None:
+            steps += plan.beside_pinned(self.unpinned)
         return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
 
     def _small(self) -> dict[str, int]:
@@ -165,6 +171,7 @@ class Referee:
             launches=self.progress.launched,
             limits=limits,
             within_1e2=self.progress.within_1e2,
+            skipped=list(self.progress.skipped),
         )
 
     # what the trial is asked
@@ -341,7 +348,6 @@ class Referee:
                         detail=str(error).splitlines()[0],
                     ) from None
                 self.progress.limits.append(f"{step.name}: not enough memory ({there} were left)")
-        if self.mode == "gpu" and seconds == self.soft_seconds:
+        if seconds == self.soft_seconds:
             self.progress.deferred = skipped
-        elif skipped:
-            self.progress.limits.append("left out to be quick: " + ", ".join(step.name for step in skipped))
+        self.progress.skipped = [step.name for step in skipped]
