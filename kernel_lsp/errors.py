@@ -72,7 +72,7 @@ class ForwardFailed(UserError):
 
 
 class OutputsNotTensors(UserError):
-    template = "{class_name}.forward returned {kind}; kernel-lsp needs tensors (or a tuple, list or dict of tensors)."
+    template = "{class_name}.forward returned {kind}; kernel-lsp needs tensors, and beside them takes numbers, texts and None, in tuples, lists, dicts and dataclasses."
 
 
 class NotExportable(UserError):
