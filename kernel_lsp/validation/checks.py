@@ -85,6 +85,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
         step = dataclasses.replace(step, make=lambda inputs: inputs.example(step.sizes or {}))
         tree = step.make(referee.inputs)
         reference = referee.oracle.answer(tree, step.train, seconds)
+    if reference.mutated and any(0 in t.stride() for t in tensors_of(tree)):
+        return None  # no memory to write to for each element: torch takes none of these in place
     if step.required:
         referee.outputs = pytree.tree_map(_without_memory, reference.eager)
     eager_error = 0.0
@@ -190,7 +192,7 @@ def _call(
     if not found.passed:
         raise referee.failed("wrong", step.name, f"{where}: {found.reason}")
     _aliases(referee, step, message, reference, tree, where)
-    _note_strides(referee, answer.metas, reference.eager)
+    _strides(referee, step, answer.metas, reference.eager, where)
     draws = referee.oracle.seed is not None or step.train or referee.training
     if message["random"] and not draws:
         raise referee.failed("cheating", step.name, f"{where}: it changes the state of a random generator")
@@ -442,9 +444,13 @@ def _only_what_ran(referee: Referee, out: Any, message: dict[str, Any], referenc
     return out
 
 
-def _note_strides(referee: Referee, metas: list[dict[str, Any]], eager: Any) -> None:
+def _strides(referee: Referee, step: plan.Step, metas: list[dict[str, Any]], eager: Any, where: str) -> None:
+    """Where the module's results are contiguous a candidate's have to be; other orders of memory are but noted."""
     for meta, theirs in zip(metas, tensors_of(eager), strict=False):
         if theirs.numel() > 1 and meta["stride"] != list(theirs.stride()) and 1 not in theirs.shape:
+            if step.inside and theirs.is_contiguous():
+                reason = f"its output has strides {meta['stride']}, the module's is contiguous"
+                raise referee.failed("wrong", step.name, f"{where}: {reason}")
             referee.progress.limits.append(
                 f"the strides of its output, {meta['stride']} where eager's are {list(theirs.stride())}"
             )

@@ -59,6 +59,10 @@ class Inputs:
     def has_floats(self) -> bool:
         return any(leaf.example.dtype.is_floating_point for leaf in self.leaves)
 
+    def has_op(self, *words: str) -> bool:
+        """Whether a name of an operator, between its underscores and dots, is one of ``words``."""
+        return any(set(re.split(r"[._]", op)) & set(words) or op.rpartition(".")[2] in words for op in self.ops)
+
     @property
     def unit_interval(self) -> bool:
         """Whether inputs have to lie in [0, 1], as random ones then do."""
@@ -141,6 +145,18 @@ class Inputs:
                 found.append((f"{name} = {other!r}", replace(self, kwargs={**self.kwargs, name: other})))
         return found
 
+    def large_integers(self, sizes: dict[str, int], seed: int) -> tuple[Any, Any]:
+        """Random values, integers of 32 and 64 bits so large that a sum of a few needs 64."""
+        tree = self.sample(sizes, "normal", seed)
+        for tensor in pytree.tree_leaves(tree):
+            if (
+                isinstance(tensor, torch.Tensor)
+                and tensor.dtype in (torch.int32, torch.int64)
+                and 0 not in tensor.stride()
+            ):
+                tensor += 1 << 30
+        return tree
+
     def fix(self, symbols: set[str]) -> None:
         """Leave dimensions as long as the example's, whatever sizes are asked for."""
         for leaf in self.leaves:
@@ -151,7 +167,7 @@ class Inputs:
     def relaid(self, tree: tuple[Any, Any], layout: str) -> tuple[Any, Any]:
         """The same values in another memory layout.
 
-        "transposed": the last two dimensions exchanged; "padded": rows further apart than they are long; "sliced":
+        "expanded": the first of a dimension for all of it. "transposed": the last two dimensions exchanged; "padded": rows further apart than they are long; "sliced":
         every other element of a row.
         """
         return pytree.tree_map(lambda t: _relay(t, layout) if isinstance(t, torch.Tensor) else t, tree)
@@ -228,6 +244,8 @@ def floats(shape: list[int], distribution: str, generator: torch.Generator, dtyp
         return normal * torch.exp(1.5 * torch.randn(shape, generator=generator, device=generator.device))
     if distribution == "large":
         return normal * 100
+    if distribution == "halves":
+        return (normal * 8).round() / 2
     if distribution == "offset":
         return normal + 1000
     if distribution == "tiny":
@@ -281,6 +299,8 @@ def _is_integer(dtype: torch.dtype) -> bool:
 def _relay(tensor: torch.Tensor, layout: str) -> torch.Tensor:
     if tensor.numel() == 0 or 0 in tensor.stride():
         return tensor
+    if layout == "expanded" and tensor.dim() >= 2:
+        return tensor[:1].expand(tensor.shape)
     if layout == "transposed" and tensor.dim() >= 2:
         return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
     if layout == "padded" and tensor.dim() >= 1:

@@ -29,6 +29,15 @@ ALWAYS, NICE = float("inf"), 0.5
 _MOST_SETTINGS = 5
 
 
+#: operators that decide between numbers next to each other
+_WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "sign", "eq", "ge", "gt", "le", "lt")
+#: operators for which an integer may be an index or a size
+_INDEXING = (
+    *("embedding", "index", "gather", "scatter", "take", "nll", "cross_entropy", "one_hot", "bincount", "arange"),
+    *("repeat", "zeros", "ones", "full", "empty", "pad", "expand", "roll", "slice", "select", "put", "unfold"),
+)
+
+
 @dataclass
 class Step:
     """One check. ``perturb`` is the seed that parameters are moved with before it, 0 for not at all."""
@@ -88,9 +97,11 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list
     row = sizes.one_row(inputs, small) if mode == "interpreter" else None
     if row:
         steps.append(sample("one row of the example's width", row, "normal", 30, patience=essential))
+    if mode == "interpreter" and (rows := sizes.all_rows(inputs, small)):
+        steps.append(sample("all rows of the example", rows, "normal", 42))
     steps.append(sample("large values", odd, "large", 20, patience=essential))
     steps.append(sample("huge values", small, "huge", 31))
-    for layout in ("padded", "transposed", "sliced"):
+    for layout in ("padded", "transposed", "sliced", "expanded"):
         steps.append(
             Step(
                 f"{layout} memory",
@@ -145,6 +156,10 @@ def _unusual_values(
         steps.append(sample("infinities among the inputs", small, "infinite", 36, patience=essential, infinite=True))
         steps.append(sample("a large offset", small, "offset", 37, patience=essential))
         steps.append(sample("cancelling values", small, "cancelling", 38))
+    if inputs.has_floats and inputs.has_op(*_WITH_TIES):
+        steps.append(sample("whole and half numbers", small, "halves", 43, patience=essential))
+    if inputs.ops and inputs.has_integers and not inputs.has_op(*_INDEXING):
+        steps.append(Step("large integers", lambda i: i.large_integers(small, 44), sizes=small))
     for name, other in inputs.settings()[:_MOST_SETTINGS]:
         steps.append(
             Step(f"with {name}", lambda _, other=other: other.sample(small, "normal", 39), patience=essential)  # type: ignore[misc]

@@ -136,6 +136,14 @@ def one_row(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
     return sizes if last and inputs.elements(sizes) <= _LONGEST_ROW else None
 
 
+def all_rows(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
+    """The leading dimensions as long as the example's, the last ones as short as can be; None where ``base`` has them all."""
+    last = _trailing(inputs)
+    longer = any(inputs.example_sizes[s] > n for s, n in base.items() if s not in last)
+    sizes = {s: min(n, _least(inputs, s)) if s in last else inputs.example_sizes[s] for s, n in base.items()}
+    return sizes if longer and inputs.elements(sizes) <= _LONGEST_ROW else None
+
+
 def fitting(inputs: Inputs, takes: Callable[[dict[str, int]], bool]) -> dict[str, int]:
     """``small`` where the module takes these sizes; else with as few dimensions as may be at the example's size.
 
