@@ -137,18 +137,18 @@ class Trial:
                     tensor.copy_(copy)
             return self._call(message, tree)
 
+        answer: dict[str, Any] | None = None
         try:
             answer, result = self._call(message, tree)
         except failures.Failure:
             if self.sampling.run == self.sampling.total:
                 raise
-            # What the instances that were left out have not written may be what torch fell over.
-            answer, result = once_more()
-            del answer["mutated"]
-            return answer, result
         finally:
             self.sampling.seconds = None
         run, total = self.sampling.run, self.sampling.total
+        if answer is None:  # what the instances that were left out have not written may be what torch fell over
+            answer, result = once_more()
+            run = total
         alone = answer["launches"] == 1 and not answer["operators"] and not answer["mutated"]
         if run < total and (self.sampling.atomics or not alone or state.changed(self.module, before)):
             answer, result = once_more()
