@@ -60,9 +60,18 @@ class Host:
 
 
 def write(
-    graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sympy.Expr], name: str, options: Options
+    graph: Graph,
+    plan: Plan,
+    hints: Hints,
+    chunks: dict[sympy.Symbol, sympy.Expr],
+    name: str,
+    options: Options,
+    scattered: frozenset[str] = frozenset(),
 ) -> Host:
-    """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits."""
+    """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits.
+
+    ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
+    """
     host = Host()
     names = Names([name])
     variables: dict[Value, str] = {}
@@ -77,7 +86,8 @@ def write(
         symbols[symbol] = (symbol.name, f"triton.cdiv({text}, {CHUNK})")
     strided = _strided(plan)
     for value in used:
-        if isinstance(value.op, Input) and value.op.kind == "argument" and value.shape and value not in strided:
+        given = isinstance(value.op, Input) and (value.op.kind == "argument" or value.op.source in scattered)
+        if given and value.shape and value not in strided:
             host.body.append(f"{variables[value]} = {variables[value]}.contiguous()")
         elif isinstance(value.op, Input) and value.op.kind != "argument" and value.shape and value not in strided:
             host.requires.append(f"{value.op.source}.is_contiguous()")

@@ -31,6 +31,9 @@ _MOST_SETTINGS = 5
 
 #: operators that decide between numbers next to each other
 _WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "sign", "eq", "ge", "gt", "le", "lt")
+#: operators that read where an integer input says
+READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy", "index_select")
+OUT_OF_RANGE = "indices out of range (eager raises an error, a kernel returns what lies there)"
 #: operators for which an integer may be an index or a size
 _INDEXING = (
     *("embedding", "index", "gather", "scatter", "take", "nll", "cross_entropy", "one_hot", "bincount", "arange"),

@@ -111,6 +111,8 @@ class Referee:
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
             self.progress.limits += plan.INTERPRETER_LIMITS
+        if self.inputs.has_integers and self.inputs.has_op(*plan.READS_BY_INDEX):
+            self.progress.limits.append(plan.OUT_OF_RANGE)
         steps = plan.plan(self.inputs, self.mode, self._small())
         if self.unpinned is not None:
             steps += plan.beside_pinned(self.unpinned)
