@@ -223,9 +223,9 @@ def compared(
         exact = _plainly(reference.exact)
         found = compare.compare(out, eager, exact)
         if not found.passed and math.isfinite(found.error) and doubt is not None:
-            floors, worst = doubt()
-            worst = min(worst, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
-            found = compare.compare(out, eager, exact, floors=floors, eager_error=worst)
+            floors, elsewhere = doubt()
+            elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
+            found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere)
         return _noted(referee, found)
     worst = compare.Comparison(eager_error=eager_error)
     if reference.slices and compare.structure(out) == compare.structure(eager):

@@ -142,9 +142,9 @@ def beside_pinned(inputs: Inputs) -> list[Step]:
     return [
         Step(
             f"other sizes than the example's, {i + 1}",
-            lambda _, at=at: inputs.sample(at, "normal", 50),
+            lambda _, at=at: inputs.sample(at, "normal", 50),  # type: ignore[misc]
             patience=ALWAYS,
-        )  # type: ignore[misc]
+        )
         for i, at in enumerate(tried)
     ]
 

@@ -237,10 +237,11 @@ def _about_forward(inputs: Inputs, module: torch.nn.Module, mode: str) -> None:
         for p in parameters
         if p.name not in given and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.default is not p.empty
     }
-    own = [m.ignore_index for m in module.modules() if isinstance(getattr(m, "ignore_index", None), int)]
+    attributes = [getattr(m, "ignore_index", None) for m in module.modules()]
+    own = [value for value in attributes if isinstance(value, int)]
     losses = any("nll_loss" in op or "cross_entropy" in op for op in inputs.ops)
     if own or (losses and mode == "interpreter"):  # on a GPU a target that is not ignored would stop the CUDA context
-        inputs.ignored = int(own[0]) if own else -100
+        inputs.ignored = own[0] if own else -100
 
 
 def _measurement(
