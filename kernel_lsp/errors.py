@@ -72,7 +72,7 @@ class ForwardFailed(UserError):
 
 
 class OutputsNotTensors(UserError):
-    template = "{class_name}.forward returned {kind}; kernel-lsp needs tensors (or a tuple, list or dict of tensors)."
+    template = "{class_name}.forward returned {kind}; kernel-lsp needs tensors, and beside them takes numbers, texts and None, in tuples, lists, dicts and dataclasses."
 
 
 class NotExportable(UserError):
@@ -140,7 +140,7 @@ class HostMemoryShort(UserError):
 class RandomNotComparable(UserError):
     template = (
         "{class_name}.forward draws random numbers, and under equal random states the kernel draws others than eager: "
-        "{detail}. The two cannot be compared in training mode; use eval mode."
+        "{detail}. The two cannot be compared. Validate it in a mode that draws none, or hand the random numbers to forward."
     )
 
 

@@ -161,6 +161,7 @@ class Verdict:
     # Whether the outputs for the example inputs agree with eager's by atol = rtol = 1e-2, the standard of most
     # published KernelBench figures; None where that was not compared. ``status`` follows the strict standard alone.
     within_1e2: bool | None = None
+    skipped: list[str] = field(default_factory=list)  # checks that were left out since time was short
 
 
 @dataclass

@@ -103,6 +103,7 @@ def given(options: Any, further: dict[str, Any] | None = None) -> dict[str, Any]
         "seconds": getattr(options, "seconds", None),
         "samples": getattr(options, "samples", None),
         "overwrite": getattr(options, "overwrite", None) or None,
+        "thorough": getattr(options, "thorough", None) or None,
     }
     if getattr(options, "generator", None):
         cli["generators"] = comma_separated(options.generator)

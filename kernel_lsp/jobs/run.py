@@ -128,6 +128,7 @@ class Run:
             "inputs": self.settings.inputs_for(self.job.path, self.job.target.class_name),
             "device": self.settings.device,
             "training": self.job.training,
+            "thorough": self.settings.thorough,
             "kernel": str(self.kernel),
         }
 

@@ -88,6 +88,7 @@ def checks(verdict: Verdict) -> Markup:
     return Markup(
         (el("ul", [_check(check) for check in failed], class_="checks") if failed else "")
         + (details(f"{len(passed)} checks passed", el("ul", map(_check, passed), class_="checks")) if passed else "")
+        + (el("p", f"{len(verdict.skipped)} skipped: {', '.join(verdict.skipped)}.") if verdict.skipped else "")
     )
 
 

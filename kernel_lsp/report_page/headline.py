@@ -129,7 +129,7 @@ def tiles(facts: Facts) -> Markup:
         "tiles",
         speed if facts.timed else _tile("Speed", None, "", facts.not_timed),
         _tile("Largest error", None if verdict.error is None else numbers.error(verdict.error), beside, ""),
-        _tile("Checks passed", f"{passed} of {len(verdict.checks)}" if verdict.checks else None, _limits(verdict), ""),
+        _tile("Checks passed", _counted(verdict, passed), _limits(verdict), ""),
     )
 
 
@@ -156,3 +156,9 @@ def _tile(title: str, figure: str | None, below: str, missing: str) -> Markup:
     value: Child = span("figure", figure) if figure else span("figure missing", numbers.NOT)
     note = below if figure else numbers.stop(missing, "no reason was recorded")
     return div("tile", span("name", title), value, span("hint", note))
+
+
+def _counted(verdict: Verdict, passed: int) -> str | None:
+    """``10 of 10, 14 skipped``; None where no check was recorded."""
+    skipped = f", {len(verdict.skipped)} skipped" if verdict.skipped else ""
+    return f"{passed} of {len(verdict.checks)}{skipped}" if verdict.checks else None

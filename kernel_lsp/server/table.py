@@ -95,7 +95,8 @@ def accuracy(verdict: Verdict) -> str:
         words = f"Error against float64: {verdict.error:.1e} (eager: {eager})"
         words += f", precision {verdict.precision}." if verdict.precision else "."
     passed = sum(check.passed for check in verdict.checks)
-    words += f" {passed} of {len(verdict.checks)} checks passed." if verdict.checks else ""
+    skipped = f", {len(verdict.skipped)} skipped" if verdict.skipped else ""
+    words += f" {passed} of {len(verdict.checks)} checks passed{skipped}." if verdict.checks else ""
     if verdict.mode == "interpreter":
         words += " Checked under Triton's interpreter."
     if verdict.limits and verdict.status in ("ok", "slower"):

@@ -226,6 +226,11 @@ class Settings:
     validate_on_save: bool = _option(
         True, "Judge the kernel of a class again when a save has changed what the class computes."
     )
+    thorough: bool = _option(
+        False,
+        "Make every check, whatever it takes; else those that are not essential are left out when time is short, and "
+        "counted as skipped.",
+    )
     inlay_hints: bool = _option(False, "Show the speedup after the class name.")
     overwrite: bool = _option(False, "Overwrite a kernel file that was edited since kernel-lsp wrote it.")
 

@@ -64,6 +64,11 @@ def synthesize(
 def _candidates(
     module: torch.nn.Module, exported: ExportedProgram, class_name: str, import_from: str, import_file: str
 ) -> list[Candidate]:
+    values = [node.meta.get("val") for node in exported.graph.nodes]
+    if found := next((v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_complex()), None):
+        detail = "complex numbers cannot be computed with in Triton; view them as pairs of real ones."
+        raise NothingToLower(class_name=class_name, op=str(found).removeprefix("torch."), detail=detail)
+
     def candidate(options: Options) -> tuple[Candidate, list[Kernel]]:
         graph = lower(exported)
         hints = graph.hints

@@ -138,6 +138,7 @@ def conditions(
     """Conditions in order of what most often differs; all must hold for the kernel to run."""
     result: list[str] = []
     symbols: dict[sympy.Symbol, str] = {}
+    later: list[tuple[str, sympy.Expr]] = []  # sizes that follow from those of an argument further on
     arguments = [v for v in graph.inputs if input_of(v).kind == "argument"]
     held = [v for _, v in used if input_of(v).kind != "argument"]
     result += signature.conditions
@@ -156,7 +157,8 @@ def conditions(
         result.append(f"{source}.dtype == {value.dtype}")
         if value in arguments and value.dtype.is_floating_point:
             result.append(f"not {source}.is_neg()")  # a view whose memory holds the negative of its values
-        result += size_conditions(source, value.shape, symbols)
+        result += size_conditions(source, value.shape, symbols, later)
+    result += [f"{text} == {python(n, symbols)}" for text, n in later]
     result += range_conditions(graph, symbols)
     result += requires
     # An integer times 2 is an integer, times 2.0 it is a float.
@@ -167,8 +169,16 @@ def conditions(
     return looked_up_once(result, names)
 
 
-def size_conditions(source: str, shape: Shape, symbols: dict[sympy.Symbol, str]) -> list[str]:
-    """Conditions for the shape of ``source``; a symbol that is new stays free, and gets its Python in ``symbols``."""
+def size_conditions(
+    source: str,
+    shape: Shape,
+    symbols: dict[sympy.Symbol, str],
+    later: list[tuple[str, sympy.Expr]] | None = None,
+) -> list[str]:
+    """Conditions for the shape of ``source``; a symbol that is new stays free, and gets its Python in ``symbols``.
+
+    ``later``: gets (Python, size) of what follows from symbols that are not known yet.
+    """
     if all(n.is_number for n in shape):
         return [f"{source}.shape == {tuple(int(n) for n in shape)}"]
     result = [f"{source}.dim() == {len(shape)}"]
@@ -176,6 +186,8 @@ def size_conditions(source: str, shape: Shape, symbols: dict[sympy.Symbol, str])
         text = f"{source}.shape[{i}]"
         if isinstance(n, sympy.Symbol) and n not in symbols:
             symbols[n] = text
+        elif later is not None and not n.free_symbols <= symbols.keys():
+            later.append((text, n))
         else:
             result.append(f"{text} == {python(n, symbols)}")
     return [*result, f"0 < {source}.numel() < _MOST_ELEMENTS"]

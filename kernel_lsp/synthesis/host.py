@@ -60,9 +60,18 @@ class Host:
 
 
 def write(
-    graph: Graph, plan: Plan, hints: Hints, chunks: dict[sympy.Symbol, sympy.Expr], name: str, options: Options
+    graph: Graph,
+    plan: Plan,
+    hints: Hints,
+    chunks: dict[sympy.Symbol, sympy.Expr],
+    name: str,
+    options: Options,
+    scattered: frozenset[str] = frozenset(),
 ) -> Host:
-    """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits."""
+    """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits.
+
+    ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
+    """
     host = Host()
     names = Names([name])
     variables: dict[Value, str] = {}
@@ -77,7 +86,8 @@ def write(
         symbols[symbol] = (symbol.name, f"triton.cdiv({text}, {CHUNK})")
     strided = _strided(plan)
     for value in used:
-        if isinstance(value.op, Input) and value.op.kind == "argument" and value.shape and value not in strided:
+        given = isinstance(value.op, Input) and (value.op.kind == "argument" or value.op.source in scattered)
+        if given and value.shape and value not in strided:
             host.body.append(f"{variables[value]} = {variables[value]}.contiguous()")
         elif isinstance(value.op, Input) and value.op.kind != "argument" and value.shape and value not in strided:
             host.requires.append(f"{value.op.source}.is_contiguous()")
@@ -151,7 +161,7 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
-            what = f"partial_{kernel.partial.op.kind}"
+            what = f"partial_{kernel.partial.op.kind.removeprefix('a')}"
         elif kernel.matmul is not None and not value.module and "linear" not in what and "matmul" not in what:
             what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
         result[kernel] = f"{what}_kernel"

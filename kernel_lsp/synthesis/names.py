@@ -108,7 +108,9 @@ def variable_name(value: Value) -> str:
     if isinstance(op, Pointwise):
         return _NOUNS.get(op.function, op.function.removeprefix("to_"))
     if isinstance(op, Reduce):
-        return {"sum": "total", "argmax": "position", "argmin": "position"}.get(op.kind, f"row_{op.kind}")
+        return {"sum": "total", "argmax": "position", "argmin": "position"}.get(
+            op.kind, f"row_{op.kind.removeprefix('a')}"
+        )
     if isinstance(op, View):
         return variable_name(op.operand)
     if isinstance(op, Gather):

@@ -76,7 +76,7 @@ def split_long_reductions(graph: Graph, hints: dict[sympy.Symbol, int]) -> dict[
     chunks: dict[sympy.Symbol, sympy.Expr] = {}
     for value in topological(graph.outputs):
         op = value.op
-        if not isinstance(op, Reduce) or op.kind not in ("sum", "max", "min"):
+        if not isinstance(op, Reduce) or op.kind not in ("sum", "max", "min", "amax", "amin"):
             continue
         length = numel(tuple(op.operand.shape[d] for d in op.dims))
         results, elements = _size(numel(value.shape), hints), _size(length, hints)

@@ -15,6 +15,7 @@ from .envelope import Signature, conditions
 from .formula import definitions
 from .graph import Graph, Value, input_of, numel
 from .host import Host, write
+from .printing import attribute
 from .schedule import Options
 from .steps import Hints, Plan
 
@@ -41,7 +42,9 @@ def compose(
     plain = class_name.rsplit(".", 1)[-1]
     signature = Signature(module, *exported.example_inputs)
     signature.name_arguments(graph)
-    host = write(graph, plan, hints, chunks, name, options)
+    held = [*module.named_parameters(), *module.named_buffers()]
+    scattered = frozenset(attribute(path) for path, tensor in held if not tensor.is_contiguous())
+    host = write(graph, plan, hints, chunks, name, options, scattered)
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),

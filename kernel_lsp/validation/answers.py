@@ -131,6 +131,7 @@ _CHANGED: dict[str, Callable[[Any], Any]] = {"changed": _list(cleaned)}
 _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "load": {"state": _list(_entry), **_CHANGED},
     "state": {},
+    "restore": {},
     "buffers": {},
     "to": {},
     "call": {
@@ -142,7 +143,9 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "alone": _list(_list(_count_of_elements)),
         "mutated": _list(_count),
         "damaged": _list(cleaned),
-        "autotuned": _list(cleaned),
+        "autotuned": _map(_count),
+        "aliases": _list(_list(_count)),
+        "kept": _flag,
         "instances": _list(_count_of_elements),
         "random": _flag,
         **_CHANGED,

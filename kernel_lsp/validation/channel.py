@@ -6,6 +6,7 @@ before they are looked at, so that a lying trial can only be wrong, not harmful.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import select
@@ -33,6 +34,28 @@ class Closed(Exception):
 
 class TooLate(Exception):
     """No message came in time."""
+
+
+def plain(tree: Any) -> Any:
+    """A result with tuples, lists and dicts only: an object of another type becomes ``{its name: its parts}``.
+
+    Dataclasses, named tuples, ModelOutput and what else pytree knows; the rest stays as it is.
+    """
+    kind = type(tree)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, (type, dict)):
+        return {kind.__name__: {f.name: plain(getattr(tree, f.name)) for f in dataclasses.fields(tree)}}
+    if isinstance(tree, dict):
+        parts = {k: plain(v) for k, v in tree.items()}
+        return parts if kind is dict else {kind.__name__: parts}
+    if isinstance(tree, (list, tuple)):
+        children = [plain(v) for v in tree]
+        if kind is list:
+            return children
+        return tuple(children) if kind in (tuple, torch.Size) else {kind.__name__: children}
+    leaves = pytree.tree_leaves(tree)
+    if len(leaves) == 1 and leaves[0] is tree:
+        return tree
+    return {kind.__name__: [plain(v) for v in leaves]}
 
 
 def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:
@@ -100,6 +123,7 @@ def raw_bytes(tensor: torch.Tensor) -> numpy.ndarray:
         if stride == 0 and tensor.shape[dim] > 1:
             once = once.narrow(dim, 0, 1)
     flat = once.cpu().contiguous().reshape(-1)
+    flat = flat.as_strided(flat.shape, (1,))  # one element that was expanded still has stride 0
     return flat.view(torch.uint8).numpy() if flat.numel() else numpy.empty(0, numpy.uint8)
 
 

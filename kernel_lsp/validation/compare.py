@@ -2,7 +2,8 @@
 
 An element c is compared with the oracle's o and eager's e by ``|c - o| / (|o| + mean|o|)``: relative, with the scale
 of the whole tensor for what cancels to nearly zero, so that an answer of zeros has error 1 or more. It must not exceed
-``max(FACTOR * largest eager error, floor of the dtype)``. Tensors are looked at piece by piece: a comparison takes
+``max(FACTOR * largest eager error, floor of the dtype)``. What rounding alone may move an answer by (``noise``) is taken
+off the difference where that is known. A NaN or an infinity has to be one where eager and float64 both have it. Tensors are looked at piece by piece: a comparison takes
 memory for a piece in float64, not for a tensor.
 """
 
@@ -58,19 +59,32 @@ def structure(tree: Any) -> str:
     if isinstance(tree, (list, tuple)):
         inner = ", ".join(structure(t) for t in tree)
         return f"[{inner}]" if isinstance(tree, list) else f"({inner})"
-    return repr(tree)
+    return "float" if isinstance(tree, float) else repr(tree)
 
 
 def compare(
-    candidate: Any, eager: Any, oracle: Any, what: str = "output", scales: list[torch.Tensor] | None = None
+    candidate: Any,
+    eager: Any,
+    oracle: Any,
+    what: str = "output",
+    scales: list[torch.Tensor] | None = None,
+    floors: list[float] | None = None,
+    eager_error: float = 0.0,
 ) -> Comparison:
     """Trees of CPU or GPU tensors of one structure; ``oracle`` in float64, or eager's own where there is none.
 
-    ``scales``: of each tensor, where these are parts of larger ones.
+    ``scales``: of each tensor, where these are parts of larger ones. ``floors``: for each tensor what it may be off by
+    absolutely (noise.py). ``eager_error``: the largest that eager's was seen to be on other inputs.
     """
-    known = iter(scales or [])
+    known, noise = iter(scales or []), iter(floors or [])
     return _over_trees(
-        candidate, eager, oracle, what, lambda c, e, o, name: _compare_one(c, e, o, name, None, next(known, None))
+        candidate,
+        eager,
+        oracle,
+        what,
+        lambda c, e, o, name: _compare_one(
+            c, e, o, name, None, next(known, None), noise=next(noise, 0.0), eager_error=eager_error
+        ),
     )
 
 
@@ -179,7 +193,14 @@ def _over_trees(candidate: Any, eager: Any, oracle: Any, what: str, one: Any) ->
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+    """The leaves that are compared by value: tensors, and Python's floats as tensors of float32's tolerance."""
+    found: list[torch.Tensor] = []
+    for leaf in pytree.tree_leaves(tree):
+        if isinstance(leaf, torch.Tensor):
+            found.append(leaf)
+        elif isinstance(leaf, float):
+            found.append(torch.tensor(leaf, dtype=torch.float32))
+    return found
 
 
 def _compare_one(
@@ -189,6 +210,8 @@ def _compare_one(
     name: str,
     limit: float | None,
     scale: torch.Tensor | None = None,
+    noise: float = 0.0,
+    eager_error: float = 0.0,
 ) -> Comparison:
     """``limit``: what is allowed, where that does not follow from eager's own error."""
     for property_name, a, b in (
@@ -200,19 +223,22 @@ def _compare_one(
     if mine.numel() == 0:
         return Comparison()
     mine, exact = mine.to(eager.device), exact.to(eager.device)
+    if mine.dtype.itemsize == 1 and mine.dtype.is_floating_point:  # a float8, of which torch knows no comparison
+        limit = _FLOOR_OTHERS if limit is None else limit
+        mine, eager, exact = mine.float(), eager.float(), exact.float()
     if not (mine.dtype.is_floating_point or mine.dtype.is_complex):
         return _compare_exactly(mine, eager, name)
     scale = scale_of(exact) if scale is None else scale
-    worst = _Worst()
+    worst = _Worst(noise)
     for index, (c, e, o) in pieces(mine, eager, exact):
         reason = worst.look(index, c, e, o, scale)
         if reason:
             return Comparison(f"{name}{reason}", math.inf)
     if limit is None:
-        limit = allowed(worst.eager, mine.dtype)
+        limit = allowed(max(worst.eager, eager_error), mine.dtype)
     if worst.error <= limit:
         return Comparison("", worst.error, worst.eager)
-    share = _share_above(limit, mine, eager, exact, scale)
+    share = _share_above(limit, mine, eager, exact, scale, noise)
     of_eager = f", eager's is {worst.eager:.2g}" if exact is not eager else ""
     truth = "in float64 it is" if exact is not eager and exact.dtype != mine.dtype else "the module computes"
     reason = (
@@ -238,29 +264,39 @@ def scale_of(exact: torch.Tensor) -> torch.Tensor:
 
 
 def _errors(
-    c: torch.Tensor, e: torch.Tensor, o: torch.Tensor, scale: torch.Tensor, usable: torch.Tensor, dtype: torch.dtype
+    c: torch.Tensor,
+    e: torch.Tensor,
+    o: torch.Tensor,
+    scale: torch.Tensor,
+    usable: torch.Tensor,
+    dtype: torch.dtype,
+    noise: float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Relative errors of the candidate and of eager, in float64; zero where that is settled otherwise."""
     # A difference of equal numbers is exactly zero in one order of rounding and an epsilon of an epsilon in another.
     resolution = torch.finfo(dtype).eps ** 2
     c = torch.where((o == 0) & (c.abs() < resolution), 0, c)
     weight = torch.where(usable, o.abs(), 0) + scale + torch.finfo(dtype).tiny
-    error = torch.where(usable, (c - o).abs(), 0) / weight
+    error = (torch.where(usable, (c - o).abs(), 0) - noise).clamp_min(0) / weight
     both = usable & torch.isfinite(e)
-    eager_error = torch.where(both, (torch.where(both, e, 0) - torch.where(both, o, 0)).abs(), 0) / weight
+    of_eager = torch.where(both, (torch.where(both, e, 0) - torch.where(both, o, 0)).abs(), 0)
+    eager_error = (of_eager - noise).clamp_min(0) / weight
     return error, eager_error
 
 
 def _usable(c: torch.Tensor, e: torch.Tensor, o: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """(where numbers are compared, where agreeing with a NaN or an infinity of either settles it)."""
     settled = _same(c, e) & ~torch.isfinite(e) | _same(c, o) & ~torch.isfinite(o)
+    # Where nothing is right, an infinity is as good as a NaN.
+    settled |= torch.isnan(e) & torch.isnan(o) & ~torch.isfinite(c)
     return torch.isfinite(o) & ~settled, settled
 
 
 class _Worst:
     """The largest errors so far, and where the candidate's is."""
 
-    def __init__(self) -> None:
+    def __init__(self, noise: float = 0.0) -> None:
+        self.noise = noise
         self.error = self.eager = 0.0
         self.index = ""
         self.mine: Any = None
@@ -277,13 +313,16 @@ class _Worst:
             at = _first(bad)
             return f"{_shown(index(at), bad)} is {_at(c, at)}, the module computes {_at(e, at):.6g}"
         # Eager is NaN or infinite, the oracle finite: the candidate may be better than eager, so it is held to the oracle.
+        # The other way round it is held to eager.
+        o = torch.where(~torch.isfinite(o) & torch.isfinite(e) & torch.isfinite(c), e, o)
+        usable, settled = _usable(c, e, o)
         odd = ~torch.isfinite(o) & ~settled
         if odd.any():
             at = _first(odd)
             return f"{_shown(index(at), odd)} is {_at(c, at):.6g}, the module computes {_at(e, at)}"
         if not usable.any():
             return ""
-        error, eager_error = _errors(c, e, o, scale, usable, dtype)
+        error, eager_error = _errors(c, e, o, scale, usable, dtype, self.noise)
         self.eager = max(self.eager, eager_error.max().item())
         largest = error.max().item()
         if largest > self.error or not self.index:
@@ -294,20 +333,20 @@ class _Worst:
 
 
 def _share_above(
-    limit: float, mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, scale: torch.Tensor
+    limit: float, mine: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, scale: torch.Tensor, noise: float
 ) -> float:
     above = 0
     for _, (c, e, o) in pieces(mine, eager, exact):
         c, e, o = _wide(c), _wide(e), _wide(o)
         usable, _ = _usable(c, e, o)
-        above += int((_errors(c, e, o, scale, usable, mine.dtype)[0] > limit).sum())
+        above += int((_errors(c, e, o, scale, usable, mine.dtype, noise)[0] > limit).sum())
     return above / mine.numel()
 
 
 def _compare_exactly(mine: torch.Tensor, eager: torch.Tensor, name: str) -> Comparison:
     count, where = 0, ""
     for index, (c, e) in pieces(mine, eager):
-        different = c != e
+        different = _bits(c) != _bits(e)
         if different.any():
             if not count:
                 at = _first(different)
@@ -321,7 +360,17 @@ def _compare_exactly(mine: torch.Tensor, eager: torch.Tensor, name: str) -> Comp
 
 def identical(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether tensors of one shape hold the same values, NaN included; piece by piece."""
+    a, b = _bits(a), _bits(b)
     return all(bool(((x == y) | ((x != x) & (y != y))).all()) for _, (x, y) in pieces(a, b)) if a.numel() else True
+
+
+def _bits(t: torch.Tensor) -> torch.Tensor:
+    """A bool's bytes, since all that are not zero read as True, poison too; others as they are."""
+    if t.dtype is torch.bool and not t.is_meta:
+        return t.contiguous().view(torch.uint8)
+    if t.dtype.itemsize == 1 and t.dtype.is_floating_point:  # float8: torch cannot compare those
+        return t.to(torch.float32)
+    return t
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

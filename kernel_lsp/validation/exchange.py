@@ -201,7 +201,12 @@ class Opened:
             if here and tensor.numel():
                 begin, count = self.rooms[i]
                 room = self.lent.data[begin : begin + count].view(tensor.dtype).reshape(tensor.shape)
-                room.copy_(tensor)
+                if (
+                    tensor.dtype is torch.bool
+                ):  # byte for byte: a copy of bools makes a one of each byte that is not zero
+                    room.view(torch.uint8).copy_(tensor.view(torch.uint8))
+                else:
+                    room.copy_(tensor)
             metas.append(
                 {
                     "dtype": str(tensor.dtype).removeprefix("torch."),

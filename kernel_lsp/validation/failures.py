@@ -92,5 +92,7 @@ def classify(error: BaseException, path: str, source: str) -> Failure:
             return Failure("not-interpretable", str(inner), line)
         if isinstance(inner, AssertionError):
             return Failure("wrong", f"an assertion of the kernel fails: {sentence(inner)}", line)
+        if isinstance(inner, OverflowError):  # where a GPU goes round
+            return Failure("wrong", f"an integer overflows: {inner}", line)
         return Failure("compile-error", sentence(inner), line)
     return Failure("crashed", sentence(error), line)

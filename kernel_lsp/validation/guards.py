@@ -98,7 +98,9 @@ def unwritten(tensor: torch.Tensor) -> torch.Tensor:
     """Which elements still hold the poison of fresh memory, as far as their bits can tell."""
     if tensor.numel() == 0:
         return torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
-    raw = tensor.contiguous().reshape(-1, 1).view(torch.uint8)
+    flat = tensor.contiguous().reshape(-1)
+    flat = flat.as_strided((flat.numel(), 1), (1, 1))  # one element that was expanded still has stride 0
+    raw = flat.view(torch.uint8)
     return (raw == _fresh(tensor.dtype)).all(-1).reshape(tensor.shape)
 
 

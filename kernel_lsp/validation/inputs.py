@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,6 +37,9 @@ class Inputs:
     device: torch.device
     example_sizes: dict[str, int] = field(default_factory=dict)
     again: Callable[[int], tuple[Any, Any]] | None = None  # the user's own function under another seed
+    defaults: dict[str, Any] = field(default_factory=dict)  # parameters of forward that the example leaves out
+    positional: list[str] = field(default_factory=list)  # the names of forward's positional parameters
+    ignored: int | None = None  # a target that the module's loss takes no notice of
 
     def renewed(self, seed: int) -> Inputs:
         """The same with the values that the user's function gives under ``seed``; itself where their shapes differ."""
@@ -49,8 +53,20 @@ class Inputs:
     @property
     def has_integers(self) -> bool:
         """Whether an input may be an index: integers, not booleans."""
-        kinds = [leaf.example.dtype for leaf in self.leaves]
-        return any(not (k.is_floating_point or k.is_complex or k is torch.bool) for k in kinds)
+        return any(_is_integer(leaf.example.dtype) for leaf in self.leaves)
+
+    @property
+    def has_floats(self) -> bool:
+        return any(leaf.example.dtype.is_floating_point for leaf in self.leaves)
+
+    def has_op(self, *words: str) -> bool:
+        """Whether a name of an operator, between its underscores and dots, is one of ``words``."""
+        return any(set(re.split(r"[._]", op)) & set(words) or op.rpartition(".")[2] in words for op in self.ops)
+
+    @property
+    def unit_interval(self) -> bool:
+        """Whether inputs have to lie in [0, 1], as random ones then do."""
+        return any(op in self.ops for op in _UNIT_INTERVAL_OPS)
 
     @property
     def names(self) -> list[str]:
@@ -85,10 +101,73 @@ class Inputs:
             ]
         )
 
+    def ends(self, sizes: dict[str, int], seed: int) -> tuple[Any, Any]:
+        """Random floats; integers at the ends of what the example holds, at 0, and where a loss ignores them."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return self._tree(
+            [
+                self._laid_out(
+                    self._ends(leaf, sizes, generator)
+                    if _is_integer(leaf.example.dtype)
+                    else self._draw(leaf, sizes, "normal", generator),
+                    leaf,
+                )
+                for leaf in self.leaves
+            ]
+        )
+
+    def _ends(self, leaf: Leaf, sizes: dict[str, int], generator: torch.Generator) -> torch.Tensor:
+        ends = torch.tensor([min(0, leaf.low), leaf.high], dtype=leaf.example.dtype, device=self.device)
+        at = torch.randint(0, 2, self.shape(leaf, sizes), generator=generator, device=self.device)
+        values = self._bounded(ends[at], leaf, sizes)
+        if self.ignored is not None and leaf.example.dtype.itemsize >= 4 and values.numel() > 1:
+            values.view(-1)[::3] = self.ignored
+        return values
+
+    def negative(self, sizes: dict[str, int], seed: int) -> tuple[Any, Any]:
+        """Random values with a -1 in each integer input, which counts from the end where torch takes it at all."""
+        tree = self.sample(sizes, "normal", seed)
+        for tensor in pytree.tree_leaves(tree):
+            if isinstance(tensor, torch.Tensor) and _is_integer(tensor.dtype) and tensor.numel():
+                tensor[(0,) * tensor.dim()] = -1
+        return tree
+
+    def settings(self) -> list[tuple[str, Inputs]]:
+        """For each number and flag that forward is given, or has a default for: the inputs with another one."""
+        found: list[tuple[str, Inputs]] = []
+        for i, value in enumerate(self.args):
+            if (other := _another(value)) is not None:
+                name = self.positional[i] if i < len(self.positional) else f"args[{i}]"
+                args = (*self.args[:i], other, *self.args[i + 1 :])
+                found.append((f"{name} = {other!r}", replace(self, args=args)))
+        for name, value in {**self.defaults, **self.kwargs}.items():
+            if (other := _another(value)) is not None:
+                found.append((f"{name} = {other!r}", replace(self, kwargs={**self.kwargs, name: other})))
+        return found
+
+    def large_integers(self, sizes: dict[str, int], seed: int) -> tuple[Any, Any]:
+        """Random values, integers of 32 and 64 bits so large that a sum of a few needs 64."""
+        tree = self.sample(sizes, "normal", seed)
+        for tensor in pytree.tree_leaves(tree):
+            if (
+                isinstance(tensor, torch.Tensor)
+                and tensor.dtype in (torch.int32, torch.int64)
+                and 0 not in tensor.stride()
+            ):
+                tensor += 1 << 30
+        return tree
+
+    def fix(self, symbols: set[str]) -> None:
+        """Leave dimensions as long as the example's, whatever sizes are asked for."""
+        for leaf in self.leaves:
+            leaf.symbols = [None if s is not None and _named(s) & symbols else s for s in leaf.symbols]
+        left = {s for leaf in self.leaves for e in leaf.symbols if e is not None for s in _named(e)}
+        self.example_sizes = {s: n for s, n in self.example_sizes.items() if s in left}
+
     def relaid(self, tree: tuple[Any, Any], layout: str) -> tuple[Any, Any]:
         """The same values in another memory layout.
 
-        "transposed": the last two dimensions exchanged; "padded": rows further apart than they are long; "sliced":
+        "expanded": the first of a dimension for all of it. "transposed": the last two dimensions exchanged; "padded": rows further apart than they are long; "sliced":
         every other element of a row.
         """
         return pytree.tree_map(lambda t: _relay(t, layout) if isinstance(t, torch.Tensor) else t, tree)
@@ -123,11 +202,18 @@ class Inputs:
         shape, dtype = self.shape(leaf, sizes), leaf.example.dtype
         if dtype.is_floating_point or dtype.is_complex:
             drawn = floats(shape, distribution, generator, torch.complex64 if dtype.is_complex else torch.float32)
-            if any(op in self.ops for op in _UNIT_INTERVAL_OPS):
+            if distribution == "huge":
+                drawn *= 1e12 if dtype.itemsize > 2 or dtype is torch.bfloat16 else 1e3 if dtype.itemsize == 2 else 10
+            if self.unit_interval:
                 drawn = drawn.sigmoid()
             return drawn.to(dtype)
         if leaf.example.numel() == 0:
             return torch.zeros(shape, dtype=dtype, device=self.device)
+        if leaf.low == leaf.high and (dtype is torch.bool or leaf.high == 1):  # a mask, all of it on or off
+            mask = torch.rand(shape, generator=generator, device=self.device) < 0.5
+            if mask.dim() and mask.shape[-1] > 1:  # of each row some are on and some are off
+                mask[..., 0], mask[..., 1] = True, False
+            return mask.to(dtype)
         # Integers and booleans come from those observed: what else is allowed, the module does not say.
         count = torch.Size(shape).numel()
         at = torch.randint(0, leaf.example.numel(), (count,), generator=generator, device=self.device)
@@ -158,8 +244,18 @@ def floats(shape: list[int], distribution: str, generator: torch.Generator, dtyp
         return normal * torch.exp(1.5 * torch.randn(shape, generator=generator, device=generator.device))
     if distribution == "large":
         return normal * 100
+    if distribution == "halves":
+        return (normal * 8).round() / 2
+    if distribution == "offset":
+        return normal + 1000
     if distribution == "tiny":
         return normal * 1e-3
+    if distribution == "cancelling" and normal.dim():
+        pairs = normal[..., : normal.shape[-1] // 2]
+        normal[..., normal.shape[-1] // 2 : 2 * pairs.shape[-1]] = -pairs * (1 + 1e-4)
+        return normal
+    if distribution in ("nan", "infinite"):
+        return _with_specials(normal, distribution, generator)
     if distribution == "sparse" and normal.dim():
         sparse = torch.where(torch.rand(shape, generator=generator, device=generator.device) < 0.5, normal, 0)
         if sparse.shape[0] > 1:
@@ -169,9 +265,42 @@ def floats(shape: list[int], distribution: str, generator: torch.Generator, dtyp
     return normal
 
 
+def _with_specials(normal: torch.Tensor, distribution: str, generator: torch.Generator) -> torch.Tensor:
+    """A few NaN, or infinities of both signs, in the first half of the rows; then also a last row of -inf alone."""
+    if not normal.numel():
+        return normal
+    if not normal.dim():
+        return normal * float(distribution.removesuffix("inite"))
+    half = normal[: max(1, normal.shape[0] // 2)].reshape(-1)
+    count = min(6, 1 + half.numel() // 50)
+    at = torch.randint(0, half.numel(), (count,), generator=generator, device=normal.device)
+    values = [float("nan")] if distribution == "nan" else [float("inf"), -float("inf")]
+    half = half.clone()
+    half[at] = torch.tensor([values[i % len(values)] for i in range(count)], device=normal.device).to(normal.dtype)
+    normal[: max(1, normal.shape[0] // 2)] = half.reshape(normal[: max(1, normal.shape[0] // 2)].shape)
+    if distribution == "infinite" and normal.dim() > 1 and normal.shape[0] > 2:
+        normal[-1] = -float("inf")
+    return normal
+
+
+def _another(value: Any) -> Any:
+    """Another number or flag than ``value``; None for what is neither."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    return value * 1.5 + 0.25 if isinstance(value, float) else None
+
+
+def _is_integer(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+
+
 def _relay(tensor: torch.Tensor, layout: str) -> torch.Tensor:
     if tensor.numel() == 0 or 0 in tensor.stride():
         return tensor
+    if layout == "expanded" and tensor.dim() >= 2:
+        return tensor[:1].expand(tensor.shape)
     if layout == "transposed" and tensor.dim() >= 2:
         return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
     if layout == "padded" and tensor.dim() >= 1:
@@ -183,6 +312,11 @@ def _relay(tensor: torch.Tensor, layout: str) -> torch.Tensor:
         wide[..., ::2] = tensor
         return wide[..., ::2]
     return tensor
+
+
+def _named(expression: str) -> set[str]:
+    """The symbols of an expression."""
+    return set(re.findall(r"[A-Za-z_]\w*", expression))
 
 
 def evaluate(expression: str, sizes: dict[str, int]) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,11 @@ PROPERTIES = {
 #: compute capability of the pretended GPU
 CAPABILITY = 90
 
-#: autotuned kernels of which only the first configuration was run
-autotuned: set[str] = set()
+#: autotuned kernels that were launched → how many configurations each has
+autotuned: dict[str, int] = {}
+#: the number of the configuration that autotuners are to take; None where they choose as they do
+_chosen: int | None = None
+_unhooked: list[Any] = []  # Autotuner.run as Triton has it, while ours stands in its place
 
 
 class PretendedDriver:
@@ -105,18 +108,57 @@ def repair() -> None:
 
 
 def first_configuration_only() -> None:
-    """An autotuner without a GPU has nothing to measure: it takes its first configuration, and is remembered for that."""
+    """An autotuner without a GPU has nothing to measure: it takes its first configuration unless another is asked for."""
+    _hook_autotuner(first=True)
+
+
+def _hook_autotuner(first: bool) -> None:
+    """Have autotuners take the configuration that ``configuration`` asks for; else their first, or what they choose."""
     from triton.runtime.autotuner import Autotuner
 
     run = Autotuner.run
 
-    def run_first(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if len(self.configs) > 1:
-            autotuned.add(getattr(self.base_fn, "__name__", "kernel"))
-            self.configs = self.configs[:1]
-        return run(self, *args, **kwargs)
+    def run_chosen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        every = self.configs
+        if len(every) < 2:
+            return run(self, *args, **kwargs)
+        autotuned[getattr(self.base_fn, "__name__", "kernel")] = len(every)
+        if _chosen is None and not first:
+            return run(self, *args, **kwargs)
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        try:
+            allowed = self.prune_configs(kwargs) if _chosen is not None else every
+        except Exception:
+            allowed = every
+        self.configs = [allowed[(_chosen or 0) % len(allowed)]]
+        try:
+            return run(self, *args, **kwargs)
+        finally:
+            self.configs = every
 
-    Autotuner.run = run_first
+    Autotuner.run = run_chosen
+    _unhooked.append(run)
+
+
+@contextlib.contextmanager
+def configuration(number: int | None) -> Iterator[None]:
+    """Within this context autotuners take configuration ``number``, counted round; None leaves the choice to them."""
+    global _chosen
+    if number is None:
+        yield
+        return
+    from triton.runtime.autotuner import Autotuner
+
+    hooked = bool(_unhooked)
+    if not hooked:
+        _hook_autotuner(first=False)
+    _chosen = number
+    try:
+        yield
+    finally:
+        _chosen = None
+        if not hooked:
+            Autotuner.run = _unhooked.pop()
 
 
 @contextlib.contextmanager

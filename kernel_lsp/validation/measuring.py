@@ -12,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures, schema
-from kernel_lsp.validation import checks, failures, memory, roofline, timing
+from kernel_lsp.validation import checks, failures, memory, roofline, state, timing
 from kernel_lsp.validation.referee import Referee
 
 #: by how much a call may take longer by this process's clock than the trial says: relative, microseconds, and
@@ -165,9 +165,8 @@ def _eager_alone(referee: Referee) -> float | None:
     """Eager's median in this process, where no candidate is, in microseconds; None where memory is short."""
     inputs = referee.inputs
     args, kwargs = inputs.example(dict(inputs.example_sizes))
-    state = referee.oracle.state()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), state.unchanged(referee.module):
             given = [(args, kwargs)]  # the example itself: it is not to be changed
             found = timing.interleaved(
                 {"eager": lambda a, k: referee.module(*a, **k)}, given, _EAGER_SECONDS, renew=False
@@ -175,7 +174,6 @@ def _eager_alone(referee: Referee) -> float | None:
     except torch.OutOfMemoryError:
         return None
     finally:
-        referee.oracle.restore(state)
         memory.release()
     return found["eager"].median
 

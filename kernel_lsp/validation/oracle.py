@@ -6,14 +6,14 @@ import contextlib
 import copy
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import memory, randomness, torch_work
-from kernel_lsp.validation.compare import identical
+from kernel_lsp.validation import aliasing, channel, memory, noise, randomness, state, torch_work
+from kernel_lsp.validation.compare import compare, identical
 
 #: bytes that float64 may take as a whole although it could be computed in slices
 _LITTLE = 256 << 20
@@ -25,6 +25,8 @@ _LEAST = 2
 _SLICE = 1 << 30
 
 
+#: how often eager is looked at on neighbouring inputs before a candidate is found wrong
+_NEIGHBOURS = 4
 #: what eager and the candidate start from where the module draws random numbers
 SEED = 20
 #: said of a module that draws random numbers
@@ -47,7 +49,7 @@ class Reference:
 
     ``exact`` is None where float64 does not fit as a whole: ``slices`` then computes it part by part, each to be let go
     before the next, and ``said`` tells how much of it was, once they are through; or there are no independent parts,
-    and ``need`` bytes of which ``there`` were.
+    and ``need`` bytes of which ``there`` were. Results of types of their own are as ``channel.plain`` gives them.
     """
 
     eager: Any
@@ -57,6 +59,9 @@ class Reference:
     said: str = ""
     need: int = 0
     there: int = 0
+    after: dict[str, Any] = field(default_factory=dict)  # what the call changed in the module, by path
+    aliases: list[list[int]] = field(default_factory=list)  # as aliasing.shared gives them
+    kept: bool = False  # a result lies in memory that the module keeps
 
 
 class Oracle:
@@ -71,6 +76,7 @@ class Oracle:
         self.training = training
         self.limits: list[str] = []
         self.double: torch.nn.Module | None = None
+        self.moves: set[str] = set()  # paths of buffers and attributes that a call was seen to change
         self.seed: int | None = None  # where the module draws random numbers: what eager and the candidate start from
         self._renew()
 
@@ -97,8 +103,8 @@ class Oracle:
         parameters = {name for name, _ in self.module.named_parameters()}
         with torch.no_grad():
             for name, tensor in self.module.state_dict().items():
-                if not tensor.dtype.is_floating_point:
-                    continue
+                if not tensor.dtype.is_floating_point or tensor.dtype.itemsize == 1:
+                    continue  # of a float8 torch knows next to no operation
                 generator = torch.Generator(tensor.device).manual_seed(seed)
                 seed += 1
                 noise = torch.randn(tensor.shape, generator=generator, device=tensor.device).to(tensor)
@@ -113,18 +119,37 @@ class Oracle:
                     tensor.add_(noise.mul_(0.1))
         self._renew()
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """Copies of what a forward in training mode may change."""
-        return {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+    @contextlib.contextmanager
+    def drawing(self, seed: int) -> Iterator[None]:
+        """Within this context random numbers are drawn from ``seed`` on, and float64 is left out."""
+        before, self.seed = self.seed, seed
+        try:
+            yield
+        finally:
+            self.seed = before
 
-    def restore(self, state: dict[str, torch.Tensor]) -> None:
-        """Put buffers back to what ``state`` gave, in float64 as well."""
-        for module in (self.module, self.double):
-            if module is None:
-                continue
-            for name, buffer in module.named_buffers():
-                if name in state and state[name].shape == buffer.shape:
-                    buffer.copy_(state[name])
+    def scale(self, factor: float) -> None:
+        """Multiply parameters and persistent float buffers; with a power of two, and back, nothing is lost in float32."""
+        with torch.no_grad():
+            for tensor in self.module.state_dict().values():
+                if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
+                    tensor.mul_(factor if tensor.dtype.itemsize > 2 else factor**0.5)
+        self._renew()
+
+    def moving(self) -> dict[str, Any]:
+        """The values, as every call begins with them, of what calls have been seen to change in the module."""
+        now = state.snapshot(self.module) if self.moves else {}
+        return {path: now[path] for path in sorted(self.moves) if path in now}
+
+    def _call(self, tree: tuple[Any, Any], train: bool) -> tuple[Any, dict[str, Any]]:
+        """Eager's result, and what the call changed in the module, which is put back."""
+        with torch.no_grad(), state.unchanged(self.module) as before:
+            eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
+            after = state.changed(self.module, before)
+            if after:  # what is put back must not change the result
+                eager = pytree.tree_map(_copied, eager)
+        self.moves |= after.keys()
+        return eager, after
 
     def answer(self, tree: tuple[Any, Any], train: bool = False, seconds: float = float("inf")) -> Reference:
         """Both answers to (args, kwargs), without gradients; float64 on as much as takes ``seconds``.
@@ -134,22 +159,24 @@ class Oracle:
         copied = pytree.tree_map(_copied, tree)
         before = tensors_of(tree)
         watch = memory.Watch(before)
-        # In a step that puts a module of eval mode into training mode, another look is taken (checks._repeats).
+        # A step that puts a module of eval mode into training mode takes care of random numbers itself (checks).
         watched = train == self.training or not train
         if self.seed is not None:
             randomness.seed(self.seed)
-        random_state, state = randomness.state(), self.state() if self.training else {}
-        with torch.no_grad():
-            eager = self.module.train(train or self.training)(*copied[0], **copied[1])
+        random_state = randomness.state()
+        eager, after = self._call(copied, train)
         if watched and self.seed is None and randomness.state() != random_state:
             self.seed = SEED
             self.limits.append(RANDOM)
-            self.restore(state)
             del copied, eager
             return self.answer(tree, train, seconds)
+        held = [t for v in vars(self.module).values() for t in tensors_of(v)]
+        held += [*self.module.parameters(), *self.module.buffers()]
+        kept = bool(after) or bool(aliasing.shared(tensors_of(eager), held))
+        aliases = aliasing.shared(tensors_of(eager), tensors_of(copied))
         mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(copied), strict=True)) if not identical(a, b)]
         del copied
-        reference = Reference(eager, None, mutated)
+        reference = Reference(eager, None, mutated, after=after, aliases=aliases, kept=kept)
         if self.seed is not None:  # in float64 it would draw other numbers
             return reference
         if self.double is None:
@@ -209,8 +236,8 @@ class Oracle:
             return eager
         args, kwargs = pytree.tree_map(lambda v: _doubled(_copied(v)), tree)
         try:
-            with torch.no_grad(), _made_wide():
-                exact = self.double.train(train or self.training)(*args, **kwargs)
+            with torch.no_grad(), _made_wide(), state.unchanged(self.double):
+                exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
@@ -220,14 +247,38 @@ class Oracle:
 
     def work(self, tree: tuple[Any, Any]) -> torch_work.Work:
         """The operators that eager runs on ``tree``. The module's state and the random generators stay as they are."""
-        state, args_kwargs = self.state(), pytree.tree_map(_copied, tree)
+        args, kwargs = pytree.tree_map(_copied, tree)
         devices = sorted({t.device for t in tensors_of(tree) if t.device.type == "cuda"}, key=str)
-        try:
-            with torch.no_grad(), torch.random.fork_rng(devices), torch_work.Counting() as counting:
-                self.module(*args_kwargs[0], **args_kwargs[1])
-        finally:
-            self.restore(state)
+        counting = torch_work.Counting()
+        with torch.no_grad(), torch.random.fork_rng(devices), state.unchanged(self.module), counting:
+            self.module(*args, **kwargs)
         return counting.work
+
+    def rounding(self, tree: tuple[Any, Any], reference: Reference, train: bool) -> tuple[list[float], float]:
+        """(what rounding alone may move each output by, eager's largest relative error at neighbouring inputs).
+
+        Costs several evaluations: for a candidate that would be found wrong otherwise. Zeros where float64 is missing.
+        """
+        tensors = tensors_of(reference.eager)
+        nothing = [0.0] * len(tensors), 0.0
+        if reference.exact is None or self.double is None or reference.exact is reference.eager:
+            return nothing
+        self.double.train(train or self.training)
+        worst = 0.0
+        try:
+            exact = tensors_of(reference.exact)
+            with _made_wide():
+                floors = noise.floors(self.double, doubled(tree), exact, [t.dtype for t in tensors])
+            for seed in range(_NEIGHBOURS):
+                near = noise.neighbour(tree, seed)
+                eager, _ = self._call(pytree.tree_map(_copied, near), train)
+                right = self._exact(near, eager, train)
+                worst = max(worst, compare(eager, eager, right).eager_error)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            return nothing
+        return floors, worst
 
     def gradients(
         self, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]
@@ -254,19 +305,20 @@ class Oracle:
     def _backward(
         self, module: torch.nn.Module, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]
     ) -> tuple[list[Any], list[bool]]:
-        tensors = tensors_of(tree)
-        for i in wanted:
-            tensors[i].requires_grad_()
-        with torch.enable_grad():
-            out = module.train(self.training)(*tree[0], **tree[1])
-        outs = tensors_of(out)
-        requires = [t.requires_grad for t in outs]
-        leaves = [*(tensors[i] for i in wanted), *(p for p in module.parameters() if p.requires_grad)]
-        pairs = [(t, c.to(t)) for t, c in zip(outs, cotangents, strict=True) if t.requires_grad]
-        if not pairs or not leaves:
-            return [None] * len(leaves), requires
-        outs, cotangents = [t for t, _ in pairs], [c for _, c in pairs]
-        return list(torch.autograd.grad(outs, leaves, cotangents, allow_unused=True)), requires
+        with state.unchanged(module):  # until the end: what a backward needs may be a buffer
+            tensors = tensors_of(tree)
+            for i in wanted:
+                tensors[i].requires_grad_()
+            with torch.enable_grad():
+                out = channel.plain(module.train(self.training)(*tree[0], **tree[1]))
+            outs = tensors_of(out)
+            requires = [t.requires_grad for t in outs]
+            leaves = [*(tensors[i] for i in wanted), *(p for p in module.parameters() if p.requires_grad)]
+            pairs = [(t, c.to(t)) for t, c in zip(outs, cotangents, strict=True) if t.requires_grad]
+            if not pairs or not leaves:
+                return [None] * len(leaves), requires
+            outs, cotangents = [t for t, _ in pairs], [c for _, c in pairs]
+            return list(torch.autograd.grad(outs, leaves, cotangents, allow_unused=True)), requires
 
 
 @contextlib.contextmanager

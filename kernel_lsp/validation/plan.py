@@ -25,13 +25,29 @@ INTERPRETER_LIMITS = [
 ALWAYS, NICE = float("inf"), 0.5
 
 
+#: numbers and flags of forward that are tried with another value
+_MOST_SETTINGS = 5
+
+
+#: operators that decide between numbers next to each other
+_WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "sign", "eq", "ge", "gt", "le", "lt")
+#: operators that read where an integer input says
+READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy", "index_select")
+OUT_OF_RANGE = "indices out of range (eager raises an error, a kernel returns what lies there)"
+#: operators for which an integer may be an index or a size
+_INDEXING = (
+    *("embedding", "index", "gather", "scatter", "take", "nll", "cross_entropy", "one_hot", "bincount", "arange"),
+    *("repeat", "zeros", "ones", "full", "empty", "pad", "expand", "roll", "slice", "select", "put", "unfold"),
+)
+
+
 @dataclass
 class Step:
     """One check. ``perturb`` is the seed that parameters are moved with before it, 0 for not at all."""
 
     name: str
     make: Callable[[Inputs], Any]
-    kind: str = "values"  # or "gradients", "double"
+    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
     required: bool = False  # the module itself must take these inputs
@@ -39,6 +55,7 @@ class Step:
     repeat: bool = False
     decoy: bool = False
     train: bool = False
+    infinite: bool = False  # there are infinities among the inputs
     sizes: dict[str, int] | None = None  # of the dynamic dimensions, where ``make`` takes them
 
     @property
@@ -47,10 +64,10 @@ class Step:
         return self.kind == "values" and self.sizes is not None and not self.train
 
 
-def plan(inputs: Inputs, mode: str) -> list[Step]:
-    """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down."""
+def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list[Step]:
+    """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down to ``small``."""
     full = dict(inputs.example_sizes)
-    small = sizes.small(inputs)
+    small = sizes.small(inputs) if small is None else small
     base = full if mode == "gpu" else small
     # On a GPU the odd sizes are a third of the real ones: large enough for every loop and block of the kernel.
     odd = sizes.odd(inputs, {s: max(2, n // 3) for s, n in full.items()} if mode == "gpu" else small)
@@ -61,7 +78,8 @@ def plan(inputs: Inputs, mode: str) -> list[Step]:
     def sample(name: str, at: dict[str, int], distribution: str, seed: int, **how: Any) -> Step:
         return Step(name, lambda i: i.sample(at, distribution, seed), sizes=at, **how)
 
-    # What is not done before the first verdict on a GPU is done after the timing; under the interpreter not at all.
+    # What is not done before the first verdict on a GPU is done after the timing. Under the interpreter these are made
+    # whatever the load, and the others after the first verdict.
     essential = 1.0 if mode == "gpu" else ALWAYS
     steps = [
         example("example inputs", base, required=True, inside=True, patience=ALWAYS),
@@ -78,10 +96,21 @@ def plan(inputs: Inputs, mode: str) -> list[Step]:
     if small:
         steps.append(sample("sizes of one", sizes.ones(inputs, small), "normal", 3))
     steps.append(sample("gradients", small, "normal", 4, kind="gradients", patience=essential))
-    steps.append(sample("large values", odd, "large", 20))
-    for layout in ("padded", "transposed", "sliced"):
+    steps += _unusual_values(inputs, small, sample, essential, mode)
+    row = sizes.one_row(inputs, small) if mode == "interpreter" else None
+    if row:
+        steps.append(sample("one row of the example's width", row, "normal", 30, patience=essential))
+    if mode == "interpreter" and (rows := sizes.all_rows(inputs, small)):
+        steps.append(sample("all rows of the example", rows, "normal", 42))
+    steps.append(sample("large values", odd, "large", 20, patience=essential))
+    steps.append(sample("huge values", small, "huge", 31))
+    for layout in ("padded", "transposed", "sliced", "expanded"):
         steps.append(
-            Step(f"{layout} memory", lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout))  # type: ignore[misc]
+            Step(
+                f"{layout} memory",
+                lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout),  # type: ignore[misc]
+                patience=essential,
+            )
         )
     for seed, distribution in enumerate(("tiny", "sparse", "heavy-tailed", "uniform"), 21):
         steps.append(sample(f"{distribution} values", small if seed % 2 else odd, distribution, seed))
@@ -97,8 +126,51 @@ def plan(inputs: Inputs, mode: str) -> list[Step]:
         steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
     if mode == "interpreter" or not inputs.has_integers:  # an index out of range would stop the CUDA context
         steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
-    steps.append(sample("train mode", small, "normal", 12, train=True))
+    steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
+    steps.append(sample("many calls", small, "normal", 33, kind="calls"))
+    steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", patience=essential))
+    steps.append(sample("train mode", small, "normal", 12, train=True, patience=essential))
     steps.append(sample("float64", small, "normal", 13, kind="double", patience=essential))
+    return steps
+
+
+def beside_pinned(inputs: Inputs) -> list[Step]:
+    """For a candidate that says it is for the example's sizes only: at others it must run eager, which is right there."""
+    small = sizes.small(inputs)
+    other = {s: max(2, n - 1) for s, n in small.items()}
+    tried = [at for at in (sizes.odd(inputs, small), other) if at != inputs.example_sizes]
+    return [
+        Step(
+            f"other sizes than the example's, {i + 1}",
+            lambda _, at=at: inputs.sample(at, "normal", 50),  # type: ignore[misc]
+            patience=ALWAYS,
+        )
+        for i, at in enumerate(tried)
+    ]
+
+
+def _unusual_values(
+    inputs: Inputs, small: dict[str, int], sample: Callable[..., Step], essential: float, mode: str
+) -> list[Step]:
+    """What random numbers of the usual size never show: special values, offsets, ends of integers, other settings."""
+    steps = []
+    if inputs.has_floats and not inputs.unit_interval:
+        steps.append(sample("NaN among the inputs", small, "nan", 35, patience=essential))
+        steps.append(sample("infinities among the inputs", small, "infinite", 36, patience=essential, infinite=True))
+        steps.append(sample("a large offset", small, "offset", 37, patience=essential))
+        steps.append(sample("cancelling values", small, "cancelling", 38))
+    if inputs.has_floats and inputs.has_op(*_WITH_TIES):
+        steps.append(sample("whole and half numbers", small, "halves", 43, patience=essential))
+    if inputs.ops and inputs.has_integers and not inputs.has_op(*_INDEXING):
+        steps.append(Step("large integers", lambda i: i.large_integers(small, 44), sizes=small))
+    for name, other in inputs.settings()[:_MOST_SETTINGS]:
+        steps.append(
+            Step(f"with {name}", lambda _, other=other: other.sample(small, "normal", 39), patience=essential)  # type: ignore[misc]
+        )
+    if inputs.has_integers:
+        steps.append(Step("integers at their ends", lambda i: i.ends(small, 40), sizes=small, patience=essential))
+        if mode == "interpreter":  # on a GPU an index out of range would stop the CUDA context
+            steps.append(Step("a negative integer", lambda i: i.negative(small, 41), sizes=small))
     return steps
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -14,6 +16,15 @@ def seed(number: int) -> None:
     torch.manual_seed(number)
     random.seed(number)
     numpy.random.seed(number)
+
+
+@contextlib.contextmanager
+def other() -> Iterator[None]:
+    """Within this context the generators are in other states than before, whatever was drawn."""
+    random.seed(random.random() + 1)
+    numpy.random.seed(random.randrange(1 << 31))
+    torch.manual_seed(random.randrange(1 << 31))
+    yield
 
 
 def state() -> list[Any]:

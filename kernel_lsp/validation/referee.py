@@ -13,7 +13,18 @@ from typing import Any
 import torch
 
 from kernel_lsp import errors, schema
-from kernel_lsp.validation import answers, channel, checks, exchange, failures, memory, plan, precompiling
+from kernel_lsp.validation import (
+    answers,
+    channel,
+    checks,
+    exchange,
+    failures,
+    memory,
+    plan,
+    precompiling,
+    sizes,
+    state,
+)
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
@@ -21,7 +32,7 @@ from kernel_lsp.validation.oracle import Oracle, tensors_of
 #: how a limit begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
 #: seconds for the checks that were put off
-FINISH_SECONDS = 4.0
+FINISH_SECONDS = {"gpu": 4.0, "interpreter": 8.0}
 
 
 def _malformed(error: Exception) -> failures.Failure:
@@ -53,7 +64,8 @@ class Progress:
     error: float = 0.0
     eager_error: float = 0.0
     within_1e2: bool | None = None
-    deferred: list[plan.Step] = field(default_factory=list)  # for after the timing, on a GPU
+    deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
+    skipped: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -67,6 +79,11 @@ class Referee:
     independent: list[dict[str, Any]] = field(default_factory=list)  # schema.Independent
     training: bool = False  # the module is used in training mode
     progress: Progress = field(default_factory=lambda: Progress())  # of the candidate that is validated now
+    unpinned: Inputs | None = (
+        None  # the inputs with their dynamic dimensions, where the candidate is for the example's alone
+    )
+    thorough: bool = False  # every check is made, whatever it takes
+    autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
@@ -82,7 +99,7 @@ class Referee:
     def finish(self) -> schema.Verdict:
         """Run what ``verdict`` put off until the times were known; the verdict with that."""
         steps, self.progress.deferred = self.progress.deferred, []
-        return self._verdict(lambda: self.reload(steps), steps, FINISH_SECONDS)
+        return self._verdict(lambda: self.reload(steps), steps, FINISH_SECONDS[self.mode])
 
     def of_another(self, reach: Reach) -> schema.Verdict:
         """The whole verdict on another candidate, on the same inputs: what was put off included."""
@@ -95,8 +112,26 @@ class Referee:
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
             self.progress.limits += plan.INTERPRETER_LIMITS
-        steps = plan.plan(self.inputs, self.mode)
+        if self.inputs.has_integers and self.inputs.has_op(*plan.READS_BY_INDEX):
+            self.progress.limits.append(plan.OUT_OF_RANGE)
+        steps = plan.plan(self.inputs, self.mode, self._small())
+        if self.unpinned is not None:
+            steps += plan.beside_pinned(self.unpinned)
         return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
+
+    def _small(self) -> dict[str, int]:
+        """Small sizes that the module takes; what it does not take is no fault of the example."""
+
+        def takes(at: dict[str, int]) -> bool:
+            try:
+                with torch.no_grad(), state.unchanged(self.module):
+                    args, kwargs = self.inputs.example(at)
+                    self.module.train(self.training)(*args, **kwargs)
+                return True
+            except Exception:
+                return False
+
+        return sizes.fitting(self.inputs, takes)
 
     @contextlib.contextmanager
     def spending(self, part: str) -> Iterator[None]:
@@ -139,6 +174,7 @@ class Referee:
             launches=self.progress.launched,
             limits=limits,
             within_1e2=self.progress.within_1e2,
+            skipped=list(self.progress.skipped),
         )
 
     # what the trial is asked
@@ -152,6 +188,8 @@ class Referee:
         ``expected``: a tree of tensors of the shapes and dtypes that a right answer has. Raises Failure: the
         candidate's own, or what its death or its silence means; torch.OutOfMemoryError where there is none to lend.
         """
+        if message["do"] == "call":
+            self._rewind()
         if not self.lends or not tensors_of(tree):
             self._send(message, tree)
             room = sum(t.numel() * t.element_size() for t in tensors_of(expected))
@@ -262,29 +300,15 @@ class Referee:
         """Give the candidate the module's parameters and buffers."""
         self.ask({"do": "state"}, dict(self.module.state_dict()))
 
-    @contextlib.contextmanager
-    def _restoring(self, trains: bool) -> Iterator[None]:
-        """Before and after a step in training mode the module, float64 and the candidate are in the same state.
+    def autotunes(self) -> bool:
+        """Whether the candidate has autotuned kernels, as far as its text tells."""
+        with open(self.reach.source, encoding="utf-8") as file:
+            return "autotune" in file.read()
 
-        Each is called another number of times, and running statistics move with each call.
-        """
-        if not trains:
-            yield
-            return
-        state = self.oracle.state()
-        if self.training:
-            self.send_state()
-        try:
-            yield
-        except failures.Failure:
-            self.oracle.restore(state)  # the candidate is found wanting, and may be gone
-            raise
-        except BaseException:
-            self.oracle.restore(state)
-            self.send_state()
-            raise
-        self.oracle.restore(state)
-        self.send_state()
+    def _rewind(self) -> None:
+        """Put back what calls change in the candidate, as the oracle does with the module: each call begins in one state."""
+        if moving := self.oracle.moving():
+            self.ask({"do": "restore"}, moving)
 
     def _precompile(self, steps: Sequence[plan.Step]) -> None:
         """Have every launch that the steps will need compiled, on all cores at once."""
@@ -304,7 +328,7 @@ class Referee:
     def _run(self, steps: list[plan.Step], seconds: float) -> None:
         skipped: list[plan.Step] = []
         for i, step in enumerate(steps):
-            if time.monotonic() - self.began > seconds * step.patience:
+            if not self.thorough and time.monotonic() - self.began > seconds * step.patience:
                 skipped.append(step)
                 continue
             if self.oracle.seed is not None and not step.seeded:
@@ -314,8 +338,7 @@ class Referee:
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
-                with self._restoring(step.train or self.training):
-                    checks.check(self, step)
+                checks.check(self, step)
             except torch.OutOfMemoryError as error:
                 there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
                 if step.required:
@@ -327,7 +350,6 @@ class Referee:
                         detail=str(error).splitlines()[0],
                     ) from None
                 self.progress.limits.append(f"{step.name}: not enough memory ({there} were left)")
-        if self.mode == "gpu" and seconds == self.soft_seconds:
+        if seconds == self.soft_seconds:
             self.progress.deferred = skipped
-        elif skipped:
-            self.progress.limits.append("left out to be quick: " + ", ".join(step.name for step in skipped))
+        self.progress.skipped = [step.name for step in skipped]

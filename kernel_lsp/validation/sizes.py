@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kernel_lsp.validation.inputs import Inputs
 
 #: elements of the largest input that the interpreter is given, and of what is not the last dimension (about one
@@ -121,3 +123,40 @@ def wide(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
         s: _clamped(inputs, s, 1025 + i if s in last else min(n, _least(inputs, s)))
         for i, (s, n) in enumerate(base.items())
     }
+
+
+#: elements of a row that is as long as the example's, under the interpreter
+_LONGEST_ROW = 1 << 18
+
+
+def one_row(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
+    """The last dimensions as long as the example's, the others as short as can be; None where ``base`` is so long."""
+    last = {s for s in _trailing(inputs) if inputs.example_sizes[s] > base[s]}
+    sizes = {s: inputs.example_sizes[s] if s in last else min(n, _least(inputs, s)) for s, n in base.items()}
+    return sizes if last and inputs.elements(sizes) <= _LONGEST_ROW else None
+
+
+def all_rows(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
+    """The leading dimensions as long as the example's, the last ones as short as can be; None where ``base`` has them all."""
+    last = _trailing(inputs)
+    longer = any(inputs.example_sizes[s] > n for s, n in base.items() if s not in last)
+    sizes = {s: min(n, _least(inputs, s)) if s in last else inputs.example_sizes[s] for s, n in base.items()}
+    return sizes if longer and inputs.elements(sizes) <= _LONGEST_ROW else None
+
+
+def fitting(inputs: Inputs, takes: Callable[[dict[str, int]], bool]) -> dict[str, int]:
+    """``small`` where the module takes these sizes; else with as few dimensions as may be at the example's size.
+
+    Which dimensions belong together (channels that a weight fixes after a concatenation, windows that have to fit)
+    no graph says where it could not be exported for any size. Dimensions that cannot be cut are fixed in ``inputs``.
+    """
+    cut = small(inputs)
+    if cut == inputs.example_sizes or takes(cut):
+        return cut
+    uncut = [s for s in cut if cut[s] != inputs.example_sizes[s]]
+    for group in [*([s] for s in uncut), *([s for s in uncut if s != other] for other in uncut), uncut]:
+        sizes = {s: inputs.example_sizes[s] if s in group else n for s, n in cut.items()}
+        if group == uncut or takes(sizes):
+            inputs.fix(set(group))
+            return small(inputs)
+    return cut

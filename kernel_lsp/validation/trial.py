@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
 from kernel_lsp.validation import (
+    aliasing,
     channel,
     compare,
     exchange,
@@ -27,6 +28,7 @@ from kernel_lsp.validation import (
     precompiling,
     randomness,
     sampling,
+    state,
     trial_timing,
 )
 
@@ -47,6 +49,7 @@ class Trial:
         self.training = False
         self.timed: dict[str, Any] = {}
         self.variants: dict[str, torch.nn.Module] = {}
+        self.earlier: list[torch.Tensor] = []  # the results of the call before, so that their memory is not free
         self.sampling = sampling.install() if self.interpreted else None
         self.fingerprints = fingerprints.Fingerprints(base)  # before the candidate is imported
 
@@ -95,8 +98,16 @@ class Trial:
         return {}, None
 
     def buffers(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """The buffers as they are now."""
-        return {}, {name: buffer.detach().clone() for name, buffer in self.module.named_buffers()}
+        """The buffers as they are now, with the parameters where that is asked for."""
+        named = dict(self.module.named_buffers())
+        if message.get("parameters"):
+            named |= dict(self.module.named_parameters())
+        return {}, {name: tensor.detach().clone() for name, tensor in named.items()}
+
+    def restore(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Give buffers and attributes the values that the module's have before each call."""
+        state.put_back(self.module, tree, only_known=True)
+        return {}, None
 
     def to(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Convert the module's floats to a dtype."""
@@ -113,16 +124,36 @@ class Trial:
             return self._call(message, tree)
         self.sampling.reset()
         self.sampling.seconds = message["launch_seconds"]
+        before = state.snapshot(self.module)
+        given = [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+        copies = [t.clone() for t in given]
+
+        def once_more() -> tuple[dict[str, Any], Any]:
+            assert self.sampling is not None
+            self.sampling.seconds = None
+            state.put_back(self.module, before, only_known=True)
+            for tensor, copy in zip(given, copies, strict=True):
+                if not compare.identical(tensor, copy):
+                    tensor.copy_(copy)
+            return self._call(message, tree)
+
+        answer: dict[str, Any] | None = None
         try:
             answer, result = self._call(message, tree)
+        except failures.Failure:
+            if self.sampling.run == self.sampling.total:
+                raise
         finally:
             self.sampling.seconds = None
         run, total = self.sampling.run, self.sampling.total
-        alone = answer["launches"] == 1 and not answer["operators"] and not answer["mutated"]
-        del answer["mutated"]  # the referee sees for itself
-        if run < total and (self.sampling.atomics or not alone):
-            answer, result = self._call(message, tree)
+        if answer is None:  # what the instances that were left out have not written may be what torch fell over
+            answer, result = once_more()
             run = total
+        alone = answer["launches"] == 1 and not answer["operators"] and not answer["mutated"]
+        if run < total and (self.sampling.atomics or not alone or state.changed(self.module, before)):
+            answer, result = once_more()
+            run = total
+        del answer["mutated"]  # the referee sees for itself
         answer["instances"] = [run, total]
         return answer, result
 
@@ -143,6 +174,7 @@ class Trial:
         self.module.train(message.get("train", False) or self.training)
         self.launches.muted = message.get("muted", False)
         self.launches.reset()
+        modes = [m.training for m in self.module.modules()]
         poisoned = guards.Poisoned(watch)
         poisoned.sought = frozenset(message.get("sought", []))
         state = fingerprints.random_state()
@@ -150,8 +182,9 @@ class Trial:
         if message.get("seed") is not None:
             randomness.seed(message["seed"])
         try:
-            with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda():
-                out = self.module(*args, **kwargs)
+            chosen = interpreter.configuration(message.get("configuration"))
+            with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda(), chosen:
+                out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
                 result = (out, self._gradients(out, wanted, cotangents)) if grad_mode else out
             if self.device.type == "cuda":
@@ -170,15 +203,19 @@ class Trial:
             "operators": poisoned.operators,
             "alone": poisoned.alone,
             "random": fingerprints.random_state() != state,
-            "changed": self._changed(),
+            "changed": self._changed()
+            + ([] if [m.training for m in self.module.modules()] == modes else ["the module's training mode"]),
             "mutated": [
                 i
                 for i, (old, new) in enumerate(zip(before, tensors, strict=False))
                 if not compare.identical(old, new.detach())
             ],
             "damaged": watch.damaged(),
-            "autotuned": sorted(interpreter.autotuned),
+            "autotuned": dict(interpreter.autotuned),
+            "aliases": aliasing.shared(outputs, tensors),
+            "kept": bool(aliasing.shared(outputs, self.earlier)) and not aliasing.shared(self.earlier, tensors),
         }
+        self.earlier = [t.detach() for t in outputs] if sum(map(memory.size, outputs)) <= 64 << 20 else []
         try:
             channel.describe(result, [])
         except channel.Opaque as error:

@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
+from kernel_lsp.validation import channel
 from kernel_lsp.worker import examples, faults
 
 
@@ -43,13 +44,17 @@ def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name:
             ) from None
         raise errors.ForwardFailed(path=path, line=line, class_name=class_name, detail=detail) from None
     check_outputs(out, path, class_name)
-    return out
+    return channel.plain(out)
 
 
 def check_outputs(out: Any, path: str, class_name: str) -> None:
-    """Raises OutputsNotTensors unless ``out`` is a tensor or a tuple, list or dict of tensors (None among them is let be)."""
-    leaves = pytree.tree_leaves(out)
-    kinds = [type(leaf).__name__ for leaf in leaves if leaf is not None and not isinstance(leaf, torch.Tensor)]
+    """Raises OutputsNotTensors unless there are tensors in ``out``, and beside them but numbers, texts and None.
+
+    Tuples, lists, dicts, named tuples, dataclasses and what else pytree knows may hold them.
+    """
+    leaves = pytree.tree_leaves(channel.plain(out))
+    known = (torch.Tensor, bool, int, float, str, type(None), torch.dtype, torch.device)
+    kinds = [type(leaf).__name__ for leaf in leaves if not isinstance(leaf, known)]
     if kinds or not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
         kind = "None" if out is None else type(out).__name__
         if kinds and kinds[0] != kind:

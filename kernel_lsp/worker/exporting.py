@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import os
 import re
 import textwrap
 import traceback
@@ -24,6 +26,7 @@ _WORDS = (
     (r"unbacked symint", "a size depends on values in the tensors"),
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
+    (r"in output, which is not a known type", "it returns an object of a type that torch.export does not know"),
     (r"numpy\(\) is not supported|Cannot convert .* to numpy", "it leaves torch for numpy"),
     (r"_dispatch_keys|FakeTensor.*data_ptr|data pointer of", "it reads the memory of a tensor directly"),
 )
@@ -48,18 +51,28 @@ def export(
         traceback.print_exc()
         if not ran:  # perhaps it does not even run
             building.call(module, example.args, example.kwargs, path, class_name)
-        found = faults.line_in(path, error)
+        found = _told_line(path, error) or faults.line_in(path, error)
         at, line = (path, found) if found is not None else _forward_at(module) or (path, 1)
-        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=_plainly(error))
+        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=_plainly(error, at, line))
 
 
-def _plainly(error: Exception) -> str:
-    """One sentence without the words of torch.export where these are known, else torch's own."""
+def _told_line(path: str, error: Exception) -> int | None:
+    """The line of the user's file that torch.export itself names."""
+    for file, line in re.findall(r'raised this error:\s+File "([^"]+)", line (\d+)', str(error)):
+        if os.path.realpath(file) == os.path.realpath(path):
+            return int(line)
+    return None
+
+
+def _plainly(error: Exception, file: str, line: int) -> str:
+    """One sentence without the words of torch.export where these are known, with the line it is about; else torch's own."""
     said = faults.sentence(error)
     whole = f"{type(error).__name__}: {error}"
     for pattern, words in _WORDS:
         if re.search(pattern, whole):
-            return f"{words} ({said})"
+            code = linecache.getline(file, line).strip()
+            about = "" if not code or code.startswith(("def ", "class ", "@")) else f" (`{code}`)"
+            return f"{words}{about}"
     return said
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import os
 import time
@@ -13,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, figures, loading, schema
 from kernel_lsp.validation import failures, measuring, memory, screening, sizes
-from kernel_lsp.validation.inputs import from_example
+from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
 from kernel_lsp.worker import modules, preparing, specimen, trials
 
@@ -204,18 +205,43 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
     args, kwargs = preparing.moved(example, where)
     inputs = from_example(args, kwargs, given["specimen"], where, names)
+    unpinned = None
+    if given["specimen"].get("pinned") and not ready.hollow:
+        free = {**given["specimen"], "inputs": given["specimen"].get("unpinned") or [], "pinned": False}
+        unpinned = from_example(args, kwargs, free, where, names)
     if ready.hollow:
         inputs.fill(sizes.small(inputs))
     else:
         inputs.again = ready.again
+    _about_forward(inputs, module, mode)
     training = bool(given.get("training"))
     independent = given["specimen"].get("independent") or []
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
+    referee.unpinned = unpinned
+    referee.thorough = bool(given.get("thorough"))
     if ready.hollow:
         referee.progress.limits.append(
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"
         )
     return referee
+
+
+def _about_forward(inputs: Inputs, module: torch.nn.Module, mode: str) -> None:
+    """What else forward may be given: its parameters with a default, and targets that its loss does not count."""
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    inputs.positional = named
+    given = {*named[: len(inputs.args)], *inputs.kwargs}
+    inputs.defaults = {
+        p.name: p.default
+        for p in parameters
+        if p.name not in given and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.default is not p.empty
+    }
+    attributes = [getattr(m, "ignore_index", None) for m in module.modules()]
+    own = [value for value in attributes if isinstance(value, int)]
+    losses = any("nll_loss" in op or "cross_entropy" in op for op in inputs.ops)
+    if own or (losses and mode == "interpreter"):  # on a GPU a target that is not ignored would stop the CUDA context
+        inputs.ignored = own[0] if own else -100
 
 
 def _measurement(

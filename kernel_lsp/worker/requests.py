@@ -153,7 +153,7 @@ class Desk:
 def _pinned(specimen: dict[str, Any]) -> dict[str, Any]:
     """The specimen of a candidate that stands for the module at the example's sizes only: no dimension is dynamic."""
     inputs = [{**spec, "dynamic": []} for spec in specimen["inputs"]]
-    return {**specimen, "inputs": inputs, "dynamic": {}, "pinned": True}
+    return {**specimen, "inputs": inputs, "dynamic": {}, "pinned": True, "unpinned": specimen["inputs"]}
 
 
 def _key(params: dict[str, Any]) -> str:

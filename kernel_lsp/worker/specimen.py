@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
+from kernel_lsp.validation import channel
 from kernel_lsp.worker import apart, building, examples, exporting, faking, importing
 
 #: a size that no tensor reaches, for dimensions without an upper bound
@@ -136,6 +137,7 @@ def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, 
     else:
         outputs, flops = faked
         building.check_outputs(outputs, path, class_name)
+        outputs = channel.plain(outputs)
     _stage(emit, "exporting the graph", 0.4)
     exported = exporting.export(module, example, path, class_name, ran=faked is None, training=training)
     if fake and isinstance(exported, errors.NotExportable):

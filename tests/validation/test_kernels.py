@@ -34,7 +34,7 @@ WRONG = {
     "zeros": ("affine", "x * w + b", "x * 0", "wrong", "relative error"),
     "an ignored bias": ("affine", "x * w + b", "x * w", "wrong", "random values, moved parameters"),
     "an ignored weight": ("affine", "x * w + b", "x + b", "wrong", "random values, moved parameters"),
-    "an unstable softmax": ("softmax", "x - tl.max(x, axis=0)", "x", "wrong", "large values"),
+    "an unstable softmax": ("softmax", "x - tl.max(x, axis=0)", "x", "wrong", "among the inputs"),
     "a mean for a sum": ("variance", "(n - 1.0)", "n", "wrong", "relative error"),
     "a hard-coded shape": ("softmax", "x.shape[1], BLOCK", "300, BLOCK", "wrong", "sizes"),
     "a hard-coded stride": ("softmax", "row * stride", "row * n", "wrong", "padded memory"),

@@ -116,7 +116,8 @@ def square(x: Value, *, out: torch.dtype) -> Value:
 
 def sign(x: Value, *, out: torch.dtype) -> Value:
     x = Build.cast(x, out)
-    below = Build.pointwise("where", Build.comparison("lt", x, 0.0), -1.0, x, dtype=out)
+    neither = 0.0 if out.is_floating_point else x  # of NaN it is 0, too
+    below = Build.pointwise("where", Build.comparison("lt", x, 0.0), -1.0, neither, dtype=out)
     return Build.pointwise("where", Build.comparison("gt", x, 0.0), 1.0, below, dtype=out)
 
 

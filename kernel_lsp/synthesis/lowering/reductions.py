@@ -39,7 +39,7 @@ def extreme(kind: str) -> Any:
     def lower(x: Value, *args: Any, keepdim: bool = False, **_: Any) -> Value:
         dims, keep = _split(args)
         axes = dims_of(dims, len(x.shape))
-        value = Build.reduce(kind, x, axes, name=f"row_{kind}")
+        value = Build.reduce(f"a{kind}" if x.dtype.is_floating_point else kind, x, axes, name=f"row_{kind}")
         value.dtype = x.dtype
         value.meaning = (kind, (x, axes))
         return finish(value, axes, keep or keepdim)
@@ -139,9 +139,9 @@ def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: 
     elif p == 1:
         result = Build.reduce("sum", magnitude, axes, name="norm")
     elif p == math.inf:
-        result = Build.reduce("max", magnitude, axes, name="norm")
+        result = Build.reduce("amax", magnitude, axes, name="norm")
     elif p == -math.inf:
-        result = Build.reduce("min", magnitude, axes, name="norm")
+        result = Build.reduce("amin", magnitude, axes, name="norm")
     elif p > 0:
         powers = Build.reduce("sum", Build.pointwise("pow", magnitude, p), axes)
         result = Build.pointwise("pow", powers, 1.0 / p, name="norm")
@@ -183,6 +183,9 @@ def logsumexp(x: Value, dims: Any, keepdim: bool = False, *, out: torch.dtype, *
     axes = dims_of(dims, len(x.shape))
     x = Build.cast(x, out)
     highest = Build.reduce("max", x, axes, name="row_max")
+    # inf - inf is NaN, where the result is the infinity itself.
+    infinite = Build.comparison("eq", Build.pointwise("abs", highest), math.inf)
+    highest = Build.pointwise("where", infinite, 0.0, highest, dtype=highest.dtype, name="shift")
     total_exp = Build.reduce(
         "sum", Build.pointwise("exp", Build.pointwise("sub", x, highest)), axes, name="denominator"
     )

@@ -57,7 +57,9 @@ def _in_one_tile(kernel: Kernel, emitter: Emitter, tiling: Tiling) -> list[str]:
         op = v.op
         assert isinstance(op, Reduce)
         term = _masked(_operand(kernel, emitter, v), v, tiling)
-        text = _fold(op.kind, term.text, tiling, emitter)
+        if _keeps_nan(v) and not term.text.isidentifier():
+            term = emitter.assign(variable_name(op.operand), term)
+        text = _fold(op.kind, term.text, tiling, keeps_nan=_keeps_nan(v))
         result = Term(text, 100, term.axes - {tiling.reduced})
         shared = emitter.uses.get(emitter.key(v, kernel.placed[v]), 1) > 1 or v.name
         emitter.reduced[v] = emitter.assign(variable_name(v), result) if shared else result
@@ -67,11 +69,24 @@ def _in_one_tile(kernel: Kernel, emitter: Emitter, tiling: Tiling) -> list[str]:
     return emitter.lines
 
 
-def _fold(kind: str, text: str, tiling: Tiling, emitter: Emitter) -> str:
+def _fold(kind: str, text: str, tiling: Tiling, *, keeps_nan: bool = False) -> str:
+    """``text`` reduced over the tile; with ``keeps_nan`` it is a name, since Triton's max, min and argmax drop NaN."""
     keep = ", keep_dims=True" if tiling.rank == 2 else ""
+    nan = f"({text} != {text}).to(tl.int32)"
     if kind.startswith("arg"):
-        return f"tl.{kind}({text}, axis={tiling.axis}, tie_break_left=True{keep})"
-    return f"tl.{kind}({text}, axis={tiling.axis}{keep})"
+        rest = f"axis={tiling.axis}, tie_break_left=True{keep}"
+        found = f"tl.{kind}({text}, {rest})"
+        if not keeps_nan:
+            return found
+        return f"tl.where(tl.max({nan}, axis={tiling.axis}{keep}) > 0, tl.argmax({nan}, {rest}), {found})"
+    found = f"tl.{kind.removeprefix('a')}({text}, axis={tiling.axis}{keep})"
+    return f'tl.where(tl.max({nan}, axis={tiling.axis}{keep}) > 0, float("nan"), {found})' if keeps_nan else found
+
+
+def _keeps_nan(v: Value) -> bool:
+    op = v.op
+    assert isinstance(op, Reduce)
+    return op.operand.dtype.is_floating_point and op.kind in ("amax", "amin", "argmax", "argmin")
 
 
 def _operand_index(kernel: Kernel, v: Value) -> Index:
@@ -202,22 +217,25 @@ def _accumulate(kernel: Kernel, emitter: Emitter, v: Value, tiling: Tiling) -> t
         return (
             [f"{running} = tl.zeros({shape}, dtype={dtype})"],
             [f"{running} += {term.text}"],
-            _fold("sum", running, tiling, emitter),
+            _fold("sum", running, tiling),
         )
-    if op.kind in ("max", "min"):
+    if op.kind in ("max", "min", "amax", "amin"):
         running = names.fresh(f"{variable_name(v)}_acc")
-        update = f"{running} = tl.{op.kind}imum({running}, {term.text})"
+        nan = ", propagate_nan=tl.PropagateNan.ALL" if _keeps_nan(v) else ""
+        update = f"{running} = tl.{op.kind.removeprefix('a')}imum({running}, {term.text}{nan})"
         return (
             [f"{running} = tl.full({shape}, {neutral}, dtype={dtype})"],
             [update],
-            _fold(op.kind, running, tiling, emitter),
+            _fold(op.kind, running, tiling, keeps_nan=_keeps_nan(v)),
         )
     best, at = names.fresh("best"), names.fresh("best_at")
     sign = ">" if op.kind == "argmax" else "<"
     current = term.text if term.text.isidentifier() else names.fresh("candidate")
     updates = [] if current == term.text else [f"{current} = {term.text}"]
     updates += [
-        f"better = {current} {sign} {best}",
+        f"better = ({current} {sign} {best}) | (({current} != {current}) & ({best} == {best}))"
+        if _keeps_nan(v)
+        else f"better = {current} {sign} {best}",
         f"{best} = tl.where(better, {current}, {best})",
         f"{at} = tl.where(better, {tiling.reduced.variable}, {at})",
     ]
@@ -228,4 +246,8 @@ def _accumulate(kernel: Kernel, emitter: Emitter, v: Value, tiling: Tiling) -> t
     kind = op.kind.removeprefix("arg")
     keep = ", keep_dims=True" if tiling.rank == 2 else ""
     top = f"tl.{kind}({best}, axis={tiling.axis}, keep_dims=True)"
-    return starts, updates, f"tl.min(tl.where({best} == {top}, {at}, 2147483647), axis={tiling.axis}{keep})"
+    found = f"{best} == {top}"
+    if _keeps_nan(v):  # the first NaN counts as the greatest, and as the least
+        nan = f"tl.max(({best} != {best}).to(tl.int32), axis={tiling.axis}, keep_dims=True) > 0"
+        found = f"tl.where({nan}, {best} != {best}, {found})"
+    return starts, updates, f"tl.min(tl.where({found}, {at}, 2147483647), axis={tiling.axis}{keep})"

@@ -1,0 +1,45 @@
+"""Which results share memory with what: with an input, with each other."""
+
+from __future__ import annotations
+
+import torch
+
+#: elements up to which it is looked at exactly which bytes two tensors have in common
+_EXACTLY = 1 << 16
+
+
+def shared(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[list[int]]:
+    """Pairs (output, other): ``other`` counts the inputs first, then the outputs."""
+    others = [*inputs, *outputs]
+    return [
+        [i, j]
+        for i, out in enumerate(outputs)
+        for j, other in enumerate(others)
+        if j < len(inputs) + i and overlap(out, other)
+    ]
+
+
+def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors have an element's memory in common."""
+    if type(a) is not torch.Tensor or type(b) is not torch.Tensor or a.numel() == 0 or b.numel() == 0:
+        return False
+    if a.device != b.device or a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
+        return False
+    (low, high), (other_low, other_high) = _span(a), _span(b)
+    if high <= other_low or other_high <= low:
+        return False
+    if max(a.numel(), b.numel()) > _EXACTLY or low == other_low:
+        return True
+    return not _places(a).isdisjoint(_places(b))
+
+
+def _span(t: torch.Tensor) -> tuple[int, int]:
+    reach = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
+    return t.data_ptr(), t.data_ptr() + reach * t.element_size()
+
+
+def _places(t: torch.Tensor) -> set[int]:
+    places = torch.zeros(1, dtype=torch.int64)
+    for n, s in zip(t.shape, t.stride(), strict=True):
+        places = (places.unsqueeze(-1) + torch.arange(n) * s).reshape(-1)
+    return {int(p) * t.element_size() + t.data_ptr() for p in places.unique()}

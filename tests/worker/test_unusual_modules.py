@@ -1,0 +1,154 @@
+"""Modules at the edges: the rule-based kernel is right for them, or what is said is about the module, not about torch.export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_client import Client, WorkerError
+
+FUNCTIONS = {
+    "Largest": "x.amax(-1)",
+    "Smallest": "x.amin(0)",
+    "LargestAndWhere": "tuple(torch.max(x, -1))",
+    "Where": "x.argmin(0)",
+    "OfAll": "x.max()",
+    "LargestNorm": 'x.norm(float("inf"), -1)',
+    "LogSumExp": "torch.logsumexp(x, -1)",
+    "Sign": "torch.sign(x)",
+    "MeanOfNorm": "F.layer_norm(x, (x.shape[-1],)).mean(-1)",
+    "AllTrue": "x > -1e30",
+    "Mixed": '(x * 2, 3, None, "s", {"a": 1.5})',
+    "Divergence": 'F.kl_div(F.log_softmax(x, -1), F.softmax(x.flip(0), -1), reduction="batchmean")',
+    "SliceAssigned": "assigned(x * 2, x)",
+    "Circular": 'F.pad(x[None], (2, 2), mode="circular") * 2',
+}
+SOURCE = """
+import random
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+def assigned(y, x):
+    y[:, 1:3] = x[:, :2]
+    return y
+
+class TransposedWeight(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(40, 8).t())
+    def forward(self, x):
+        return F.relu(x * self.weight)
+
+class ChannelsLastWeight(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 6, 5, 5).contiguous(memory_format=torch.channels_last))
+    def forward(self, x):
+        return x * self.weight
+def get_inputs_ChannelsLastWeight(): return [torch.randn(4, 6, 5, 5)]
+
+class CatThenConv(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(12, 4, 3)
+    def forward(self, a, b):
+        return torch.relu(self.conv(torch.cat([a, b], 1)))
+def get_inputs_CatThenConv(): return [torch.randn(2, 6, 8, 9), torch.randn(2, 6, 8, 9)]
+
+class Float8Buffer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.rand(40).to(torch.float8_e4m3fn))
+    def forward(self, x):
+        return x * self.scale.to(torch.float32)
+
+class Complex(nn.Module):
+    def forward(self, x):
+        return torch.view_as_real(torch.view_as_complex(x.reshape(4, -1, 2)) * (1 + 1j)).flatten(1)
+
+class OnTheData(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        if y.sum() > 0:
+            return y
+        return x
+
+class Draws(nn.Module):
+    def forward(self, x):
+        return x * random.random()
+
+class OwnGenerator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.generator = random.Random(3)
+    def forward(self, x):
+        return x * self.generator.random()
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(50, 16)
+    def forward(self, i):
+        return self.table(i) * 2
+def get_inputs_Table(): return [torch.randint(0, 50, (7,))]
+
+def get_inputs(): return [torch.randn(8, 40)]
+""" + "".join(
+    f"\nclass {name}(nn.Module):\n    def forward(self, x):\n        return {text}\n"
+    for name, text in FUNCTIONS.items()
+)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Client]:
+    client = Client()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("unusual") / "unusual.py"
+    file.write_text(SOURCE)
+    return file
+
+
+def verdict(worker: Client, path: Path, class_name: str) -> dict[str, Any]:
+    about = {"path": str(path), "class_name": class_name, "device": "interpreter", "seconds": 60}
+    source = worker.call("synthesize", **about)["candidates"][0]["source"]
+    return worker.call("judge", source=source, measure="none", **about)["verdict"]
+
+
+@pytest.mark.parametrize(
+    "name", [*FUNCTIONS, "TransposedWeight", "ChannelsLastWeight", "CatThenConv", "Float8Buffer", "Table"]
+)
+def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> None:
+    found = verdict(worker, path, name)
+    assert (found["status"], found["reason"]) == ("ok", "")
+    if name == "Table":
+        assert any("indices out of range" in limit for limit in found["limits"])
+    if name == "LargestAndWhere":
+        assert {"NaN among the inputs", "infinities among the inputs"} <= {check["name"] for check in found["checks"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("Complex", "NothingToLower", "complex numbers cannot be computed with in Triton"),
+        (
+            "OnTheData",
+            "NotExportable",
+            "depends on values in the tensors, not on their sizes alone (`if y.sum() > 0:`)",
+        ),
+        ("Draws", "RandomNotComparable", "Draws.forward draws random numbers"),
+        ("OwnGenerator", "RandomNotComparable", "OwnGenerator.forward draws random numbers"),
+    ],
+)
+def test_what_is_said_is_about_the_module(worker: Client, path: Path, name: str, code: str, said: str) -> None:
+    with pytest.raises(WorkerError) as caught:
+        verdict(worker, path, name)
+    assert caught.value.code == code and said in caught.value.message
+    assert not any(word in caught.value.message for word in ("u0", "Symint", "guard", "Guard"))
