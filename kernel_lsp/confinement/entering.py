@@ -55,7 +55,8 @@ def own_folders(folder: str) -> dict[str, str]:
 def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
     """Confine this process for good with every layer that there is. ``channel``: descriptors that it keeps.
 
-    Raises OSError where a layer that there is cannot be put on: the candidate must not run then.
+    Where it is to have a GPU, CUDA has to be started afterwards and then ``refuse_calls`` called: the driver opens sockets
+    and more when it starts, and the threads that it has then are confined with it. Raises OSError where a layer that there is cannot be put on: the candidate must not run then.
     """
     rules = list(_rules(bounds))
     environment.scrub(own_folders(bounds.folder) | {"HOME": os.path.expanduser("~"), "HF_HUB_OFFLINE": "1"})
@@ -76,8 +77,15 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
     open_sockets = bounds.sharing == "sockets"
     if found.landlock:
         landlock.restrict(rules, found.landlock, ["signals"] if open_sockets else ["signals", "abstract sockets"])
-    if found.seccomp:
+    if not bounds.gpu:
+        refuse_calls(bounds, found)
+
+
+def refuse_calls(bounds: Bounds, found: Layers) -> None:
+    """The last layer: refuse this process and all its threads the system's calls that they have no use for."""
+    if sys.platform == "linux" and found.seccomp:
         own = None if found.signals else os.getpid()
+        open_sockets = bounds.sharing == "sockets"
         seccomp.install(seccomp.program(bounds.compiles, open_sockets, bounds.memory_files, own))
 
 

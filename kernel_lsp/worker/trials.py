@@ -77,6 +77,15 @@ def bounds(given: dict[str, Any], folder: str, source: str) -> entering.Bounds:
     return entering.Bounds(folder, reads, gpu, compiles=gpu, bounded=not gpu, sharing=sharing)
 
 
+def begin_cuda(device: torch.device) -> None:
+    """Start CUDA with a context on the device, and the libraries that open files of their own when they are first used."""
+    torch.cuda.init()
+    torch.cuda.set_device(device)
+    one = torch.ones(16, 16, device=device)
+    _ = one @ one
+    torch.cuda.synchronize()
+
+
 def _of_sharing(given: dict[str, Any]) -> list[str]:
     needed = given.get("sharing") or entering.SHARING[0]
     if given["device"] == "interpreter" or needed == entering.SHARING[0]:
@@ -89,7 +98,8 @@ def _of_sharing(given: dict[str, Any]) -> list[str]:
 def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers.Layers) -> None:
     """Import the user's module as the user, then run the candidate confined.
 
-    CUDA starts threads, which Landlock would not take with it, so it begins afterwards.
+    CUDA starts threads, which Landlock would not take with it, so it begins afterwards; and before the system's calls are
+    refused, some of which it needs to begin.
     """
     path, class_name, device = given["path"], given["class_name"], given["device"]
     if device != "interpreter":
@@ -100,9 +110,10 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
     user_module, cls = importing.load(path, class_name)
     init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
     print(f"trial {os.getpid()} of {class_name}", file=sys.stderr, flush=True)
-    entering.enter(bounds(given, folder, sources_of(given)), found, [end.socket.fileno()])
+    mine = bounds(given, folder, sources_of(given))
+    entering.enter(mine, found, [end.socket.fileno()])
     if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
-        torch.cuda.init()
-        torch.cuda.set_device(torch.device(device))
+        begin_cuda(torch.device(device))
+        entering.refuse_calls(mine, found)
         torch.set_num_threads(given["threads"])
     serve(end, Trial(class_name.rpartition(".")[2] + "Triton", init, cls, device))
