@@ -423,6 +423,7 @@ def _many_calls(referee: Referee, step: plan.Step) -> None:
     seconds = _CALLS_SECONDS * (40 if referee.thorough else 1)
     began, count = time.monotonic(), 0
     while count < most and time.monotonic() - began < seconds:
+        request["primed"] = count == 0 and referee.oracle.seed is None
         with referee.asking(request, (*tree, None), reference.eager, names) as answer:
             _call(referee, step, answer, reference, tree, 0.0)
         count += 1
