@@ -379,6 +379,10 @@ class ResultsExist(UserError):
     template = "{path} is there already. Go on with it (--resume {path}), or name another file (--results)."
 
 
+class StoreUnusable(UserError):
+    template = "The store of what was validated on this machine could not be {done} ({path}: {detail}). Nothing else is affected: kernels count as not validated here. Mend or delete the file, or name another one (KERNEL_LSP_STORE)."
+
+
 class ResultsMissing(UserError):
     template = "There is no results file {path}. Check the name given to --resume."
 

@@ -12,6 +12,7 @@ Only this module knows the format, the name of the file and how it is written wi
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import claims
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
 from kernel_lsp.naming import as_identifier, is_usual, snake_case
 
@@ -44,7 +45,7 @@ class KernelFile:
     @property
     def edited(self) -> bool:
         """Whether the body is no longer the one that was written."""
-        return self.header.get("body") != body_hash(self.body)
+        return self.header.get("body") != self.actual_body
 
     @property
     def source(self) -> str:
@@ -63,28 +64,15 @@ class KernelFile:
     def generator(self) -> str:
         return str(self.header.get("generator", ""))
 
-    @property
-    def verdict(self) -> schema.Verdict | None:
-        return _record(schema.Verdict, self.header.get("verdict"))
+    @functools.cached_property
+    def actual_body(self) -> str:
+        """The hash of the body as it is, whatever the header says."""
+        return body_hash(self.body)
 
-    @property
-    def measurement(self) -> schema.Measurement | None:
-        return _record(schema.Measurement, self.header.get("measurement"))
-
-    @property
-    def device(self) -> schema.Device | None:
-        """Where the verdict was reached."""
-        return _record(schema.Device, self.header.get("device"))
-
-
-def _record(kind: type, table: Any) -> Any:
-    """The dataclass in a table of the header, or None where the table is missing or somebody damaged it."""
-    if not isinstance(table, dict):
-        return None
-    try:
-        return schema.from_json(kind, table)
-    except (TypeError, AttributeError, ValueError):
-        return None
+    @functools.cached_property
+    def claim(self) -> claims.Claim | None:
+        """What the header says was found out; nothing that this machine vouches for."""
+        return claims.read(self.header)
 
 
 def kernel_path(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
@@ -163,23 +151,33 @@ def assemble(header: dict[str, Any], body: str) -> str:
 
 
 def _toml(table: dict[str, Any]) -> list[str]:
-    """A table as lines of TOML: plain values, then one section for each table; what is below is written in place."""
-    lines, sections = [], []
+    """A table as lines of TOML. A table in it is one line, or one an entry where it holds lists of texts or tables."""
+    lines = []
     for key, value in table.items():
-        if isinstance(value, dict):
-            sections += ["", f"[{_key(key)}]"]
-            sections += [line for k, v in value.items() if v is not None for line in _assignment(k, v)]
+        if isinstance(value, dict) and any(_has_parts(inner) for inner in value.values()):
+            lines += [line for k, v in value.items() if v is not None for line in _assignment(f"{_key(key)}.{_key(k)}", v)]
         elif value is not None:
-            lines += _assignment(key, value)
-    return lines + sections
+            lines += _assignment(_key(key), value)
+    return lines
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(item, (str, list, tuple, dict)) for item in value)
 
 
 def _assignment(key: str, value: Any) -> list[str]:
-    """``key = value``; a list that is too long for one line gets one line an item."""
-    line = f"{_key(key)} = {_value(value)}"
+    """``key = value``; a list that is too long for one line goes on in the next."""
+    line = f"{key} = {_value(value)}"
     if len(line) <= _LINE or not isinstance(value, (list, tuple)):
         return [line]
-    return [f"{_key(key)} = [", *(f"  {_value(item)}," for item in value), "]"]
+    lines, current = [], f"{key} = ["
+    for number, item in enumerate(value):
+        text = _value("" if item is None else item) + (", " if number < len(value) - 1 else "]")
+        if len(current) + len(text.rstrip()) > _LINE and current.strip():
+            lines.append(current.rstrip())
+            current = "  "
+        current += text
+    return [*lines, current]
 
 
 def _value(value: Any) -> str:

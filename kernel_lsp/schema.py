@@ -272,6 +272,8 @@ class Report:
     chosen: int | None = None
     why: str = ""
     regression: str = ""  # of a validation: how much slower than when last measured
+    before: str = ""  # of a validation: what was known before, by this machine or by the file's own word alone
+    warnings: list[str] = field(default_factory=list)  # what went wrong beside, and changes no verdict
     file: str | None = None
     sources: list[Source] = field(default_factory=list)  # in the order in which they were asked
     tried: list[Tried] = field(default_factory=list)  # the schedule variants of one kernel, the validated one first

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from kernel_lsp import errors, generators, kernel_file, schema
-from kernel_lsp.jobs import baselines, header, sources
+from kernel_lsp.jobs import baselines, header, sources, validations
 from kernel_lsp.jobs.asking import Asking
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.jobs.run import Run, fastest
@@ -33,6 +33,7 @@ async def generate(run: Run) -> None:
         _may_write(kernel, source, overwrite, proposing)
 
     await run.start_worker()
+    await validations.keep_devices(settings, run.worker.hello)
     failures = await _ask_generators(run, names)
     report.chosen = fastest(report.candidates)
     if not report.candidates and failures:
@@ -44,6 +45,8 @@ async def generate(run: Run) -> None:
         await baselines.add(run)
     sources.count(report)
     report.why = _why(report)
+    if report.chosen is not None:
+        await validations.keep(run, report.candidates[report.chosen])
 
     if report.chosen is not None and job.write:
         chosen = report.candidates[report.chosen]

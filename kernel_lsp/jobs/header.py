@@ -6,8 +6,10 @@ import dataclasses
 import datetime
 from typing import Any
 
-from kernel_lsp import __version__, schema
+from kernel_lsp import __version__, claims, schema
 
+_MOST = 160  # characters of a text
+_LINE = 80  # characters of a line's share of a list: less than a line has, since items are not broken up
 _UNBOUNDED = 2**31 - 1  # what an export that knows no upper bound gives as one, or more
 
 
@@ -18,25 +20,45 @@ def build(source: str, target: schema.Target, report: schema.Report, judged: sch
         "source": source,
         "class": target.class_name,
         "generator": candidate.generator,
-        "note": candidate.note or None,
-        "variant": candidate.variant or None,
+        "note": candidate.note[:_MOST] or None,
+        "variant": candidate.variant[:_MOST] or None,
         "pinned": candidate.pinned or None,
-        "version": __version__,
-        "written": now(),
+        "fingerprint": "",  # here and not further down, where a reader looks for what was found out
+        "body": "",
     }
     if report.specimen is not None:
         header["envelope"] = envelope(report.specimen, candidate.pinned)
-    return header | findings(target.fingerprint, report, judged)
+    return header | findings(target.fingerprint, report, judged, judged.measurement)
 
 
-def findings(fingerprint: str, report: schema.Report, judged: schema.Judged) -> dict[str, Any]:
+def findings(
+    fingerprint: str, report: schema.Report, judged: schema.Judged, measurement: schema.Measurement | None
+) -> dict[str, Any]:
     """The part of the header that a validation replaces."""
-    return {
-        "fingerprint": fingerprint,
-        "verdict": compact(judged.verdict),
-        "device": compact(report.device) if report.device else None,
-        "measurement": compact(judged.measurement) if judged.measurement else None,
-    }
+    lines = claims.lines(judged.verdict, measurement, report.device, __version__, now())
+    return {"fingerprint": fingerprint} | lines
+
+
+def renewed(header: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """A header with new findings in place of the old ones; as it was where only the moment is another."""
+    kept = {key: value for key, value in header.items() if key not in claims.KEYS}
+    if _timeless(kept | found) == _timeless(header):
+        return header
+    return kept | found
+
+
+def _timeless(header: dict[str, Any]) -> Any:
+    """A header without the moment of its validation, as it is read back: without what TOML has no word for."""
+    validated = header.get("validated")
+    if isinstance(validated, dict):
+        header = header | {"validated": {key: value for key, value in validated.items() if key != "at"}}
+    return _without_none(header)
+
+
+def _without_none(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
 
 
 def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
@@ -55,10 +77,10 @@ def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
         upwards = f"{least} to {greatest}" if greatest < _UNBOUNDED else f"{least} or more"
         sizes.append(f"{symbol}: {upwards}" + (f", {example[symbol]} in the example" if symbol in example else ""))
     return {
-        "inputs": [f"{spec.name}: {tensor_text(spec)}" if spec.name else tensor_text(spec) for spec in specimen.inputs],
-        "sizes": sizes or None,
+        "inputs": _fitted([f"{s.name}: {tensor_text(s)}" if s.name else tensor_text(s) for s in specimen.inputs], 3),
+        "sizes": _fitted(sizes, 2) or None,
         "inputs-from": specimen.inputs_from,
-        "init": specimen.init_args or None,
+        "init": specimen.init_args[:_MOST] or None,
         "training": specimen.training or None,
     }
 
@@ -69,21 +91,14 @@ def tensor_text(spec: schema.TensorSpec) -> str:
     return f"{spec.dtype}[{', '.join(symbol or str(size) for size, symbol in zip(spec.shape, symbols, strict=False))}]"
 
 
-def compact(record: Any) -> Any:
-    """A record as plain data, without the fields that have their default: what is left gives the same record back."""
-    if isinstance(record, list):
-        return [compact(item) for item in record]
-    if isinstance(record, dict):
-        return {key: compact(item) for key, item in record.items()}
-    if not dataclasses.is_dataclass(record):
-        return record
-    table = {}
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-        if value != default:
-            table[field.name] = compact(value)
-    return table
+def _fitted(items: list[str], lines: int) -> list[str]:
+    """As many items as that many lines of the header hold, and how many there are beside these."""
+    room = lines * _LINE
+    for count in range(len(items), 0, -1):
+        rest = [f"and {len(items) - count} more"] if count < len(items) else []
+        if count == 1 or sum(len(item) + 4 for item in (*items[:count], *rest)) <= room:
+            return [item[:room] for item in items[:count]] + rest
+    return []
 
 
 def now() -> str:

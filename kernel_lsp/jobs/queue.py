@@ -12,6 +12,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
+from kernel_lsp.jobs import validations
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.generate import generate
 from kernel_lsp.jobs.hosts import ModelHosts
@@ -100,14 +101,21 @@ class Jobs:
         job.task.cancel()
         return True
 
-    def warm(self, path: Path) -> None:
-        """Start the worker for a file in the background, so that the first job finds it ready. Failures wait for the job."""
+    def warm(self, path: Path, then: Callable[[], None] | None = None) -> None:
+        """Start the worker for a file in the background, so that the first job finds it ready. Failures wait for the job.
+
+        ``then`` is called once the worker has named its devices.
+        """
 
         async def start() -> None:
             try:
-                await self._worker(self._settings_for(path)).start()
+                settings = self._settings_for(path)
+                await validations.keep_devices(settings, await self._worker(settings).start())
             except UserError as error:
                 log.info("worker not ready: %s", error)
+                return
+            if then is not None:
+                then()
 
         self._keep(asyncio.get_running_loop().create_task(start()))
 

@@ -16,6 +16,7 @@ from typing import Any
 from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.analysis import fingerprint
 from kernel_lsp.jobs.client import Worker
+from kernel_lsp.jobs.devices import pick_device
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
 from kernel_lsp.settings import Settings
@@ -47,6 +48,7 @@ class Run:
     hosts: ModelHosts = field(default_factory=ModelHosts)
     gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
     shown: int = 0  # the percentage last told, which never goes back
+    first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
 
     @functools.cached_property
     def kernel(self) -> Path:
@@ -97,6 +99,14 @@ class Run:
         target.fingerprint = fingerprint(self.read_source(), self.job.path, target.class_name)
         return target.fingerprint
 
+    def is_unchanged(self) -> bool:
+        """Whether the class is still the one that ``take_fingerprint`` saw."""
+        try:
+            now = fingerprint(self.read_source(), self.job.path, self.job.target.class_name)
+        except errors.UserError:
+            return False
+        return now == self.job.target.fingerprint
+
     async def start_worker(self) -> None:
         """See that the worker is up and fit.
 
@@ -110,7 +120,7 @@ class Run:
             await self.worker.stop()  # so that the next job finds what was installed meanwhile
             raise errors.from_json(problems[0])
         self.mark("ready")
-        self.report.device = pick_device(hello, self.settings.device)
+        self.report.device = self.first_device = pick_device(hello, self.settings.device)
 
     @property
     def on_gpu(self) -> bool:
@@ -312,18 +322,6 @@ class Run:
             self.listener.verdict(self.job)
         except Exception:
             log.exception("listener.verdict")
-
-
-def pick_device(hello: dict[str, Any], wanted: str) -> schema.Device | None:
-    """The device that the setting means, of those the worker has; the worker itself complains where there is none."""
-    devices = [schema.from_json(schema.Device, data) for data in hello.get("devices") or []]
-    gpus = [device for device in devices if device.kind == "cuda"]
-    if wanted != "interpreter" and gpus:
-        number = 0
-        with contextlib.suppress(ValueError):
-            number = int(wanted.partition(":")[2] or 0)
-        return gpus[number] if number < len(gpus) else None
-    return next((device for device in devices if device.kind != "cuda"), None)
 
 
 def fastest(candidates: list[schema.Judged]) -> int | None:

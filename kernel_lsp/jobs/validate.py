@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kernel_lsp import kernel_file, schema
-from kernel_lsp.jobs import header
+from kernel_lsp import claims, kernel_file, schema
+from kernel_lsp.jobs import header, validations
 from kernel_lsp.jobs.run import Run
+from kernel_lsp.store.validations import Validation
 
 _SLOWER_BY = 1.1  # a speedup that shrank by less than this factor is not reported
 
@@ -22,6 +23,9 @@ async def validate(run: Run) -> None:
     unchanged = run.take_fingerprint() == parsed.fingerprint
 
     await run.start_worker()
+    await validations.keep_devices(run.settings, run.worker.hello)
+    known = await validations.known(run, parsed.actual_body)
+    report.before = _before(parsed, known)
     text = parsed.header
     candidate = schema.Candidate(
         source=parsed.body,
@@ -35,14 +39,16 @@ async def validate(run: Run) -> None:
         judged = await run.judge(candidate, "full", lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead
     report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
-    report.regression = regression(parsed, judged)
+    report.regression = regression(parsed, known, judged)
     report.why = judged.verdict.reason or report.regression
+    await validations.keep(run, judged)
 
     if job.write and not parsed.edited:
-        updated = text | header.findings(job.target.fingerprint, report, judged)
-        if unchanged and not _timed(judged.measurement) and _timed(parsed.measurement):
-            # No GPU this time: the figures from the last one stand, with the device they name.
-            updated |= {"measurement": text["measurement"]}
+        claimed = parsed.claim.measurement if parsed.claim is not None else None
+        # No GPU this time: the figures from the last one stand, with the device they name.
+        stands = unchanged and not _timed(judged.measurement) and _timed(claimed)
+        measurement = claimed if stands else judged.measurement
+        updated = header.renewed(text, header.findings(job.target.fingerprint, report, judged, measurement))
         if updated != text:
             run.progress("writing", f"Updating {kernel.name}", 97)
             kernel_file.write(kernel, kernel_file.assemble(updated, parsed.body), parsed.source)
@@ -54,13 +60,29 @@ def _timed(measurement: schema.Measurement | None) -> bool:
     return measurement is not None and any(shape.kernel for shape in measurement.shapes)
 
 
-def regression(before: kernel_file.KernelFile, judged: schema.Judged) -> str:
-    """What to say if the kernel lost speed since its header was written; "" if it did not, or that cannot be told.
+def _before(parsed: kernel_file.KernelFile, known: Validation | None) -> str:
+    """What was known before this validation: by this machine, or by the file's own word alone."""
+    if known is not None:
+        figure = claims.figure(claims.Claim(known.verdict, known.measurement))
+        return f"was validated on this machine on {known.validated_at[:10]} ({figure})"
+    if parsed.edited:
+        return "was edited since it was written; not validated on this machine before"
+    if parsed.claim is None:
+        return "holds no verdict; not validated on this machine before"
+    return f"{claims.said(parsed.claim)}; not validated on this machine before"
 
-    Compared are speedups over eager on the same device at the same shapes, and only where the kernel's time of now and
-    then differ by more than their spread: a slow moment of the machine slows both down.
+
+def regression(before: kernel_file.KernelFile, known: Validation | None, judged: schema.Judged) -> str:
+    """What to say if the kernel lost speed since it was last measured; "" if it did not, or that cannot be told.
+
+    It is compared with what this machine measured last, else with what the file says. Compared are speedups over eager
+    on the same device at the same shapes, and only where the kernel's time of now and then differ by more than their
+    spread: a slow moment of the machine slows both down.
     """
-    old, new = before.measurement, judged.measurement
+    measured, new = known.measurement if known is not None else None, judged.measurement
+    than, old = "when last measured", measured
+    if not _timed(measured):
+        than, old = "its file says", before.claim.measurement if before.claim is not None else None
     if old is None or new is None or judged.verdict.status not in schema.CORRECT:
         return ""
     if (old.device and old.device.name) != (new.device and new.device.name):
@@ -74,7 +96,7 @@ def regression(before: kernel_file.KernelFile, judged: schema.Judged) -> str:
         speedup_now = shape.eager.median / shape.kernel.median
         if shape.kernel.low > past.kernel.high and speedup_then > _SLOWER_BY * speedup_now:
             return (
-                f"Slower than when last measured: {speedup_now:.2f}× eager instead of {speedup_then:.2f}× "
+                f"Slower than {than}: {speedup_now:.2f}× eager instead of {speedup_then:.2f}× "
                 f"({shape.kernel.median:.1f} µs instead of {past.kernel.median:.1f} µs)."
             )
     return ""

@@ -1,5 +1,5 @@
-"""What is remembered from one run to the next: kept times of baselines (``baselines.py``).
+"""What is remembered from one run to the next, in one SQLite file a user (``database.py``).
 
-To come in the same database: every ``schema.Report``, so that what was verified before is recalled and a kernel's
-times have a history. Until then the header of a kernel file is all the memory there is of a kernel.
+``validations.py``: what was validated on this machine, which tells a proof from what a kernel file only says.
+``baselines.py``: kept times of eager and torch.compile.
 """

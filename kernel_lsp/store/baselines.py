@@ -11,21 +11,17 @@ import dataclasses
 import datetime
 import json
 import logging
-import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_lsp import schema
+from kernel_lsp.store import database
 
-VARIABLE = "KERNEL_LSP_STORE"  # the file to use; empty: none
-VERSION = 1  # PRAGMA user_version of the tables below
-BUSY = 5.0  # seconds to wait for another process; a write takes milliseconds
 _KEY = ("device", "driver", "torch", "triton", "fingerprint", "inputs", "training")
-_TABLES = """
+_TABLE = """
 create table if not exists baselines (
     device text not null, driver text not null, torch text not null, triton text not null,
     fingerprint text not null, inputs text not null, training integer not null, mode text not null,
@@ -73,7 +69,7 @@ class Store:
         if path is not None:
             with self._unless_broken("opened"):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = _connect(path)
+                self._connection = database.connect(path, [_TABLE])
 
     @property
     def usable(self) -> bool:
@@ -125,14 +121,7 @@ class Store:
 
 def open_store(path: Path | None = None) -> Store:
     """The store in ``path``; None: the user's own, or the one that KERNEL_LSP_STORE names, where empty means none."""
-    if path is not None:
-        return Store(path)
-    named = os.environ.get(VARIABLE)
-    if named is not None:
-        return Store(Path(named).expanduser() if named else None)
-    import platformdirs  # a name given by argument or environment needs no platform's conventions
-
-    return Store(Path(platformdirs.user_data_dir("kernel-lsp", appauthor=False)) / "store.sqlite")
+    return Store(database.default_path() if path is None else path)
 
 
 def inputs_text(inputs: Sequence[schema.TensorSpec]) -> str:
@@ -165,37 +154,3 @@ def _contiguous(shape: Sequence[int]) -> list[int]:
         strides.append(step)
         step *= max(size, 1)
     return strides[::-1]
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """An open database with its tables. Raises sqlite3.Error, also where a newer kernel-lsp has changed them."""
-    connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)
-    try:
-        _write_ahead(connection)
-        connection.execute("pragma synchronous = normal")  # with WAL a crash may cost the last times, never the file
-        with connection:
-            connection.execute("begin immediate")  # two processes that make the tables wait for one another
-            (version,) = connection.execute("pragma user_version").fetchone()
-            if version > VERSION:
-                raise sqlite3.DatabaseError(f"it is of version {version}, this kernel-lsp knows {VERSION}")
-            if version < VERSION:
-                connection.execute(_TABLES)
-                connection.execute(f"pragma user_version = {VERSION}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Readers and one writer at once. Changing to it does not wait for others by itself, so that is tried again."""
-    until = time.monotonic() + BUSY
-    while connection.execute("pragma journal_mode").fetchone()[0] != "wal":
-        try:
-            connection.execute("pragma journal_mode = wal")
-        except sqlite3.OperationalError:
-            if time.monotonic() > until:
-                raise
-        else:
-            return  # some file systems have no WAL: then the old journal it is
-        time.sleep(0.02)

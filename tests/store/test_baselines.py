@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from kernel_lsp import schema
-from kernel_lsp.store import baselines
+from kernel_lsp.store import database
 from kernel_lsp.store.baselines import Kept, Key, inputs_text, key_of, open_store
 
 KEY = Key("Test GPU", "580.1", "2.11.0", "3.6.0", "abc", "float32[8, 32]")
@@ -114,7 +114,7 @@ def test_threads_share_a_store(path):
 
 
 def test_a_locked_database_is_waited_for_and_then_done_without(path, monkeypatch, caplog):
-    monkeypatch.setattr(baselines, "BUSY", 0.2)
+    monkeypatch.setattr(database, "BUSY", 0.2)
     store = open_store(path)
     store.keep(KEY, "eager", TIMING)
     other = sqlite3.connect(path, isolation_level=None)
