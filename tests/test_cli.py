@@ -69,7 +69,7 @@ def test_generate_and_check_on_a_real_sample(samples):
     done = run("check", samples, "--device", "interpreter", "--no-write")
     assert done.returncode == 1, done.stderr
     assert "wrong" in done.stdout
-    assert kernel_file.read(kernel).verdict.status == "ok"  # --no-write
+    assert kernel_file.read(kernel).claim.verdict.status == "ok"  # --no-write
 
 
 def test_a_folder_is_taken_whole_and_known_failures_do_not_count(samples):

@@ -51,7 +51,7 @@ def test_an_edit_of_the_body_shows_and_line_ends_do_not(body, other):
     assert kernel_file.parse(changed).edited == (other != body)
 
 
-def test_verdict_and_measurement_come_back_as_records():
+def test_the_long_header_of_earlier_versions_is_read():
     verdict = schema.Verdict("ok", mode="interpreter", checks=[schema.Check("shapes", True, "3 shapes")], error=1e-7)
     spec = schema.TensorSpec("x", [8, 16], "float32", dynamic=["s0", None])
     timing = schema.Timing(10.0, 9.5, 10.5, 50)
@@ -64,9 +64,9 @@ def test_verdict_and_measurement_come_back_as_records():
         "measurement": schema.to_json(measurement),
     }
     parsed = kernel_file.parse(kernel_file.assemble(header, BODY))
-    assert parsed.verdict == verdict
-    assert parsed.measurement.shapes[0].eager == timing
-    assert parsed.measurement.shapes[0].kernel is None
+    assert parsed.claim.verdict == verdict
+    assert parsed.claim.measurement.shapes[0].eager == timing
+    assert parsed.claim.measurement.shapes[0].kernel is None
     assert (parsed.class_name, parsed.fingerprint, parsed.source) == ("RMSNorm", "sha256:1", SOURCE)
 
 

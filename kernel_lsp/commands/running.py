@@ -191,6 +191,8 @@ def finish(tasks: list[Task], completed: bool, options: Any, document: Any) -> i
         from kernel_lsp.commands.table import print_reports
 
         print_reports(tasks, options.svg)
+    for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
+        print(f"kernel-lsp: warning: {warning}", file=sys.stderr)
     if not completed:
         print("kernel-lsp: cancelled", file=sys.stderr)
         return INTERRUPTED

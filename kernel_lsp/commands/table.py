@@ -32,7 +32,8 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
         if reason:
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(reason)}", highlight=False)
-        for line in source_lines(task):
+        before = task.report.before if task.report is not None else ""
+        for line in [*([f"Its file {before}."] if before else []), *source_lines(task)]:
             console.print(f"  {escape(line)}", highlight=False, style="dim")
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
@@ -174,7 +175,7 @@ def footer(tasks: Sequence[Task]) -> list[str]:
     judged = [entry for task in tasks if (entry := shown(task)) is not None]
     lines = []
     for device in {_device_text(report.device): None for report in reports if report.device}:
-        lines.append(f"Judged on {device}.")
+        lines.append(f"Validated on this machine: {device}.")
     targets = {kernel.target: None for entry in judged for kernel in entry.verdict.kernels if kernel.target}
     if targets:
         what = "Registers a thread, bytes of spills a thread, bytes of shared memory a block"

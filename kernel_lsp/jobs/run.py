@@ -15,8 +15,8 @@ from typing import Any
 
 from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.analysis import fingerprint
+from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.client import Worker
-from kernel_lsp.jobs.devices import pick_device
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
 from kernel_lsp.settings import Settings

@@ -6,41 +6,15 @@ import asyncio
 import logging
 from typing import Any
 
-from kernel_lsp import __version__, kernel_file, schema
+from kernel_lsp import kernel_file, schema
 from kernel_lsp.errors import StoreUnusable, UserError
-from kernel_lsp.jobs.devices import pick_device
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.settings import Settings
 from kernel_lsp.store import validations
 from kernel_lsp.store.database import default_path
-from kernel_lsp.store.validations import Key, Validation
+from kernel_lsp.store.validations import Validation, key_for
 
 log = logging.getLogger("kernel_lsp.jobs")
-
-
-def key_for(device: schema.Device | None, fingerprint: str, body: str) -> Key | None:
-    """The key of a class and a body (their hashes) on a device; None where any of it is not known."""
-    if device is None or not (fingerprint and body and device.name and device.torch and device.triton):
-        return None
-    return Key(fingerprint, body, device.name, device.torch, device.triton, __version__)
-
-
-def find(settings: Settings, fingerprint: str, body: str) -> Validation | None:
-    """What was validated here, as far as the worker of these settings would run on the same device and versions now.
-
-    The device is the one that the worker named when it last started. Blocks: not for the event loop.
-
-    Raises:
-        StoreUnusable: the store cannot be read.
-    """
-    path = default_path()
-    devices = validations.find_devices(settings.interpreter_command(), path)
-    try:
-        device = pick_device({"devices": devices}, settings.device)
-    except (TypeError, AttributeError, ValueError):  # not what a worker says
-        return None
-    key = key_for(device, fingerprint, body)
-    return validations.find(key, path) if key is not None else None
 
 
 async def keep_devices(settings: Settings, hello: dict[str, Any]) -> None:

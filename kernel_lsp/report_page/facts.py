@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_lsp.claims import Claim
 from kernel_lsp.kernel_file import KernelFile
 from kernel_lsp.schema import CORRECT, Device, Measurement, Report, Verdict
 
@@ -18,6 +19,7 @@ class Facts:
     verdict: Verdict | None = None
     measurement: Measurement | None = None
     device: Device | None = None  # where the verdict was reached
+    claim: Claim | None = None  # what the file says where this machine has no verdict, or no times, of its own
     stale: str = ""  # why the verdict no longer holds
     regression: str = ""
     error: str = ""  # how the last job failed, or why there is no kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_lsp import claims
 from kernel_lsp.figures import factor, speedups
 from kernel_lsp.schema import CORRECT, ShapeMeasurement, Verdict
 
@@ -42,6 +43,8 @@ def summary(facts: Facts) -> tuple[str, str, str]:
     if verdict is None:
         if facts.running:
             return "none", "…", "No verdict yet."
+        if facts.claim is not None:
+            return "warn", "?", f"Not validated on this machine. The file {claims.said(facts.claim)}."
         return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been judged yet.")
     kind, sign = _kind(verdict)
     if not facts.correct:
@@ -95,6 +98,12 @@ def banners(facts: Facts) -> list[Markup]:
         found.append(("none", "At work", f"{facts.running}. This page shows what was known before."))
     if facts.stale:
         found.append(("warn", "Stale", f"{facts.stale} What follows is about the version before."))
+    if facts.claim is not None and facts.verdict is not None:
+        found.append(("none", "Claimed", claims.timed_elsewhere(facts.claim)))
+    if facts.report is not None and facts.report.before:
+        found.append(("none", "Before", f"The file {facts.report.before}."))
+    for warning in facts.report.warnings if facts.report is not None else []:
+        found.append(("warn", "Not kept", warning))
     if facts.regression:
         found.append(("warn", "Slower than before", facts.regression))
     if facts.error:

@@ -12,9 +12,9 @@ from kernel_lsp.errors import UntrustedWorkspace
 from . import models
 from .documents import Document
 from .edits import example_inputs, use_kernel, workspace_edit
-from .standing import Standing, standing
+from .standing import Standing, settled, standing
 from .state import State
-from .words import speed
+from .words import speed, validate_title
 
 REWRITE, REFACTOR, FIX = (
     types.CodeActionKind.RefactorRewrite,
@@ -27,8 +27,8 @@ def register(state: State) -> None:
     options = types.CodeActionOptions(code_action_kinds=[FIX, REFACTOR, REWRITE])
 
     @state.server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
-    def code_action(params: types.CodeActionParams) -> list[types.Command | types.CodeAction]:
-        document = state.documents.get(params.text_document.uri)
+    async def code_action(params: types.CodeActionParams) -> list[types.Command | types.CodeAction]:
+        document = await settled(state, params.text_document.uri)
         return find(state, document, params) if document is not None else []
 
 
@@ -69,7 +69,7 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
     argument = {"uri": document.uri, "className": c.name, "version": document.version}
     actions = [_command(f"Generate Triton kernel for {c.name}", REWRITE, "kernelLsp.generate", argument)]
     if s.kernel is not None:
-        actions.append(_command(f"Validate Triton kernel for {c.name}", REFACTOR, "kernelLsp.validate", argument))
+        actions.append(_command(validate_title(c.name), REFACTOR, "kernelLsp.validate", argument))
         use = _use(state, document, c, s)
         actions += [use] if use is not None else []
     if s.kernel is not None or state.record(document.path, c.name) is not None:
@@ -90,7 +90,7 @@ def _command(title: str, kind: types.CodeActionKind, command: str, argument: dic
 
 
 def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types.CodeAction | None:
-    """Only a kernel whose verdict is good and holds is offered for use."""
+    """Only a kernel that this machine found correct as it is now is offered for use."""
     if not s.correct or s.stale or s.kernel_path is None:
         return None
     edits = use_kernel(document, c, s.kernel_path)
@@ -118,7 +118,7 @@ def _of_kernel_file(document: Document) -> list[types.CodeAction]:
     except NotAKernelFile:
         return []
     argument = {"uri": document.uri, "className": name, "version": document.version}
-    return [_command(f"Validate Triton kernel for {name}", REFACTOR, "kernelLsp.validate", argument)]
+    return [_command(validate_title(name), REFACTOR, "kernelLsp.validate", argument)]
 
 
 def _disable(state: State, actions: list[types.CodeAction]) -> None:

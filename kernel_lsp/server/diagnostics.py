@@ -12,9 +12,9 @@ from kernel_lsp.analysis import ModuleClass, Range
 from . import models
 from .documents import Document
 from .protocol import Raw
-from .standing import Standing, standings
+from .standing import Standing, settled, standing_of_kernel_file, standings
 from .state import State
-from .words import no_inputs_words, stale_words, verdict_words
+from .words import claim_words, no_inputs_words, stale_words, verdict_words
 
 SOURCE = "kernel-lsp"
 ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
@@ -22,8 +22,8 @@ ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
 
 def register(state: State) -> None:
     @state.server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, types.DiagnosticOptions(True, False, identifier=SOURCE))
-    def pull(params: types.DocumentDiagnosticParams) -> Raw:
-        document = state.documents.get(params.text_document.uri)
+    async def pull(params: types.DocumentDiagnosticParams) -> Raw:
+        document = await settled(state, params.text_document.uri)
         items = diagnostics(state, document) if document is not None else []
         return Raw({"kind": "full", "items": items})
 
@@ -58,12 +58,14 @@ def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> 
         add("no-example-inputs", HINT, no_inputs_words(c))
     if state.model_hint == (document.path, c.name):
         add("no-model", HINT, models.words())
-    if s.kernel is None:
+    if s.kernel is None or s.pending:
         return found
-    if s.verdict is None:
+    if s.verdict is None and s.claim is None:
         add("kernel-stale", HINT, f"{s.kernel_path} holds no verdict. Choose “Validate Triton kernel for {c.name}”.")
     elif s.stale:
         add("kernel-stale", HINT, stale_words(c.name, s))
+    elif s.verdict is None:
+        add("kernel-not-validated", HINT, claim_words(c.name, s))
     elif not s.correct:
         add("kernel-wrong", ERROR, verdict_words(c.name, s))
     elif s.regression:
@@ -95,22 +97,19 @@ def _of_kernel_file(state: State, document: Document) -> list[dict[str, Any]]:
     except NotAKernelFile as error:
         area = document.line_range((error.line or 1) - 1)
         return [_diagnostic(document, area, "cannot-validate", HINT, str(error))]
-    verdict = _latest_verdict(state, document, parsed)
-    if verdict is None or verdict.status in ("ok", "slower"):
+    s = standing_of_kernel_file(state, document, parsed)
+    if s.pending:
         return []
-    line = parsed.body_line + verdict.line - 1 if verdict.line else parsed.body_line
-    message = f"{verdict.status}: {verdict.reason or 'no reason given'}"
+    area = document.line_range(0)
+    if s.verdict is None:
+        here = s.claim is not None and not s.stale
+        words = claim_words(parsed.class_name, s) if here else ""
+        return [_diagnostic(document, area, "kernel-not-validated", HINT, words)] if words else []
+    if s.stale or s.correct:
+        return []
+    line = parsed.body_line + s.verdict.line - 1 if s.verdict.line else parsed.body_line
+    message = f"{s.verdict.status}: {s.verdict.reason or 'no reason given'}"
     return [_diagnostic(document, document.line_range(line), "kernel-wrong", ERROR, message)]
-
-
-def _latest_verdict(state: State, document: Document, parsed: Any) -> Any:
-    """This session's verdict on the body as it is, else the header's if the body is the one it was given for."""
-    for record in state.records.values():
-        report = record.job.report if record.job is not None else None
-        for judged in reversed(report.candidates if report is not None else []):
-            if judged.candidate.source == parsed.body:
-                return judged.verdict
-    return None if parsed.edited else parsed.verdict
 
 
 def _diagnostic(

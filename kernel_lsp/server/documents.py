@@ -6,6 +6,7 @@ applies edits in the wrong place.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -88,6 +89,7 @@ class Documents:
         self._by_uri: dict[str, Document] = {}
         self._by_path: dict[Path, Document] = {}
         self._disk: dict[Path, tuple[tuple[int, int], str]] = {}
+        self._elsewhere: dict[tuple[Path, str], tuple[int, str | None]] = {}  # fingerprints in files, open or not
 
     def __iter__(self) -> Iterator[Document]:
         return iter(list(self._by_uri.values()))
@@ -160,4 +162,16 @@ class Documents:
         except ClassNotFound:
             found = None
         document._fingerprints[class_name] = (self.generation, found)
+        return found
+
+    def fingerprint_at(self, path: Path, class_name: str) -> str | None:
+        """The fingerprint of a class in a file that need not be open; None where it cannot be read."""
+        known = self._elsewhere.get((path, class_name))
+        if known is not None and known[0] == self.generation:
+            return known[1]
+        text, found = self.read(path), None
+        if text is not None:
+            with contextlib.suppress(ClassNotFound):
+                found = fingerprint_of(Source(text), path, class_name, self.read)
+        self._elsewhere[(path, class_name)] = (self.generation, found)
         return found

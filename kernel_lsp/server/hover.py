@@ -6,7 +6,7 @@ from lsprotocol import types
 
 from .documents import Document
 from .plain import plain_text
-from .standing import Standing, standing
+from .standing import Standing, settled, standing
 from .state import State
 from .table import hover_markdown
 from .words import running_words
@@ -14,8 +14,8 @@ from .words import running_words
 
 def register(state: State) -> None:
     @state.server.feature(types.TEXT_DOCUMENT_HOVER)
-    def hover(params: types.HoverParams) -> types.Hover | None:
-        document = state.documents.get(params.text_document.uri)
+    async def hover(params: types.HoverParams) -> types.Hover | None:
+        document = await settled(state, params.text_document.uri)
         return find(state, document, params.position) if document is not None else None
 
 
@@ -37,7 +37,7 @@ def _text(name: str, s: Standing) -> str | None:
     parts = []
     if s.running is not None:
         parts.append(f"{running_words(s.running)}: {s.running.message} ({s.running.percentage} %)")
-    if s.kernel is not None:
+    if s.kernel is not None and not s.pending:
         parts.append(hover_markdown(name, s))
     if s.error is not None:
         parts.append(str(s.error))

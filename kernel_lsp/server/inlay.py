@@ -8,15 +8,15 @@ from lsprotocol import types
 
 from .documents import Document
 from .protocol import Raw
-from .standing import standing
+from .standing import settled, standing
 from .state import State
 from .words import lens_title
 
 
 def register(state: State) -> None:
     @state.server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
-    def inlay_hint(params: types.InlayHintParams) -> Raw:
-        document = state.documents.get(params.text_document.uri)
+    async def inlay_hint(params: types.InlayHintParams) -> Raw:
+        document = await settled(state, params.text_document.uri)
         if document is None or not state.settings_for(document.path).inlay_hints:
             return Raw([])
         return Raw(hints(state, document, params.range))
@@ -29,7 +29,7 @@ def hints(state: State, document: Document, area: types.Range) -> list[dict[str,
         if not area.start.line <= c.name_range.start.line <= area.end.line:
             continue
         s = standing(state, document, c)
-        if s.kernel is not None and s.verdict is not None:
+        if s.kernel is not None and (s.verdict is not None or s.claim is not None):
             place = document.wire_position(c.name_range.end)
             found.append({"position": place, "label": lens_title(s), "paddingLeft": True})
     return found

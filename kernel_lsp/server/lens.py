@@ -9,20 +9,20 @@ from lsprotocol import types
 
 from .documents import Document
 from .protocol import Raw
-from .standing import standings
+from .standing import settled, standings
 from .state import State
 from .words import lens_title
 
 
 def register(state: State) -> None:
     @state.server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
-    def lens(params: types.CodeLensParams) -> Raw:
-        document = state.documents.get(params.text_document.uri)
+    async def lens(params: types.CodeLensParams) -> Raw:
+        document = await settled(state, params.text_document.uri)
         return Raw(lenses(state, document) if document is not None else [])
 
 
 def lenses(state: State, document: Document) -> list[dict[str, Any]]:
-    """One lens a class, two while a job runs (the second one cancels it), as JSON data.
+    """One lens a class, as JSON data; a second one cancels what runs, or validates what is not validated as it is.
 
     Kept while nothing changed, since they are asked for once by the client and once to see whether they changed.
     """
@@ -37,12 +37,12 @@ def _lenses(state: State, document: Document) -> list[dict[str, Any]]:
     for c, s in standings(state, document):
         arguments = [{"uri": document.uri, "className": c.name, "version": document.version}]
         area = document.wire_range(c.name_range)
-        plain = s.running is None and (s.kernel is None or s.verdict is None)
+        plain = s.running is None and (s.kernel is None or (s.verdict is None and s.claim is None and not s.pending))
         command = "kernelLsp.generate" if plain else "kernelLsp.showReport"
         found.append(_lens(area, lens_title(s), command, arguments))
         if s.running is not None and s.running.job is not None:
             found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
-        elif s.stale:
+        elif s.stale or (s.verdict is None and s.claim is not None):
             found.append(_lens(area, "Validate", "kernelLsp.validate", arguments))
     return found
 

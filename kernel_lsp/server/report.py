@@ -16,7 +16,7 @@ from kernel_lsp import errors, kernel_file
 from kernel_lsp.analysis import module_classes
 
 from .documents import Document
-from .standing import Standing, standing
+from .standing import Standing, standing, standing_of_kernel_file
 from .state import State
 from .words import running_words
 
@@ -30,6 +30,8 @@ async def show_report(state: State, document: Document, class_name: str) -> str 
 
     Raises ReportNotWritten (as the command's error).
     """
+    _facts(state, document, class_name)  # what this machine validated is looked up
+    await state.validations.settled()
     facts, key = _facts(state, document, class_name)
     path = _page_path(state, *key)
     await _write(path, facts)
@@ -92,7 +94,7 @@ def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tu
     path, text, classes = document.path, document.text, state.documents.classes(document)
     s = Standing()
     if document.is_kernel_file:
-        s = _of_kernel_file(document)
+        s = standing_of_kernel_file(state, document, kernel_file.parse(document.text, document.path))
         assert s.kernel is not None
         path, class_name = kernel_file.find_source(document.path, s.kernel), s.kernel.class_name
         text = state.documents.read(path) or ""
@@ -108,6 +110,7 @@ def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tu
         measurement=s.measurement,
         device=s.device,
         stale=s.stale,
+        claim=s.claim,
         regression=s.regression,
         error=str(s.error or s.no_kernel or ""),
         running=running_words(s.running) if s.running is not None else "",
@@ -125,13 +128,6 @@ def _shown(state: State, path: Path) -> str:
     """A path as a user would say it: from the project's folder on."""
     root = state.settings_for(path).root
     return str(path.relative_to(root)) if root is not None and path.is_relative_to(root) else str(path)
-
-
-def _of_kernel_file(document: Document) -> Standing:
-    """How the kernel in an open kernel file stands, by its header alone."""
-    kernel = kernel_file.parse(document.text, document.path)
-    stale = "The kernel file was edited since it was validated." if kernel.edited else ""
-    return Standing(document.path, kernel, kernel.verdict, kernel.measurement, kernel.device, stale)
 
 
 def _page_path(state: State, source: Path, class_name: str) -> Path:

@@ -12,20 +12,32 @@ from .documents import Document
 from .state import Record, State
 
 if TYPE_CHECKING:
+    from kernel_lsp.claims import Claim
     from kernel_lsp.errors import UserError
     from kernel_lsp.kernel_file import KernelFile
     from kernel_lsp.schema import Device, Judged, Measurement, Verdict
+    from kernel_lsp.store.validations import Validation
 
 
 @dataclass
 class Standing:
-    """``stale`` says why the verdict no longer holds ("" while it does); ``error`` is how the last job failed."""
+    """What is known of a kernel. ``verdict``, ``measurement`` and ``device`` are this machine's own findings, always.
+
+    Attributes:
+        claim: what the file says where this machine has no verdict, or no times, of its own.
+        pending: whether this machine validated it is still being looked up.
+        stale: why the verdict, or the claim, is about another version; "" while it is about this one.
+        error: how the last job failed.
+    """
 
     kernel_path: Path | None = None
     kernel: KernelFile | None = None
     verdict: Verdict | None = None
     measurement: Measurement | None = None
     device: Device | None = None
+    validated_at: str = ""
+    claim: Claim | None = None
+    pending: bool = False
     stale: str = ""
     regression: str = ""
     running: Record | None = None
@@ -54,6 +66,31 @@ def standings(state: State, document: Document) -> list[tuple[ModuleClass, Stand
     return [(c, _standing(state, document, c, None)) for c in classes]
 
 
+def standing_of_kernel_file(state: State, document: Document, parsed: KernelFile) -> Standing:
+    """How the kernel in an open kernel file stands, with its text as it is in the editor."""
+    from kernel_lsp import kernel_file
+    from kernel_lsp.errors import SourceMissing
+
+    result = Standing(document.path, parsed)
+    try:
+        path = kernel_file.find_source(document.path, parsed)
+    except SourceMissing:
+        result.claim = parsed.claim
+        return result
+    now = state.documents.fingerprint_at(path, parsed.class_name)
+    add_kernel(state, result, path, state.record(path, parsed.class_name), now, parsed.class_name)
+    return result
+
+
+async def settled(state: State, uri: str) -> Document | None:
+    """The open document, once what this machine validated for its classes is known; None where it is not open."""
+    document = state.documents.get(uri)
+    if document is not None and any(s.pending for _, s in standings(state, document)):
+        await state.validations.settled()
+        document.lenses = None
+    return document
+
+
 def _standing(state: State, document: Document, c: ModuleClass, found: tuple[Path, KernelFile] | None) -> Standing:
     record = state.record(document.path, c.name)
     if found is None and record is None:
@@ -64,7 +101,7 @@ def _standing(state: State, document: Document, c: ModuleClass, found: tuple[Pat
         _add_session(result, record, document, now)
     if found is not None:
         result.kernel_path, result.kernel = found
-        _add_kernel(result, record, now, c.name)
+        add_kernel(state, result, document.path, record, now, c.name)
     return result
 
 
@@ -81,7 +118,10 @@ def _add_session(result: Standing, record: Record, document: Document, now: str 
         result.no_kernel = job.report.why if record.fingerprint == now else ""
 
 
-def _add_kernel(result: Standing, record: Record | None, now: str | None, class_name: str) -> None:
+def add_kernel(
+    state: State, result: Standing, path: Path, record: Record | None, now: str | None, class_name: str
+) -> None:
+    """Put what is known of ``result.kernel`` into a standing. ``path``: of the source; ``now``: the class's fingerprint."""
     kernel = result.kernel
     assert kernel is not None
     judged = _judged_in_session(record, kernel, now)
@@ -89,16 +129,43 @@ def _add_kernel(result: Standing, record: Record | None, now: str | None, class_
         result.verdict, result.measurement = judged.verdict, judged.measurement
         result.device = record.job.report.device
         result.regression = record.job.report.regression
-        if not _timed(judged.measurement) and _timed(kernel.measurement):
-            result.measurement = kernel.measurement  # what the header keeps, with the device it names
+        _add_claimed_times(result, kernel, now)
         return
-    result.verdict, result.measurement, result.device = kernel.verdict, kernel.measurement, kernel.device
+    found, looked_up = state.validations.find(path, now, kernel.actual_body)
+    if found is None:
+        found, looked_up = _before(state, result, kernel, path, now, class_name, looked_up)
+    if found is not None:
+        result.verdict, result.measurement, result.device = found.verdict, found.measurement, found.device
+        result.validated_at = found.validated_at
+        if not result.stale:
+            _add_claimed_times(result, kernel, now)
+    elif looked_up:
+        result.claim = kernel.claim
+    else:
+        result.pending = kernel.claim is not None
+
+
+def _before(
+    state: State, result: Standing, kernel: KernelFile, path: Path, now: str | None, class_name: str, looked_up: bool
+) -> tuple[Validation | None, bool]:
+    """Why the header is about another version, and what this machine found for that one."""
     if kernel.edited:
         result.stale = "The kernel file was edited since it was validated."
     elif now is None:
         result.stale = f"{class_name} cannot be read while there is a syntax error in it."
     elif kernel.fingerprint != now:
         result.stale = f"{class_name}, or something it uses, changed since its kernel was validated."
+    else:
+        return None, looked_up
+    return state.validations.find(path, kernel.fingerprint, str(kernel.header.get("body", "")))
+
+
+def _add_claimed_times(result: Standing, kernel: KernelFile, now: str | None) -> None:
+    """The file's own times where this machine has none of the same version, as it would without a GPU."""
+    claim = kernel.claim
+    same = not kernel.edited and kernel.fingerprint == now
+    if same and result.correct and not _timed(result.measurement) and claim is not None and claim.timed:
+        result.claim = claim
 
 
 def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | None) -> Judged | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .client import Client
 from .documents import Document, Documents
 from .kernels import Kernels
+from .validations import Validations
 
 if TYPE_CHECKING:
     from kernel_lsp.errors import UserError
@@ -46,6 +47,7 @@ class State:
     client: Client = field(default_factory=Client)
     documents: Documents = field(default_factory=Documents)
     kernels: Kernels = field(default_factory=Kernels)
+    validations: Validations = field(init=False)
     records: dict[tuple[Path, str], Record] = field(default_factory=dict)
     trusted: bool = True
     paused: bool = False  # no background work: nothing is validated on save, no worker is started early
@@ -63,6 +65,9 @@ class State:
     background: set[asyncio.Task[Any]] = field(default_factory=set)  # kept until they are done
     _settings: dict[Path, tuple[float, Settings]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.validations = Validations(self)
 
     def settings_for(self, path: Path) -> Settings:
         """The settings in force for a file. Kept for a second: every lens of a long file asks for them."""

@@ -6,9 +6,11 @@ import datetime
 import re
 from typing import TYPE_CHECKING
 
+from kernel_lsp import claims
 from kernel_lsp.figures import factor, over_compiled, over_eager
 
 from .standing import Standing
+from .words import validate_title
 
 if TYPE_CHECKING:
     from kernel_lsp.schema import Measurement, ShapeMeasurement, TensorSpec, Timing, Verdict
@@ -24,6 +26,11 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
     lines = []
     if s.stale:
         lines.append(f"**Stale.** {s.stale} What follows is about the version before.\n")
+    if verdict is None and s.claim is not None:
+        lines.append(f"? **Not validated here.** The file {claims.said(s.claim)}.\n")
+        lines.append(f"The action “{validate_title(class_name)}” validates it on this machine.\n")
+        lines.append(f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})")
+        return "\n".join(lines)
     if verdict is None:
         lines.append(f"`{s.kernel_path.name}` holds no verdict.\n")
     else:
@@ -34,6 +41,8 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
         if s.correct or (s.measurement is not None and s.measurement.shapes):
             lines += measurement_lines(s.measurement)  # why a wrong kernel was not timed is plain
         lines.append(accuracy(verdict) + "\n")
+    if s.claim is not None:
+        lines.append(claims.timed_elsewhere(s.claim) + "\n")
     if s.regression:
         lines.append(f"⚠ {s.regression}\n")
     lines.append(where(s, now) + "\n")
@@ -105,15 +114,14 @@ def accuracy(verdict: Verdict) -> str:
 
 
 def where(s: Standing, now: datetime.datetime | None = None) -> str:
-    """Device, versions and age."""
+    """Device, versions and age of what was validated on this machine."""
     device = s.measurement.device if s.measurement is not None and s.measurement.device is not None else s.device
     measured = s.measurement.measured_at if s.measurement is not None else ""
-    written = str(s.kernel.header.get("written", "")) if s.kernel is not None else ""
     parts = [device.name if device is not None else "device not recorded"]
     if device is not None:
         parts += [f"torch {device.torch}"] if device.torch else []
         parts += [f"triton {device.triton}"] if device.triton else []
-    parts.append(age(measured or written, now))
+    parts.append(age(measured or s.validated_at, now))
     return " · ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_lsp import claims
 from kernel_lsp.analysis import ModuleClass
 from kernel_lsp.figures import factor, speedups
 
@@ -19,8 +20,10 @@ def speed(s: Standing) -> str:
 
 def _before(s: Standing) -> str:
     """What a kernel was before it became stale."""
+    if s.verdict is None:
+        return claims.figure(s.claim) if s.claim is not None else ""
     if not s.correct:
-        return s.verdict.status if s.verdict is not None else ""
+        return s.verdict.status
     return speed(s) if speedups(s.measurement)[0] else "correct"
 
 
@@ -28,10 +31,14 @@ def lens_title(s: Standing) -> str:
     """The text above the class."""
     if s.running is not None:
         return running_words(s.running)
-    if s.kernel is None or s.verdict is None:
+    if s.kernel is not None and s.pending:
+        return "…"
+    if s.kernel is None or (s.verdict is None and s.claim is None):
         return "Generate Triton kernel"
     if s.stale:
-        return f"↻ stale · was {_before(s)}"
+        return f"↻ stale · {'was' if s.verdict is not None else 'says it was'} {_before(s)}"
+    if s.verdict is None:
+        return f"? not validated here · file says {_before(s)}"
     if not s.correct:
         return f"✗ {s.verdict.status}"
     if s.regression:
@@ -78,7 +85,8 @@ def verdict_words(name: str, s: Standing) -> str:
     if eager is None:
         missing = s.measurement.missing if s.measurement is not None else ""
         checked = " under Triton's interpreter" if s.verdict.mode == "interpreter" else where
-        return f"{kernel} is correct{checked}; its speed was not measured{': ' + missing if missing else '.'}"
+        said = f" {claims.timed_elsewhere(s.claim)}" if s.claim is not None else ""
+        return f"{kernel} is correct{checked}; its speed was not measured{': ' + missing if missing else '.'}{said}"
     figures = f"{factor(eager)} eager, " + (
         f"{factor(compiled)} torch.compile" if compiled else "torch.compile not measured"
     )
@@ -90,7 +98,20 @@ def verdict_words(name: str, s: Standing) -> str:
 
 def stale_words(name: str, s: Standing) -> str:
     was = f" It was {_before(s)}." if s.verdict is not None else ""
-    return f"{s.stale}{was} Save, or choose “Validate Triton kernel for {name}”, to judge it again."
+    was = f" The file {claims.said(s.claim)}; not validated here." if s.verdict is None and s.claim is not None else was
+    return f"{s.stale}{was} Save, or choose “{validate_title(name)}”, to validate it again."
+
+
+def claim_words(name: str, s: Standing) -> str:
+    """The message of kernel-not-validated."""
+    assert s.claim is not None
+    kernel = f"{name.rpartition('.')[2]}Triton"
+    return f"The file of {kernel} {claims.said(s.claim)}; not validated here. Choose “{validate_title(name)}”."
+
+
+def validate_title(name: str) -> str:
+    """The title of the code action."""
+    return f"Validate Triton kernel for {name}"
 
 
 def no_inputs_words(c: ModuleClass) -> str:

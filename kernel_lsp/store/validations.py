@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import __version__, schema
+from kernel_lsp.devices import pick_device
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.store import database
 
@@ -60,6 +61,13 @@ class Validation:
     validated_at: str  # ISO 8601, UTC
 
 
+def key_for(device: schema.Device | None, fingerprint: str, body: str) -> Key | None:
+    """The key of a class and a body (their hashes) on a device; None where any of it is not known."""
+    if device is None or not (fingerprint and body and device.name and device.torch and device.triton):
+        return None
+    return Key(fingerprint, body, device.name, device.torch, device.triton, __version__)
+
+
 def keep(key: Key, validation: Validation, path: Path | None) -> None:
     """Remember a validation; a later one of the same key takes its place. ``path`` None: keep nothing.
 
@@ -97,6 +105,25 @@ def find(key: Key, path: Path | None) -> Validation | None:
         return Validation(verdict, measurement, device, str(row[3])) if verdict is not None else None
     except (ValueError, TypeError, AttributeError):
         return None
+
+
+def find_here(command: list[str], wanted: str, fingerprint: str, body: str, path: Path | None) -> Validation | None:
+    """The validation that counts where no worker runs: for the device and versions that the last one named.
+
+    Args:
+        command: of the interpreter whose worker would run.
+        wanted: the setting ``device``.
+
+    Raises:
+        StoreUnusable: the file cannot be read.
+    """
+    devices = find_devices(command, path)
+    try:
+        device = pick_device({"devices": devices}, wanted)
+    except (TypeError, AttributeError, ValueError):  # not what a worker says
+        return None
+    key = key_for(device, fingerprint, body)
+    return find(key, path) if key is not None else None
 
 
 def keep_devices(command: list[str], devices: list[Any], path: Path | None) -> None:

@@ -104,7 +104,7 @@ async def test_the_same_answer_becomes_a_validated_file(bench: Bench, server: Se
     assert (source.generator, source.samples, source.correct) == (name, 1, 1)
     assert source.tokens > 100 and source.tokens_per_second > 0 and source.seconds["generate"] > 0
     written = kernel_file.read(Path(report.file))
-    assert (written.generator, written.verdict.status) == (name, "ok")
+    assert (written.generator, written.claim.verdict.status) == (name, "ok")
     assert "class RMSNormTriton(RMSNorm):" in written.body and "is_cuda" not in written.body
     said = [arguments[1] for arguments in bench.memory.named("progress", job)]
     assert any("tokens" in words for words in said), said

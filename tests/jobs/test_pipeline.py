@@ -48,8 +48,8 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert not written.edited
     assert written.fingerprint == report.target.fingerprint
     assert (written.class_name, written.source, written.generator) == ("Tiny", "module.py::Tiny", "synthesizer")
-    assert written.verdict.status == "ok"
-    assert written.measurement is None or not written.measurement.shapes  # no GPU was asked: nothing was timed
+    assert written.claim.verdict.status == "ok"
+    assert not written.claim.timed  # no GPU was asked: nothing was timed
     assert written.header["envelope"]["inputs"][0].startswith("x: float32[")
     assert "class TinyTriton(Tiny)" in written.body
     ast.parse(kernel.read_text())
@@ -69,7 +69,7 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert job.report.candidates[0].verdict.status == "wrong"
     assert job.report.why
     stale = kernel_file.read(kernel)
-    assert stale.verdict.status == "wrong"
+    assert stale.claim.verdict.status == "wrong"
     assert stale.fingerprint not in ("", written.fingerprint)
     assert stale.body == written.body
 
@@ -84,7 +84,7 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert isinstance(job.error, errors.KernelFileEdited)
     job = await over(jobs.submit("generate", target(path, "Tiny"), path, overwrite=True))
     assert job.state == "done", job.error
-    assert kernel_file.read(kernel).verdict.status == "ok"
+    assert kernel_file.read(kernel).claim.verdict.status == "ok"
     assert not kernel_file.read(kernel).edited
 
 
@@ -142,7 +142,7 @@ def test_regression(new, regressed):
     header = {"source": "a.py::A", "measurement": schema.to_json(timed(50))}
     before = kernel_file.parse(kernel_file.assemble(header, ""))
     judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), new)
-    said = regression(before, judged)
+    said = regression(before, None, judged)
     assert bool(said) == regressed
     if regressed:
         assert "1.43× eager instead of 2.00×" in said

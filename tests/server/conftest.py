@@ -10,6 +10,14 @@ import pytest_asyncio
 from lsp_client import MODULE, Client
 
 
+@pytest.fixture(autouse=True)
+def store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of what was validated, of the test's own; the server inherits its name."""
+    path = tmp_path_factory.mktemp("store") / "store.sqlite"
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(path))
+    return path
+
+
 @pytest_asyncio.fixture
 async def client() -> AsyncIterator[Client]:
     one = Client()

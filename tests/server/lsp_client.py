@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,10 @@ from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient, client_capabilities
 from pytest_lsp.client import register_lsp_features
 
-from kernel_lsp import analysis, kernel_file
+from kernel_lsp import analysis, claims, kernel_file, schema
+from kernel_lsp.store import database, validations
+from kernel_lsp.store.validations import Validation
+from kernel_lsp.worker import environment
 
 SERVER = [sys.executable, "-c", "import sys; from kernel_lsp.server import main; sys.exit(main(sys.argv[1:]))"]
 
@@ -180,17 +184,34 @@ MEASUREMENT = {
 BODY = '"""Double."""\nfrom double import Double\n\n\nclass DoubleTriton(Double):\n    pass\n'
 
 
-def write_kernel(module: Path, verdict: Any = VERDICT, measurement: Any = MEASUREMENT, body: str = BODY) -> Path:
-    """A kernel file as a generation leaves it."""
+def write_kernel(
+    module: Path, verdict: Any = VERDICT, measurement: Any = MEASUREMENT, body: str = BODY, validated: bool = True
+) -> Path:
+    """A kernel file as a generation leaves it. Not ``validated``: as it comes from elsewhere, with nothing in the store."""
     path = kernel_file.kernel_path(module, "Double")
     path.parent.mkdir(exist_ok=True)
+    fingerprint = analysis.fingerprint(module.read_text(), module, "Double")
+    device = schema.Device("Test GPU", "cuda", torch="2.11.0", triton="3.6.0")
+    records = (schema.from_json(schema.Verdict, verdict), schema.from_json(schema.Measurement, measurement))
     header = {
         "source": "double.py::Double",
         "class": "Double",
         "generator": "synthesizer",
-        "fingerprint": analysis.fingerprint(module.read_text(), module, "Double"),
-        "verdict": verdict,
-        "measurement": measurement,
+        "fingerprint": fingerprint,
     }
-    path.write_text(kernel_file.assemble({k: v for k, v in header.items() if v is not None}, body))
+    if verdict is not None:
+        header |= claims.lines(*records, device, "0.1.0", "2026-01-01T00:00:00Z")
+        if validated:
+            validate_here(fingerprint, body, Validation(*records, device, "2026-01-01T00:00:00+00:00"))
+    path.write_text(kernel_file.assemble(header, body))
     return path
+
+
+def validate_here(fingerprint: str, body: str, found: Validation, **other: str) -> None:
+    """Keep a validation as a job does. ``other``: parts of the key that are not those of this machine."""
+    store = database.default_path()
+    devices = environment.cuda_devices() or [environment.interpreter_device()]
+    validations.keep_devices([sys.executable], [schema.to_json(device) for device in devices], store)
+    key = validations.key_for(devices[0], fingerprint, kernel_file.body_hash(body))
+    assert key is not None
+    validations.keep(dataclasses.replace(key, **other), found, store)

@@ -1,0 +1,76 @@
+"""What was validated on this machine, for answers that must not wait: looked up in a thread, and remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernel_lsp.errors import UserError
+    from kernel_lsp.store.validations import Validation
+
+    from .state import State
+
+FRESH_SECONDS = 2.0  # another program may validate meanwhile: an older answer is looked up again when it is asked for
+WAIT_SECONDS = 0.5  # that a request of the client waits for the first answer
+_MOST = 4096
+
+_Key = tuple[tuple[str, ...], str, str, str]  # interpreter, device, fingerprint of the class, hash of the body
+
+
+class Validations:
+    """``find`` answers at once; where something else is found than was known, what is shown is brought up to date."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._known: dict[_Key, tuple[float, Validation | None]] = {}
+        self._looking: dict[_Key, asyncio.Task[None]] = {}
+
+    def find(self, path: Path, fingerprint: str | None, body: str) -> tuple[Validation | None, bool]:
+        """What this machine found for a class and a body (their hashes), and whether that is known by now."""
+        if not fingerprint or not body:
+            return None, True
+        settings = self._state.settings_for(path)
+        key = (tuple(settings.interpreter_command()), settings.device, fingerprint, body)
+        at, found = self._known.get(key, (None, None))
+        if (at is None or time.monotonic() - at > FRESH_SECONDS) and key not in self._looking:
+            self._looking[key] = asyncio.get_running_loop().create_task(self._look(key))
+        return found, at is not None
+
+    async def settled(self) -> None:
+        """Wait for the answers that were asked for, but not long."""
+        if self._looking:
+            await asyncio.wait(list(self._looking.values()), timeout=WAIT_SECONDS)
+
+    def forget(self) -> None:
+        """The worker named its devices: what holds on another one may not hold here. Ask again, show the rest till then."""
+        self._known = {key: (float("-inf"), found) for key, (_, found) in self._known.items()}
+        self._state.server.refresher.soon(0.0)
+
+    async def _look(self, key: _Key) -> None:
+        try:
+            found, problem = await asyncio.to_thread(_find, key)
+            if problem is not None:
+                self._state.report_once(problem)
+            if len(self._known) > _MOST:
+                self._known.clear()
+            before = self._known.get(key)
+            self._known[key] = (time.monotonic(), found)
+        finally:
+            self._looking.pop(key, None)
+        if (before is None or before[1] != found) and not self._state.closing:
+            self._state.server.refresher.soon(0.0)
+
+
+def _find(key: _Key) -> tuple[Validation | None, UserError | None]:
+    """In a thread: what it imports takes a while the first time, too."""
+    from kernel_lsp.errors import StoreUnusable
+    from kernel_lsp.store import database, validations
+
+    command, device, fingerprint, body = key
+    try:
+        return validations.find_here(list(command), device, fingerprint, body, database.default_path()), None
+    except StoreUnusable as error:
+        return None, error
