@@ -134,7 +134,7 @@ def _times(measurement: schema.Measurement | None, device: schema.Device | None)
 
 def not_checked(limits: Sequence[str]) -> str:
     """What could not be checked, as one line without the reasons, which the report has."""
-    short = [re.split(r" [(]|, [[]", limit)[0] for limit in limits]
+    short = [re.split(r" \(|, \[", limit)[0] for limit in limits]
     for count in range(len(short), 0, -1):
         rest = len(short) - count
         text = "; ".join(short[:count]) + (f"; {rest} more, see the report" if rest else "")

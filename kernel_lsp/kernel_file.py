@@ -155,7 +155,9 @@ def _toml(table: dict[str, Any]) -> list[str]:
     lines = []
     for key, value in table.items():
         if isinstance(value, dict) and any(_has_parts(inner) for inner in value.values()):
-            lines += [line for k, v in value.items() if v is not None for line in _assignment(f"{_key(key)}.{_key(k)}", v)]
+            lines += [
+                line for k, v in value.items() if v is not None for line in _assignment(f"{_key(key)}.{_key(k)}", v)
+            ]
         elif value is not None:
             lines += _assignment(_key(key), value)
     return lines

@@ -1,0 +1,157 @@
+"""What was validated here: found by the whole key alone, written by several processes, its faults told and no more."""
+
+import dataclasses
+import multiprocessing
+import sqlite3
+import threading
+
+import pytest
+
+from kernel_lsp import __version__, schema
+from kernel_lsp.errors import StoreUnusable
+from kernel_lsp.store import baselines, database, validations
+from kernel_lsp.store.validations import Key, Validation
+
+DEVICE = schema.Device("Test GPU", "cuda", "9.0", torch="2.11.0", triton="3.6.0")
+KEY = Key("sha256:class", "sha256:body", "Test GPU", "2.11.0", "3.6.0", __version__)
+TIMING = schema.Timing(100.5, 99.0, 103.0, 50)
+FOUND = Validation(
+    schema.Verdict("ok", mode="gpu", checks=[schema.Check("odd sizes", True, "x 3×5")], error=1e-7, limits=["races"]),
+    schema.Measurement([schema.ShapeMeasurement([], eager=TIMING, kernel=TIMING)], DEVICE),
+    DEVICE,
+    "2026-01-02T03:04:05+00:00",
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deep" / "store.sqlite"
+
+
+def test_what_is_kept_is_found_whole_and_the_later_takes_the_place_of_the_earlier(path):
+    assert validations.find(KEY, path) is None and not path.exists()
+    validations.keep(KEY, FOUND, path)
+    assert validations.find(KEY, path) == FOUND
+    wrong = Validation(schema.Verdict("wrong", "off by 3"), None, None, "2026-01-03T00:00:00+00:00")
+    validations.keep(KEY, wrong, path)
+    assert validations.find(KEY, path) == wrong
+    row = sqlite3.connect(path).execute("select status, mode, passed, checks from validations").fetchall()
+    assert row == [("wrong", "none", 0, 0)]
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Key)])
+def test_every_part_of_the_key_counts(path, field):
+    validations.keep(KEY, FOUND, path)
+    assert validations.find(dataclasses.replace(KEY, **{field: "other"}), path) is None
+
+
+def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
+    command, other = ["/venv/python"], dataclasses.replace(DEVICE, torch="2.12.0")
+    validations.keep(KEY, FOUND, path)
+
+    def found(wanted="auto", command=command):
+        return validations.find_here(command, wanted, KEY.fingerprint, KEY.body, path)
+
+    assert found() is None  # no worker has said anything yet
+    validations.keep_devices(command, [schema.to_json(DEVICE)], path)
+    assert found() == FOUND and found("cuda:0") == FOUND
+    assert found("cuda:1") is None and found("interpreter") is None and found(command=["/other/python"]) is None
+    validations.keep_devices(command, [schema.to_json(other)], path)  # torch was upgraded
+    assert found() is None
+    validations.keep_devices(command, ["nonsense"], path)
+    assert found() is None
+
+
+def test_no_key_without_what_it_takes():
+    assert validations.key_for(DEVICE, "sha256:class", "sha256:body") == KEY
+    assert validations.key_for(None, "a", "b") is None
+    assert validations.key_for(DEVICE, "", "b") is None
+    assert validations.key_for(dataclasses.replace(DEVICE, torch=""), "a", "b") is None
+
+
+def test_no_store_keeps_nothing_and_is_no_fault():
+    validations.keep(KEY, FOUND, None)
+    validations.keep_devices(["python"], [], None)
+    assert validations.find(KEY, None) is None and validations.find_devices(["python"], None) == []
+
+
+def write_many(path, name):
+    store = baselines.open_store(path)  # in the same file
+    for i in range(30):
+        validations.keep(dataclasses.replace(KEY, body=f"{name}-{i}"), FOUND, path)
+        store.keep(baselines.Key("d", "1", "2", "3", f"{name}-{i}", ""), "eager", TIMING)
+        assert validations.find(dataclasses.replace(KEY, body=f"{name}-{i}"), path) == FOUND
+    store.close()
+
+
+def test_several_processes_write_and_read_at_once(path):
+    context = multiprocessing.get_context("spawn")
+    children = [context.Process(target=write_many, args=(path, name)) for name in "abcd"]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+    for table in ("validations", "baselines"):
+        assert sqlite3.connect(path).execute(f"select count(*) from {table}").fetchone() == (120,)
+
+
+# The faults. Each is the real one of SQLite or of the file system.
+
+
+def test_a_writer_is_waited_for_and_does_not_stop_readers(path, monkeypatch):
+    validations.keep(KEY, FOUND, path)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("begin immediate")
+    assert validations.find(KEY, path) == FOUND
+    threading.Timer(0.3, other.execute, ["rollback"]).start()
+    validations.keep(dataclasses.replace(KEY, body="second"), FOUND, path)
+    other.execute("begin immediate")
+    monkeypatch.setattr(database, "BUSY", 0.2)
+    with pytest.raises(StoreUnusable, match=r"could not be written .*locked"):
+        validations.keep(dataclasses.replace(KEY, body="third"), FOUND, path)
+    other.execute("rollback")
+
+
+@pytest.mark.parametrize("content", [b"not a database, but somebody's file\n" * 100, b""])
+def test_what_is_no_database(path, content):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    if content:
+        for act in (lambda: validations.find(KEY, path), lambda: validations.keep(KEY, FOUND, path)):
+            with pytest.raises(StoreUnusable, match="KERNEL_LSP_STORE"):
+                act()
+        assert path.read_bytes() == content
+    else:  # an empty file is an empty database
+        assert validations.find(KEY, path) is None
+        validations.keep(KEY, FOUND, path)
+        assert validations.find(KEY, path) == FOUND
+
+
+def test_a_damaged_database_and_a_folder_that_cannot_be_made(path, tmp_path):
+    for i in range(50):
+        validations.keep(dataclasses.replace(KEY, body=f"{i}"), FOUND, path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
+    with pytest.raises(StoreUnusable):
+        validations.find(KEY, path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnusable):
+        validations.keep(KEY, FOUND, tmp_path / "file" / "store.sqlite")
+
+
+def test_a_database_of_a_newer_version_is_not_touched(path):
+    validations.keep(KEY, FOUND, path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("pragma user_version = 7")
+    for act in (lambda: validations.find(KEY, path), lambda: validations.keep(KEY, FOUND, path)):
+        with pytest.raises(StoreUnusable, match="version 7"):
+            act()
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"shape": 1}', "null"])
+def test_a_row_that_is_no_verdict_is_as_if_it_were_not_there(path, text):
+    validations.keep(KEY, FOUND, path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update validations set verdict = ?", [text])
+    assert validations.find(KEY, path) is None

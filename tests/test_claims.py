@@ -1,0 +1,131 @@
+"""What a kernel file says of itself: short, read back, and never more than text from somebody."""
+
+import re
+
+import pytest
+
+from kernel_lsp import claims, kernel_file, schema
+from kernel_lsp.jobs import header
+
+H100 = schema.Device("NVIDIA H100 80GB HBM3", "cuda", "9.0", 2.5e12, 1e14, "3.12.3", "2.11.0", "3.6.0", "580.1")
+
+
+def timing(median: float) -> schema.Timing:
+    return schema.Timing(median, 0.98 * median, 1.02 * median, 50)
+
+
+def measured(count: int = 1) -> schema.Measurement:
+    inputs = [
+        schema.TensorSpec(f"input{i}", [8, 1024, 4096], "float32", dynamic=["s0", "s1", None]) for i in range(count)
+    ]
+    shape = schema.ShapeMeasurement(inputs, eager=timing(376.3), compiled=timing(120.0), kernel=timing(91.6))
+    shape.roofline_share = 0.91234
+    return schema.Measurement([shape], H100, measured_at="2026-01-02T03:04:05+00:00")
+
+
+def verdict() -> schema.Verdict:
+    checks = [schema.Check(f"check {i}", i != 3, "x 2×4×4096: relative error 9.7e-08") for i in range(40)]
+    limits = [f"the {i}th thing that was not checked (there was no time for it)" for i in range(20)]
+    return schema.Verdict(
+        "slower", "correct, but " + "very " * 80 + "slow", 7, "gpu", checks, 1.23456e-7, 2e-7, "fp32", 3, limits=limits
+    )
+
+
+def report(count: int) -> tuple[schema.Report, schema.Judged]:
+    found = measured(count)
+    sizes = {f"s{i}": [2, 2**31] for i in range(count)}
+    specimen = schema.Specimen(
+        "A", "a", "x=" + "1" * 300, "get_inputs_A()", found.shapes[0].inputs, dynamic=sizes, training=True
+    )
+    candidate = schema.Candidate("pass\n", "openai", "n" * 300, variant="v" * 300, pinned=False)
+    judged = schema.Judged(candidate, verdict(), found)
+    return schema.Report(schema.Target("", "A", fingerprint="sha256:1"), specimen, device=H100), judged
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_header_has_at_most_25_lines(count, elsewhere):
+    made, judged = report(count)
+    made.device = schema.Device("Triton interpreter (CPU)", "interpreter") if elsewhere else H100
+    judged.candidate.pinned = elsewhere
+    text = kernel_file.assemble(header.build("a.py::A", made.target, made, judged), "pass\n")
+    parsed = kernel_file.parse(text)
+    assert parsed.body_line <= 25 and parsed.body == "pass\n" and not parsed.edited
+    assert parsed.fingerprint == "sha256:1"
+    assert "input0: float32[8, 1024, 4096]" in text or "input0: float32[s0, s1, 4096]" in text
+    assert bool(re.search(r"and \d+ more", text)) == (count == 40)  # what was left out is counted
+    assert [(s.dtype, s.shape) for s in parsed.claim.measurement.shapes[0].inputs] == [
+        ("float32", [8, 1024, 4096])
+    ] * count
+
+
+def test_what_is_written_is_read_back():
+    lines = claims.lines(verdict(), measured(), H100, "0.1.0", "2026-01-02T03:04:05Z")
+    claim = kernel_file.parse(kernel_file.assemble({"class": "A"} | lines, "")).claim
+    assert (claim.verdict.status, claim.verdict.mode, claim.verdict.line) == ("slower", "gpu", 7)
+    assert claim.verdict.error == 1.23e-7 and claim.verdict.reason.startswith("correct, but very")
+    (shape,) = claim.measurement.shapes
+    assert (shape.eager, shape.kernel) == (timing(376.3), timing(91.6)) or abs(shape.eager.low - 0.98 * 376.3) < 0.01
+    assert claim.measurement.device.name == claim.device.name == H100.name and claim.timed
+    assert claims.said(claim) == "says it was validated on NVIDIA H100 80GB HBM3 by kernel-lsp 0.1.0 (4.11× eager)"
+    assert "39" in str(lines["verdict"]["passed"]) and lines["verdict"]["failed"] == 1
+    assert (
+        lines["not-checked"].startswith("the 0th thing that was not checked; the 1th")
+        and "see the report" in lines["not-checked"]
+    )
+
+
+def test_times_of_another_device_name_it():
+    cpu = schema.Device("Triton interpreter (CPU)", "interpreter", torch="2.13.0", triton="3.7.1")
+    lines = claims.lines(schema.Verdict("ok", mode="interpreter"), measured(), cpu, "0.1.0", "")
+    claim = claims.read(lines)
+    assert (claim.device.name, claim.measurement.device.name) == (cpu.name, H100.name)
+    assert claims.timed_elsewhere(claim) == f"The file says 4.11× eager on {H100.name}; not measured here."
+
+
+def test_findings_take_the_place_of_those_of_earlier_versions_and_the_moment_alone_changes_nothing():
+    made, judged = report(1)
+    long = {
+        "source": "a.py::A",
+        "written": "2026",
+        "verdict": {"status": "wrong", "checks": []},
+        "device": {"name": "x", "kind": "cuda"},
+        "measurement": {"missing": "y"},
+    }
+    found = header.findings("sha256:1", made, judged, judged.measurement)
+    new = header.renewed(long, found)
+    assert not {"written", "device", "measurement"} & set(new) and new["verdict"]["status"] == "slower"
+    read = kernel_file.parse(kernel_file.assemble(new, "")).header
+    later = found | {"validated": found["validated"] | {"at": "2027-01-01T00:00:00Z"}}
+    assert header.renewed(read, later) is read
+    assert header.renewed(read, found | {"fingerprint": "sha256:2"})["fingerprint"] == "sha256:2"
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"verdict": "ok"},
+        {"verdict": {"status": ["ok"]}},
+        {"verdict": {"reason": "no status"}},
+        {"verdict": {"status": "ok"}, "measured": {}, "microseconds": {"kernel": [0, 0, 0, 0], "eager": [1, 1, 1, 1]}},
+        {
+            "verdict": {"status": "ok"},
+            "measured": {},
+            "microseconds": {"kernel": ["9", 1, 1, 1], "eager": [1, 1, 1, 1]},
+        },
+        {"verdict": {"status": "ok"}, "measured": {"roofline": "x"}, "microseconds": {"kernel": [1, 1, 1, 1]}},
+        {"verdict": {"status": "ok"}, "measured": 3, "microseconds": [], "validated": "yes", "not-checked": {}},
+        {
+            "verdict": {"status": "ok"},
+            "measurement": {"shapes": [{"inputs": [], "kernel": {"median": "x", "low": 1, "high": 1, "runs": 1}}]},
+        },
+        {"verdict": {"status": "ok"}, "measurement": {"shapes": 7}},
+        {"verdict": {"status": "ok"}, "validated": {"on": "x" * 500, "by": "[click](https://x)\x1b[31m<b>"}},
+    ],
+)
+def test_a_header_that_makes_no_sense_is_a_small_claim_or_none(entries):
+    claim = kernel_file.parse(kernel_file.assemble(entries, "")).claim
+    if claim is not None:
+        words = claims.said(claim)
+        assert len(words) < 250 and "correct, not timed" in words
+        assert not set("[]<>\x1b*`|") & set(words)
