@@ -186,3 +186,39 @@ def test_serve_is_reached_without_the_rest_of_the_command_line():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['kernel_lsp.cli']"
     assert "--tcp" in run("serve", "--help").stdout
+
+
+def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch):
+    """A file from elsewhere: ``check`` says what it claims and what this machine finds; the next time it knows."""
+    (samples / "sorted_unique.py").unlink()
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(samples / "elsewhere.sqlite"))
+    target = f"{samples / 'softmax.py'}::TemperatureSoftmax"
+    done = run("generate", target, "--device", "interpreter")
+    assert done.returncode == 0 and "Validated on this machine: Triton interpreter" in done.stdout, done.stderr
+    (kernel,) = (samples / "kernels").glob("*_triton.py")
+    header = kernel.read_text().partition("# ///\n")[0]
+    assert len(header.splitlines()) + 1 <= 25
+
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(samples / "here.sqlite"))
+    kernel.write_text(kernel.read_text().replace('on = "Triton interpreter (CPU)"', 'on = "NVIDIA H100"'))
+    said = " ".join(run("check", samples, "--device", "interpreter", "--no-write").stdout.split())
+    claim = "says it was validated on NVIDIA H100 by kernel-lsp 0.1.0 (correct, not timed)"
+    assert f"Its file {claim}; not validated on this machine before." in said
+    document = json.loads(run("validate", kernel, "--device", "interpreter", "--json").stdout)
+    assert document["before"].startswith("was validated on this machine on 20")
+    assert document["warnings"] == []
+    assert 'on = "Triton interpreter (CPU)"' in kernel.read_text()
+
+
+def test_a_store_that_is_damaged_is_a_warning(samples, monkeypatch):
+    store = samples / "store.sqlite"
+    store.write_bytes(b"somebody's file" * 1000)
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(store))
+    target = f"{samples / 'softmax.py'}::TemperatureSoftmax"
+    done = run("generate", target, "--device", "interpreter")
+    assert done.returncode == 0, done.stderr
+    assert "kernel-lsp: warning: The store of what was validated on this machine could not be written" in done.stderr
+    (kernel,) = (samples / "kernels").glob("*_triton.py")
+    document = json.loads(run("validate", kernel, "--device", "interpreter", "--json").stdout)
+    assert document["chosen"] == 0 and len(document["warnings"]) == 2  # neither read nor written
+    assert store.read_bytes().startswith(b"somebody's file")

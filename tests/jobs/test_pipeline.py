@@ -5,6 +5,9 @@ import ast
 import pytest
 
 from kernel_lsp import errors, kernel_file, schema
+from kernel_lsp.jobs.run import Run
+from kernel_lsp.store import validations
+from kernel_lsp.store.validations import Validation
 
 from .conftest import TINY, over, target
 
@@ -139,13 +142,59 @@ def timed(kernel: float, eager: float = 100.0, device: str = "H100") -> schema.M
 def test_regression(new, regressed):
     from kernel_lsp.jobs.validate import regression
 
-    header = {"source": "a.py::A", "measurement": schema.to_json(timed(50))}
+    header = {"source": "a.py::A", "verdict": {"status": "ok"}, "measurement": schema.to_json(timed(50))}
     before = kernel_file.parse(kernel_file.assemble(header, ""))
     judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), new)
     said = regression(before, None, judged)
     assert bool(said) == regressed
     if regressed:
         assert "1.43× eager instead of 2.00×" in said
+
+
+def test_a_regression_is_told_from_what_this_machine_measured_not_from_what_the_file_says():
+    from kernel_lsp.jobs.validate import regression
+
+    header = {"verdict": {"status": "ok"}, "measurement": schema.to_json(timed(10))}  # a claim of 10×
+    before = kernel_file.parse(kernel_file.assemble(header, ""))
+    known = Validation(schema.Verdict("ok"), timed(50), None, "")
+    judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), timed(50))
+    assert regression(before, known, judged) == ""
+    assert regression(before, None, judged).startswith("Slower than its file says: 2.00× eager instead of 10.00×")
+    judged.measurement = timed(70)
+    assert "when last measured: 1.43× eager instead of 2.00×" in regression(before, known, judged)
+
+
+async def test_what_was_validated_is_kept_unless_the_class_changed_meanwhile(make_jobs, module, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    jobs, path = make_jobs(device="interpreter"), module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path, write=False))
+    assert job.state == "done" and job.report.warnings == [], job.error
+    (chosen,) = job.report.candidates
+    body = kernel_file.body_hash(chosen.candidate.source)
+
+    def found(fingerprint):
+        return validations.find(validations.key_for(job.report.device, fingerprint, body), tmp_path / "store.sqlite")
+
+    kept = found(job.target.fingerprint)
+    assert kept.verdict == chosen.verdict and kept.device.kind == "interpreter"
+
+    # Which of its versions was validated is not known where the file changes under the worker.
+    path.write_text(TINY.replace("x * 2", "x * 4"))
+    read = Run.read_source
+    monkeypatch.setattr(Run, "read_source", lambda run: read(run).replace("x * 4", "x * 5"))
+    fingerprints = []
+    take = Run.take_fingerprint
+
+    def take_and_change(run):
+        fingerprints.append(take(run))
+        monkeypatch.setattr(Run, "read_source", read)
+        return fingerprints[-1]
+
+    monkeypatch.setattr(Run, "take_fingerprint", take_and_change)
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path, write=False))
+    assert job.state == "done", job.error
+    body = kernel_file.body_hash(job.report.candidates[0].candidate.source)
+    assert found(fingerprints[0]) is None
 
 
 def test_the_fastest_correct_candidate_is_chosen():
