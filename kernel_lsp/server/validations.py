@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernel_lsp.errors import UserError
+    from kernel_lsp.settings import Settings
     from kernel_lsp.store.validations import Validation
 
     from .state import State
@@ -17,7 +18,8 @@ FRESH_SECONDS = 2.0  # another program may validate meanwhile: an older answer i
 WAIT_SECONDS = 0.5  # that a request of the client waits for the first answer
 _MOST = 4096
 
-_Key = tuple[tuple[str, ...], str, str, str]  # interpreter, device, fingerprint of the class, hash of the body
+# What the settings say of the worker, then the fingerprint of the class and the hash of the body.
+_Key = tuple[str, tuple[str, ...], Path | None, str, str, str]
 
 
 class Validations:
@@ -27,16 +29,18 @@ class Validations:
         self._state = state
         self._known: dict[_Key, tuple[float, Validation | None]] = {}
         self._looking: dict[_Key, asyncio.Task[None]] = {}
+        self._turn = 0  # counts how often the devices were named
 
     def find(self, path: Path, fingerprint: str | None, body: str) -> tuple[Validation | None, bool]:
         """What this machine found for a class and a body (their hashes), and whether that is known by now."""
         if not fingerprint or not body:
             return None, True
         settings = self._state.settings_for(path)
-        key = (tuple(settings.interpreter_command()), settings.device, fingerprint, body)
+        worker = (settings.interpreter, tuple(settings.worker_prefix), settings.root, settings.device)
+        key = (*worker, fingerprint, body)
         at, found = self._known.get(key, (None, None))
         if (at is None or time.monotonic() - at > FRESH_SECONDS) and key not in self._looking:
-            self._looking[key] = asyncio.get_running_loop().create_task(self._look(key))
+            self._looking[key] = asyncio.get_running_loop().create_task(self._look(key, settings))
         return found, at is not None
 
     async def settled(self) -> None:
@@ -46,31 +50,33 @@ class Validations:
 
     def forget(self) -> None:
         """The worker named its devices: what holds on another one may not hold here. Ask again, show the rest till then."""
+        self._turn += 1
         self._known = {key: (float("-inf"), found) for key, (_, found) in self._known.items()}
         self._state.server.refresher.soon(0.0)
 
-    async def _look(self, key: _Key) -> None:
+    async def _look(self, key: _Key, settings: Settings) -> None:
+        turn = self._turn
         try:
-            found, problem = await asyncio.to_thread(_find, key)
+            found, problem = await asyncio.to_thread(_find, settings, *key[-2:])
             if problem is not None:
                 self._state.report_once(problem)
             if len(self._known) > _MOST:
                 self._known.clear()
             before = self._known.get(key)
-            self._known[key] = (time.monotonic(), found)
+            self._known[key] = (time.monotonic() if turn == self._turn else float("-inf"), found)
         finally:
             self._looking.pop(key, None)
-        if (before is None or before[1] != found) and not self._state.closing:
+        if (before is None or before[1] != found or turn != self._turn) and not self._state.closing:
             self._state.server.refresher.soon(0.0)
 
 
-def _find(key: _Key) -> tuple[Validation | None, UserError | None]:
+def _find(settings: Settings, fingerprint: str, body: str) -> tuple[Validation | None, UserError | None]:
     """In a thread: what it imports takes a while the first time, too."""
     from kernel_lsp.errors import StoreUnusable
     from kernel_lsp.store import database, validations
 
-    command, device, fingerprint, body = key
+    command, path = settings.interpreter_command(), database.default_path()
     try:
-        return validations.find_here(list(command), device, fingerprint, body, database.default_path()), None
+        return validations.find_here(command, settings.device, fingerprint, body, path), None
     except StoreUnusable as error:
         return None, error

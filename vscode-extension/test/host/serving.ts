@@ -12,7 +12,7 @@ async function otherServer(before: number): Promise<void> {
   });
 }
 
-/** A new server knows the open file, and the kernel's verdict from its header. */
+/** A new server knows the open file, and the verdict that was reached here, from the store. */
 async function knows(name: string): Promise<void> {
   const { document } = await open(name);
   await until("status: idle", async () => (await api()).status().state === "idle");
