@@ -51,7 +51,10 @@ def said(claim: Claim) -> str:
     if claim.device is not None and claim.device.name:
         where = " on " + _plain(claim.device.name)
     by = f" by kernel-lsp {_plain(claim.version)}" if claim.version else ""
-    return f"says it was validated{where}{by} ({figure(claim)})"
+    timed = claim.measurement.device if claim.measurement is not None and claim.timed else None
+    elsewhere = timed is not None and (claim.device is None or timed.name != claim.device.name)
+    on = f" on {_plain(timed.name)}" if timed is not None and elsewhere else ""
+    return f"says it was validated{where}{by} ({figure(claim)}{on})"
 
 
 def figure(claim: Claim) -> str:
@@ -134,13 +137,18 @@ def _times(measurement: schema.Measurement | None, device: schema.Device | None)
 
 def not_checked(limits: Sequence[str]) -> str:
     """What could not be checked, as one line without the reasons, which the report has."""
-    short = [re.split(r" \(|, \[", limit)[0] for limit in limits]
-    for count in range(len(short), 0, -1):
-        rest = len(short) - count
-        text = "; ".join(short[:count]) + (f"; {rest} more, see the report" if rest else "")
+    names = [short(limit) for limit in limits]
+    for count in range(len(names), 0, -1):
+        rest = len(names) - count
+        text = "; ".join(names[:count]) + (f"; {rest} more, see the report" if rest else "")
         if len(text) <= _MOST or count == 1:
             return _cut(text)
     return ""
+
+
+def short(limit: str) -> str:
+    """What was not checked, without why."""
+    return re.split(r" \(|, \[", limit)[0]
 
 
 def _cut(text: str) -> str:

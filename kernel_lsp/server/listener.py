@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -43,6 +44,9 @@ class Listener:
         state.documents.touch()
         state.server.job_progress.end(job.id, _last_words(job))
         record = self._record(job)
+        if record is not None:
+            record.ended_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        state.validations.job_over()
         models.note(state, job)
         state.server.status_reports.finished(job)
         if job.proposal is not None:

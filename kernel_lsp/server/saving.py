@@ -68,6 +68,6 @@ def warm_worker(state: State, path: Path) -> None:
     if document is None or not state.documents.classes(document):
         return
     try:
-        state.start_jobs().warm(path, then=state.validations.forget)
+        state.start_jobs().warm(path, then=state.validations.devices_named)
     except Exception:
         log.exception("starting the worker early")

@@ -129,6 +129,7 @@ def add_kernel(
         result.verdict, result.measurement = judged.verdict, judged.measurement
         result.device = record.job.report.device
         result.regression = record.job.report.regression
+        result.validated_at = record.ended_at
         _add_claimed_times(result, kernel, now)
         return
     found, looked_up = state.validations.find(path, now, kernel.actual_body)

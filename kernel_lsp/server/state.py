@@ -37,6 +37,7 @@ class Record:
     stage: str = ""
     message: str = ""
     percentage: int = 0
+    ended_at: str = ""  # ISO 8601, UTC
 
 
 @dataclass

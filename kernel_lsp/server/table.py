@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
@@ -109,7 +108,7 @@ def accuracy(verdict: Verdict) -> str:
         words += " Checked under Triton's interpreter."
     if verdict.limits and verdict.status in ("ok", "slower"):
         # Why not stands in the report: in some editors a hover that is too long loses its end.
-        words += f" Not checked here: {'; '.join(re.split(r' [(]|, [[]', limit)[0] for limit in verdict.limits)}."
+        words += f" Not checked here: {'; '.join(map(claims.short, verdict.limits))}."
     return words
 
 

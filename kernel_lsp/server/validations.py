@@ -29,7 +29,7 @@ class Validations:
         self._state = state
         self._known: dict[_Key, tuple[float, Validation | None]] = {}
         self._looking: dict[_Key, asyncio.Task[None]] = {}
-        self._turn = 0  # counts how often the devices were named
+        self._turn = 0  # counts what makes an answer that is under way an old one
 
     def find(self, path: Path, fingerprint: str | None, body: str) -> tuple[Validation | None, bool]:
         """What this machine found for a class and a body (their hashes), and whether that is known by now."""
@@ -43,12 +43,17 @@ class Validations:
             self._looking[key] = asyncio.get_running_loop().create_task(self._look(key, settings))
         return found, at is not None
 
+    def job_over(self) -> None:
+        """A job keeps what it found out: what was not validated before may be now."""
+        self._turn += 1
+        self._known = {key: known for key, known in self._known.items() if known[1] is not None}
+
     async def settled(self) -> None:
         """Wait for the answers that were asked for, but not long."""
         if self._looking:
             await asyncio.wait(list(self._looking.values()), timeout=WAIT_SECONDS)
 
-    def forget(self) -> None:
+    def devices_named(self) -> None:
         """The worker named its devices: what holds on another one may not hold here. Ask again, show the rest till then."""
         self._turn += 1
         self._known = {key: (float("-inf"), found) for key, (_, found) in self._known.items()}
@@ -63,7 +68,10 @@ class Validations:
             if len(self._known) > _MOST:
                 self._known.clear()
             before = self._known.get(key)
-            self._known[key] = (time.monotonic() if turn == self._turn else float("-inf"), found)
+            if turn == self._turn:
+                self._known[key] = (time.monotonic(), found)
+            elif found is not None:  # from before something happened: shown until it is looked up again
+                self._known[key] = (float("-inf"), found)
         finally:
             self._looking.pop(key, None)
         if (before is None or before[1] != found or turn != self._turn) and not self._state.closing:

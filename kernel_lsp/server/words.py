@@ -85,8 +85,9 @@ def verdict_words(name: str, s: Standing) -> str:
     if eager is None:
         missing = s.measurement.missing if s.measurement is not None else ""
         checked = " under Triton's interpreter" if s.verdict.mode == "interpreter" else where
+        why = f": {missing.rstrip('.')}." if missing else "."
         said = f" {claims.timed_elsewhere(s.claim)}" if s.claim is not None else ""
-        return f"{kernel} is correct{checked}; its speed was not measured{': ' + missing if missing else '.'}{said}"
+        return f"{kernel} is correct{checked}; its speed was not measured{why}{said}"
     figures = f"{factor(eager)} eager, " + (
         f"{factor(compiled)} torch.compile" if compiled else "torch.compile not measured"
     )
