@@ -179,7 +179,7 @@ def _call(
     expected = {t.device.type for t in tensors_of(reference.eager)}
     if devices != expected and devices:
         raise referee.failed("wrong", step.name, f"{where}: its outputs are on {', '.join(sorted(devices))}")
-    out = _only_what_ran(referee, answer.tree, message, reference)
+    out = _only_what_ran(referee, step, answer, reference)
     if step.inside and referee.progress.within_1e2 is not False:
         referee.progress.within_1e2 = compare.within(out, _plainly(reference.eager), 1e-2)
     found = compared(referee, out, reference, eager_error, lambda: referee.oracle.rounding(tree, reference, step.train))
@@ -430,11 +430,14 @@ def _many_calls(referee: Referee, step: plan.Step) -> None:
     referee.passed(step.name, f"{count} calls")
 
 
-def _only_what_ran(referee: Referee, out: Any, message: dict[str, Any], reference: Reference) -> Any:
+def _only_what_ran(referee: Referee, step: plan.Step, answer: Answer, reference: Reference) -> Any:
     """Where program instances were left out, what they would have written is taken as right, and that is said."""
-    run, total = message.get("instances") or (0, 0)
+    out = answer.tree
+    run, total = answer.message.get("instances") or (0, 0)
     if run >= total:
         return out
+    if answer.seconds < LAUNCH_SECONDS:
+        raise referee.failed("cheating", step.name, f"{step.name}: it says that time was short, which it was not")
     share = run / total
     for a, b in zip(tensors_of(out), tensors_of(reference.eager), strict=False):
         if a.shape == b.shape and a.dtype == b.dtype:
@@ -479,6 +482,8 @@ def _decoy(
     if same:
         reason = "its result is the same when its Triton kernels do not run: they are a decoy"
         raise referee.failed("cheating", "launches", reason)
+    given = [t for t in (*tensors_of(tree), *referee.module.parameters()) if t.numel() in sought]
+    alone -= {tuple(torch_work.checksum(t)) for t in given}  # a result may be what it was given
     results = [t for t in tensors_of(out) if _tells_something(t)]
     if results and all(tuple(torch_work.checksum(t)) in alone for t in results):
         raise referee.failed("cheating", "launches", _what_torch_does(mine))

@@ -30,6 +30,7 @@ class Answer:
     metas: list[dict[str, Any]]
     mutated: list[int] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
+    seconds: float = 0.0  # that it took, by the referee's clock
 
 
 def _span(tensor: torch.Tensor) -> int:

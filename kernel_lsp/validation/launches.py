@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
 from kernel_lsp import schema
-from kernel_lsp.validation import failures
+from kernel_lsp.validation import failures, torch_work
 
 
 class Launches:
@@ -16,6 +19,8 @@ class Launches:
         self.count = 0  # those that were made, and did not fail
         self.swallowed: list[str] = []  # what those said that failed
         self.muted = False
+        self.sought: frozenset[int] = frozenset()  # while muted: of tensors with as many elements ...
+        self.held: list[list[int]] = []  # ... what the launches were given, by checksum
         self.compiling = False  # launches are compiled and not made
         self.kernels: dict[str, Any] = {}  # name → the compiled kernel, on a GPU
         self.stop: Callable[[], None] = lambda: None  # take the hook out, while something is timed
@@ -25,6 +30,7 @@ class Launches:
     def reset(self) -> None:
         self.count = 0
         self.swallowed = []
+        self.held = []
 
 
 def watch(interpreted: bool) -> Launches:
@@ -41,6 +47,7 @@ def watch(interpreted: bool) -> Launches:
             return run(self, *args, grid=grid, warmup=True, **kwargs)
         if launches.muted:
             launches.count += 1
+            launches.held += _held([*args, *kwargs.values()], launches.sought)
             return launches.kernels.get(self.__name__)
         try:
             kernel = run(self, *args, grid=grid, warmup=warmup, **kwargs)
@@ -57,6 +64,12 @@ def watch(interpreted: bool) -> Launches:
     launches.intact = lambda: Function.run is counted
     launches.stop = lambda: setattr(Function, "run", run)
     return launches
+
+
+def _held(arguments: list[Any], sought: frozenset[int]) -> list[list[int]]:
+    tensors = [a for a in arguments if isinstance(a, torch.Tensor) and a.numel() in sought]
+    with _disable_current_modes():  # it is not the candidate that computes here
+        return [torch_work.checksum(t) for t in tensors]
 
 
 def compiled(launches: Launches) -> list[schema.CompiledKernel]:

@@ -190,11 +190,13 @@ class Referee:
         """
         if message["do"] == "call":
             self._rewind()
+        began = time.monotonic()
         if not self.lends or not tensors_of(tree):
             self._send(message, tree)
             room = sum(t.numel() * t.element_size() for t in tensors_of(expected))
             answer, result, metas = self._receive(message["do"], room)
-            yield Answer(answer, result, metas, list(answer.get("mutated", [])), list(answer.get("damaged", [])))
+            took = time.monotonic() - began
+            yield Answer(answer, result, metas, answer.get("mutated", []), answer.get("damaged", []), took)
             return
         loan = exchange.Loan(tree, exchange.expected_of(expected), list(names), self.inputs.device)
         try:
@@ -206,7 +208,8 @@ class Referee:
                 raise _malformed(error) from None
             damaged = [*loan.damaged(), *answer.get("damaged", [])]
             called = message["do"] == "call"
-            yield Answer(answer, result, answer.get("metas") or [], loan.mutated() if called else [], damaged)
+            took = time.monotonic() - began
+            yield Answer(answer, result, answer.get("metas") or [], loan.mutated() if called else [], damaged, took)
         finally:
             result = None
             loan.free()

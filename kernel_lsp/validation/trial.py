@@ -170,6 +170,7 @@ class Trial:
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
         sampled = self.sampling is not None and self.sampling.seconds is not None
         before = [t.clone() for t in tensors] if sampled else []
+        places = [t.untyped_storage().data_ptr() for t in tensors]
         wanted = [tensors[i].requires_grad_() for i in message.get("grad", [])]
         self.module.train(message.get("train", False) or self.training)
         if message.get("primed"):
@@ -178,7 +179,7 @@ class Trial:
         self.launches.reset()
         modes = [m.training for m in self.module.modules()]
         poisoned = guards.Poisoned(watch)
-        poisoned.sought = frozenset(message.get("sought", []))
+        poisoned.sought = self.launches.sought = frozenset(message.get("sought", []))
         state = fingerprints.random_state()
         grad_mode = bool(message.get("grad_mode"))
         if message.get("seed") is not None:
@@ -203,7 +204,7 @@ class Trial:
             "launches": self.launches.count,
             "swallowed": self.launches.swallowed[:1],
             "operators": poisoned.operators,
-            "alone": poisoned.alone,
+            "alone": poisoned.alone + self.launches.held,
             "random": fingerprints.random_state() != state,
             "changed": self._changed()
             + ([] if [m.training for m in self.module.modules()] == modes else ["the module's training mode"]),
@@ -212,7 +213,7 @@ class Trial:
                 for i, (old, new) in enumerate(zip(before, tensors, strict=False))
                 if not compare.identical(old, new.detach())
             ],
-            "damaged": watch.damaged(),
+            "damaged": watch.damaged() + self._moved(tensors, places, message["names"]),
             "autotuned": dict(interpreter.autotuned),
             "aliases": aliasing.shared(outputs, tensors),
             "kept": bool(aliasing.shared(outputs, self.earlier)) and not aliasing.shared(self.earlier, tensors),
@@ -223,6 +224,12 @@ class Trial:
         except channel.Opaque as error:
             raise failures.Failure("wrong", f"it returns a {error}, not tensors") from None
         return answer, result
+
+    @staticmethod
+    def _moved(tensors: list[torch.Tensor], places: list[int], names: list[str]) -> list[str]:
+        """A sentence for an input that lies in other memory than before."""
+        moved = [i for i, t in enumerate(tensors) if t.untyped_storage().data_ptr() != places[i]]
+        return [f"it puts other memory in place of {names[moved[0]]}"] if moved else []
 
     def _prime(self, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> None:
         """Call with the same tensors, holding other values: a result kept by a tensor's identity or address is then wrong."""

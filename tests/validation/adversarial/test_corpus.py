@@ -46,7 +46,7 @@ def test_the_corpus_is_whole() -> None:
     assert len(ALL) - len(honest) >= 90 and len(honest) >= 50
     for one in ALL.values():
         assert one.says.endswith(".") and "\n\n" not in one.says, one.name
-        if not one.honest:
+        if not one.honest and not one.name.startswith("harm/"):  # there it is the harm that must not be
             assert not one.expected & schema.CORRECT, one.name
     for file in ("not_yet.txt", "not_yet_gpu.txt"):
         assert not set(corpus.not_yet(file)) - set(ALL), file

