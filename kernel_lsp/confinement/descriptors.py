@@ -6,6 +6,10 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections.abc import Sequence
+
+
+_DRIVER = ("/dev/nvidia", "/dev/dxg", "/dev/kfd", "/dev/dri")
 
 
 def keep_only(*wanted: int) -> None:
@@ -24,14 +28,18 @@ def keep_only(*wanted: int) -> None:
             os.close(again)
 
 
-def silence(*wanted: int) -> None:
-    """Turn whatever else can be written to or talked through into nothing: a module that was imported may have opened it."""
+def silence(wanted: Sequence[int], gpu: bool) -> None:
+    """Turn whatever else can be written to or talked through into nothing: a module that was imported may have opened it.
+
+    ``gpu``: the driver's own devices stay. Its libraries, which are loaded by then, go on with what they have opened.
+    """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for fd in _open():
         with contextlib.suppress(OSError):
             read_only = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
             regular = stat.S_ISREG(os.fstat(fd).st_mode)
-            if fd > 2 and fd != null and fd not in wanted and not (read_only and regular):
+            driver = gpu and os.readlink(f"/proc/self/fd/{fd}").startswith(_DRIVER)
+            if fd > 2 and fd != null and fd not in wanted and not driver and not (read_only and regular):
                 os.dup2(null, fd, inheritable=False)
     os.close(null)
 

@@ -23,8 +23,8 @@ from kernel_lsp.confinement.layers import Layers
 
 _PR_SET_NO_NEW_PRIVS = 38
 
-#: what a GPU's driver may need to share memory between two processes, the closest first
-SHARING = ("nothing", "shared memory", "sockets")
+#: what a GPU's driver may need to start and to share memory between two processes, the closest first
+SHARING = ("nothing", "shared memory", "sockets", "everything")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
     sys.path[:] = [path for path in sys.path if path not in ("", ".")]  # now the folder that it writes in
     if sys.platform != "linux":
         return
-    descriptors.silence(*channel)
+    if bounds.sharing == "everything":  # the driver does not start behind less
+        rlimits.enter(bounds.bounded)
+        return
+    descriptors.silence(channel, bounds.gpu)
     if found.cgroup:
         cgroup.enter(found.cgroup)
     rlimits.enter(bounds.bounded)
@@ -83,7 +86,7 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
 
 def refuse_calls(bounds: Bounds, found: Layers) -> None:
     """The last layer: refuse this process and all its threads the system's calls that they have no use for."""
-    if sys.platform == "linux" and found.seccomp:
+    if sys.platform == "linux" and found.seccomp and bounds.sharing != "everything":
         own = None if found.signals else os.getpid()
         open_sockets = bounds.sharing == "sockets"
         seccomp.install(seccomp.program(bounds.compiles, open_sockets, bounds.memory_files, own))

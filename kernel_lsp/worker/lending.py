@@ -94,6 +94,7 @@ def _borrow(given: dict[str, Any], found: layers.Layers, asked: int, tell: int) 
 
     folder = os.path.join(given["scratch"], "lending")
     os.makedirs(folder, exist_ok=True)
+    trials.load_helpers()
     mine = trials.bounds(given, folder, folder)
     entering.enter(mine, found, [asked, tell])
     device = torch.device(given["device"])

@@ -77,6 +77,13 @@ def bounds(given: dict[str, Any], folder: str, source: str) -> entering.Bounds:
     return entering.Bounds(folder, reads, gpu, compiles=gpu, bounded=not gpu, sharing=sharing)
 
 
+def load_helpers() -> None:
+    """Triton's own helper library, from the user's cache: with a cache of one's own a C compiler would build it anew."""
+    import triton
+
+    _ = triton.runtime.driver.active.utils
+
+
 def begin_cuda(device: torch.device) -> None:
     """Start CUDA with a context on the device, and the libraries that open files of their own when they are first used."""
     torch.cuda.init()
@@ -90,6 +97,8 @@ def _of_sharing(given: dict[str, Any]) -> list[str]:
     needed = given.get("sharing") or entering.SHARING[0]
     if given["device"] == "interpreter" or needed == entering.SHARING[0]:
         return []
+    if needed == "everything":
+        return ["the kernel was not confined while it was validated: the GPU's driver does not start behind it"]
     return [
         f"while it was validated the kernel could reach {needed} of the user's programs: the GPU's driver needs that"
     ]
@@ -103,10 +112,7 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
     """
     path, class_name, device = given["path"], given["class_name"], given["device"]
     if device != "interpreter":
-        import triton
-
-        # Triton's own helper library comes from the user's cache: with one of our own a C compiler would build it anew.
-        _ = triton.runtime.driver.active.utils
+        load_helpers()
     user_module, cls = importing.load(path, class_name)
     init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
     print(f"trial {os.getpid()} of {class_name}", file=sys.stderr, flush=True)
