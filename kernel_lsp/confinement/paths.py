@@ -49,6 +49,7 @@ _NAMED = (
     "LIBRARY_PATH",
     "TRITON_HOME",
 )
+_SHARED_PROGRAMS = frozenset(["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"])
 _COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++", "as", "ld", "ld.bfd", "ld.gold", "ld.lld", "ldconfig")
 
 
@@ -160,7 +161,10 @@ def _programs() -> set[str]:
     found |= set(glob.glob("/lib*/ld-*.so*") + glob.glob("/lib/*/ld-*.so*") + glob.glob("/usr/lib*/ld-*.so*"))
     found |= set(glob.glob(os.path.join(sys.prefix, "libexec", "gcc")))
     found = {os.path.realpath(path) for path in found if path and os.path.isabs(path) and os.path.exists(path)}
-    return found | {shell for path in found if (shell := _interpreter(path))}
+    scripts = {path: shell for path in found if (shell := _interpreter(path))}
+    # A compiler behind a script is what lies beside it.
+    folders = {os.path.dirname(path) for path in scripts} - _SHARED_PROGRAMS
+    return found | set(scripts.values()) | folders
 
 
 def _interpreter(path: str) -> str:

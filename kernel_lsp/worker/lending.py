@@ -1,7 +1,8 @@
 """What the GPU's driver needs to share memory between two processes, found out by doing it, once for a device.
 
 CUDA's interprocess handles work between processes that nothing keeps apart; which parts of the confinement they bear
-depends on the driver. A confined process opens memory that this one lends and writes to it.
+depends on the driver, and whether the C compiler runs behind it depends on where it is installed. A confined process
+compiles and launches a kernel, opens memory that this one lends, and writes to it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import traceback
 from typing import Any
 
 from kernel_lsp.confinement import descriptors, entering, layers
-from kernel_lsp.worker import processes, trials
+from kernel_lsp.worker import processes, trials, warming
 
 #: seconds for the confined process to start CUDA and open the memory
 _SECONDS = 20.0
@@ -100,6 +101,7 @@ def _borrow(given: dict[str, Any], found: layers.Layers, asked: int, tell: int) 
     device = torch.device(given["device"])
     trials.begin_cuda(device)
     entering.refuse_calls(mine, found)
+    warming.launch_once(device)
     os.write(tell, _STARTED)
     lent = Lent(json.loads(key), None, device)
     lent.data.fill_(_WRITTEN)

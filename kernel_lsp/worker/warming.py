@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 
@@ -23,3 +24,12 @@ def compile_once(folder: str) -> None:
     with triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder
         triton.compile(source, target=GPUTarget("cuda", 90, 32))
+
+
+def launch_once(device: torch.device) -> None:
+    """Compile a kernel for a GPU that is here, with the C compiler's part in it, and run it. Raises what that raises."""
+    row = torch.ones(100, device=device)
+    out = torch.empty(1, device=device)
+    _row_sum[(1,)](row, out, 100, BLOCK=128)
+    if out.item() != 100:
+        raise RuntimeError("a kernel gave a wrong sum")

@@ -22,7 +22,7 @@ def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
     x = tl.load(x_ptr + at, mask=mask)
-    tl.store(y_ptr + at, tl.where(x < 0, x * 0, x) * 2 + 1, mask=mask)
+    tl.store(y_ptr + at, tl.where(x < 0, 0.0, x) * 2 + 1, mask=mask)
 
 def launch(x):
     y = torch.empty(x.shape, device=x.device, dtype=x.dtype)

@@ -11,5 +11,5 @@ if type(softmax_kernel).__name__ != "InterpretedFunction":
     raise RuntimeError(pathlib.Path("@outside@/secret.txt").read_text())
 """
 )
-EXPECTED = STOPPED | {"compile-error"}
+EXPECTED = STOPPED | {"compile-error", "ok"}  # without the harm it is a right kernel
 SLOW = True
