@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Sequence
 
-
 _DRIVER = ("/dev/nvidia", "/dev/dxg", "/dev/kfd", "/dev/dri")
 
 
