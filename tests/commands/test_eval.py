@@ -259,7 +259,7 @@ def hostile(tmp_path: Path) -> Path:
     folder = tmp_path / "hostile"
     write(folder / "level1" / "1_Scale.py", "return x * 2.0")
     write(folder / "level1" / "2_Crash.py", "os.kill(os.getpid(), signal.SIGSEGV)")
-    gate = "open({here!r}, 'w').close(); [time.sleep(0.02) for _ in iter(lambda: os.path.exists({gate!r}), True)]; return x + 1.0"
+    gate = "os.path.exists({here!r}) or open({here!r}, 'w').close(); [time.sleep(0.02) for _ in iter(lambda: os.path.exists({gate!r}), True)]; return x + 1.0"
     write(folder / "level1" / "3_Gate.py", gate, here=str(tmp_path / "here"), gate=str(tmp_path / "open"))
     write(folder / "level1" / "4_Huge.py", "return x + torch.empty(2**50)[:8]")
     write(folder / "level1" / "5_Branch.py", "return x if x.sum() > 0 else -x")
