@@ -6,23 +6,22 @@ The comparison is made by identity, with references that were taken before the c
 from __future__ import annotations
 
 import builtins
-import hashlib
 import os
-import random
 import statistics
 import sys
 import threading
 import time
 from typing import Any
 
-import numpy
 import torch
 
+Owners = list[tuple[str, Any]]
 
-def functions(base: type) -> dict[str, Any]:
-    """Every function and class that results, comparisons and times rest on, by name; ``base``: the user's class."""
+
+def functions(owners: Owners) -> dict[str, Any]:
+    """Every function and class of modules and classes, by name."""
     found: dict[str, Any] = {}
-    for name, owner in _owners(base):
+    for name, owner in owners:
         for key, value in list(vars(owner).items()):
             ours = key == "run" and name.endswith("JITFunction")  # our own hook, which launches.intact looks at
             if not ours and (callable(value) or isinstance(value, staticmethod | classmethod | property)):
@@ -30,7 +29,8 @@ def functions(base: type) -> dict[str, Any]:
     return found
 
 
-def _owners(base: type) -> list[tuple[str, Any]]:
+def _owners(base: type) -> Owners:
+    """The modules and classes that results, comparisons and times rest on, by name; ``base``: the user's class."""
     import triton
     from triton.runtime import autotuner, jit
 
@@ -69,30 +69,16 @@ def flags() -> dict[str, Any]:
     return found
 
 
-def random_state() -> str:
-    """A digest of the random generators of torch on the CPU, numpy and Python."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(torch.get_rng_state().numpy().tobytes())
-    digest.update(numpy.random.get_state()[1].tobytes())  # type: ignore[index, union-attr]
-    digest.update(repr(random.getstate()).encode())
-    if torch.cuda.is_initialized():
-        digest.update(torch.cuda.get_rng_state().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _added(known: dict[str, Any], base: type) -> list[tuple[str, type, str]]:
-    """(name, class, attribute) of functions that classes have now and had not."""
+def _hidden(known: dict[str, Any], owners: Owners) -> list[str]:
+    """The functions that classes have now and had not, in place of one that they inherit."""
     return [
-        (f"{name}.{key}", owner, key)
-        for name, owner in _owners(base)
+        f"{name}.{key}"
+        for name, owner in owners
         if isinstance(owner, type)
         for key, value in vars(owner).items()
-        if callable(value) and f"{name}.{key}" not in known
+        if callable(value) and key != "run" and f"{name}.{key}" not in known
+        if any(key in vars(kind) for kind in owner.__mro__[1:])
     ]
-
-
-def _inherited(owner: type, key: str) -> bool:
-    return key != "run" and any(key in vars(kind) for kind in owner.__mro__[1:])
 
 
 class Fingerprints:
@@ -101,15 +87,15 @@ class Fingerprints:
     def __init__(self, base: type) -> None:
         import torch._dynamo  # noqa: F401 (which torch imports when it must, and which replaces some functions)
 
-        self.functions = functions(base)
+        self.owners = _owners(base)
+        self.functions = functions(self.owners)
         self.flags = flags()
-        self.base = base
 
     def changed(self) -> list[str]:
         """The names of what is not as it was; what is new is nobody's harm."""
-        now = functions(self.base)
+        now = functions(self.owners)
         missing = object()
         found = [name for name, value in self.functions.items() if now.get(name, missing) is not value]
-        found += [name for name, owner, key in _added(self.functions, self.base) if _inherited(owner, key)]
+        found += _hidden(self.functions, self.owners)
         flags_now = flags()
         return found + [name for name, value in self.flags.items() if flags_now[name] != value]

@@ -12,6 +12,9 @@ import random
 import time
 from typing import Any
 
+#: the share of the time for a launch that it has to take where instances were left out
+LEAST = 0.5
+
 
 class Sampling:
     """``seconds`` bounds a launch, None does not. After a call: ``total`` and ``run`` instances, ``atomics`` seen."""

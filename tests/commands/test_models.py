@@ -13,13 +13,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "hub"))
-
-from hub_server import COMMIT, QUANTISED, TINY
-
 from kernel_lsp.hub import cache
+from tests.hub.hub_server import COMMIT, QUANTISED, TINY
 
-pytest_plugins = ["hub_home"]
+pytest_plugins = ["tests.hub.hub_home"]
 pytestmark = pytest.mark.models
 
 

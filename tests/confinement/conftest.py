@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "worker"))
-from attacks import KERNEL, MODULE
-from worker_client import Client
+from tests.confinement.attacks import KERNEL, MODULE
+from tests.worker.worker_client import Client
 
 
 class Victim:

@@ -8,8 +8,9 @@ import time
 
 import psutil
 import pytest
-from attacks import KERNEL
-from test_files import WRITES, prepare, watched
+
+from tests.confinement.attacks import KERNEL
+from tests.confinement.test_files import WRITES, prepare, watched
 
 pytestmark = pytest.mark.gpu
 

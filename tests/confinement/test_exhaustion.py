@@ -159,7 +159,7 @@ def test_nothing_is_left_when_a_process_of_the_worker_is_killed(fresh, whom):
     given = {"device": "interpreter", "measure": "none"}
     path = victim.project / "victim.py"
     path.write_text(path.read_text().replace("        pass\n", "        time.sleep(30)\n"))
-    from attacks import KERNEL
+    from tests.confinement.attacks import KERNEL
 
     victim.worker.send("judge", path=str(path), class_name="Scale", source=KERNEL, seconds=60, **given)
     assert wait_until(lambda: len(manager.children(recursive=True)) >= len(family) + 3, 20)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from editing import MARK, Home, settled
+
+from tests.editors.editing import MARK, Home, settled
 
 REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "samples" / "rms_norm.py"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from editing import Home
+
+from tests.editors.editing import Home
 
 
 @dataclass(frozen=True)

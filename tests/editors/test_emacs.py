@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from editing import Home, assert_kernel, assert_server_ran, editor, run, snippets, steps, version
+
+from tests.editors.editing import Home, assert_kernel, assert_server_ran, editor, run, snippets, steps, version
 
 HERE = Path(__file__).parent
 

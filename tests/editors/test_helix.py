@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from editing import Home, assert_kernel, assert_server_ran, editor, processes, settled, snippets
-from terminal import Terminal, terminal
+
+from tests.editors.editing import Home, assert_kernel, assert_server_ran, editor, processes, settled, snippets
+from tests.editors.terminal import Terminal, terminal
 
 pytestmark = pytest.mark.editors
 

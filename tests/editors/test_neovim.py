@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from editing import Home, assert_kernel, assert_server_ran, editor, run, snippets, steps, version
+
+from tests.editors.editing import Home, assert_kernel, assert_server_ran, editor, run, snippets, steps, version
 
 FLOW = Path(__file__).with_name("neovim_flow.lua")
 ERROR, INFORMATION, HINT = 1, 3, 4

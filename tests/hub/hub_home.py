@@ -9,11 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hub_server
 import pytest
-from hub_server import COMMIT, QUANTISED, TINY, Repository
 
 from kernel_lsp.hub import cache
+from tests.hub import hub_server
+from tests.hub.hub_server import COMMIT, QUANTISED, TINY, Repository
 
 Done = subprocess.CompletedProcess
 

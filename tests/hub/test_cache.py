@@ -6,17 +6,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import hub_server
-
 from kernel_lsp.hub import cache
+from tests.hub import hub_server
 
 NEW, OLD = "a" * 40, "b" * 40
 

@@ -9,20 +9,16 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import hub_server
-from hub_server import QUANTISED, TINY, TOKEN, Repository
-
 from kernel_lsp.hub import cache
+from tests.hub import hub_server
+from tests.hub.hub_server import QUANTISED, TINY, TOKEN, Repository
 
-pytest_plugins = ["hub_home"]
+pytest_plugins = ["tests.hub.hub_home"]
 pytestmark = pytest.mark.models
 
 

@@ -1,13 +1,7 @@
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import hub_server
-
 from kernel_lsp.hub.listing import matching, quantisations, safetensors_files
+from tests.hub import hub_server
 
 
 def test_of_a_repository_only_what_transformers_needs():

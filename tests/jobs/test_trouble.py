@@ -15,6 +15,12 @@ from kernel_lsp import errors
 from .conftest import SLEEPER, TINY, over, target, until_it_sleeps
 
 
+def processes_of(jobs):
+    """The workers and everything below them; other tests' workers live on beside them."""
+    workers = [psutil.Process(pid) for pid in jobs.worker_pids()]
+    return workers + [child for worker in workers for child in worker.children(recursive=True)]
+
+
 async def test_a_worker_killed_in_the_middle_is_reported_and_started_again(make_jobs, module):
     jobs, path = make_jobs(), module(SLEEPER)
     job = jobs.submit("generate", target(path, "Sleeper"), path)
@@ -89,7 +95,7 @@ async def test_close_leaves_no_process_within_two_seconds(make_jobs, module):
     job = jobs.submit("generate", target(path, "Sleeper"), path)
     waiting = jobs.submit("generate", target(module(name="other.py"), "Tiny"), path)
     await until_it_sleeps(job)
-    left = psutil.Process().children(recursive=True)
+    left = processes_of(jobs)
     assert left
     began = time.monotonic()
     await jobs.close()
@@ -138,9 +144,10 @@ async def test_a_prefix_goes_in_front_of_the_interpreter(make_jobs, module, tmp_
     hello = await jobs.hello(path)
     assert hello["python"].startswith("3.")
     assert (tmp_path / "seen").read_text().startswith(f"--gres=gpu:1 {sys.executable} ")
-    children = psutil.Process().children(recursive=True)
+    left = processes_of(jobs)
+    assert left
     await jobs.close()
-    _, alive = psutil.wait_procs(children, timeout=5)
+    _, alive = psutil.wait_procs(left, timeout=5)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from lsp_client import MODULE, Client
+
+from tests.server.lsp_client import MODULE, Client
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import BODY, MEASUREMENT, VERDICT, Client, validate_here, write_kernel
 from lsprotocol import types
 
 from kernel_lsp import analysis, kernel_file, schema
 from kernel_lsp.store.validations import Validation
+from tests.server.lsp_client import BODY, MEASUREMENT, VERDICT, Client, validate_here, write_kernel
 
 FORGED = """\
 # /// kernel-lsp

@@ -8,8 +8,9 @@ from typing import Any
 
 import psutil
 import pytest
-from lsp_client import BODY, MODULE, Client, write_kernel
 from lsprotocol import types
+
+from tests.server.lsp_client import BODY, MODULE, Client, write_kernel
 
 pytest.importorskip("torch", reason="the worker needs torch")
 pytest.importorskip("triton", reason="the worker needs triton")

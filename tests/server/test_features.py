@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import MEASUREMENT, MODULE, VERDICT, write_kernel
 from lsprotocol import types
 
 from kernel_lsp import analysis
+from tests.server.lsp_client import MEASUREMENT, MODULE, VERDICT, write_kernel
 
 
 @pytest.mark.parametrize("line", [4, 5])

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
-from test_flow import progress
 
 from tests.hub.hub_server import Hub, Repository, gguf_repository
 from tests.hub.hub_server import serving as serving_hub
+from tests.server.test_flow import progress
 from tests.tiny_model.cache import trained
 from tests.tiny_model.cases import CASES, ROOT
 from tests.tiny_model.serving import serving

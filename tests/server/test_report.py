@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import BODY, MODULE, write_kernel
 from pytest_lsp import client_capabilities
 
 from kernel_lsp.server.report import file_name
+from tests.server.lsp_client import BODY, MODULE, write_kernel
 
 
 async def show(client: Any, uri: str, name: str = "Double") -> Path:

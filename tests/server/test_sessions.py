@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import MODULE, SERVER, Client, write_kernel
 from lsprotocol import types
+
+from tests.server.lsp_client import MODULE, SERVER, Client, write_kernel
 
 MISSING = "/no/such/python"
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import psutil
 import pytest
-from lsp_client import MODULE, SERVER
 from lsprotocol import types
 from pygls.exceptions import FeatureNotificationError
 
 from kernel_lsp.server.app import Server
+from tests.server.lsp_client import MODULE, SERVER
 
 SLEEPER = "import time\ntime.sleep(60)\n" + MODULE
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "worker"))
-from worker_client import Client
+from tests.worker.worker_client import Client
 
 
 @pytest.fixture(scope="session")

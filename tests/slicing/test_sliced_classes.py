@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from worker_client import WorkerError
+
+from tests.worker.worker_client import WorkerError
 
 HEAD = "import torch\nfrom torch import nn\n"
 INPUTS = "\n\ndef get_inputs():\n    return [torch.randn(3, 4)]\n"

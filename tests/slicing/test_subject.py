@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from worker_client import WorkerError
+
+from tests.worker.worker_client import WorkerError
 
 MODULE = '''import torch
 from torch import nn

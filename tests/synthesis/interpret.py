@@ -17,7 +17,6 @@ from typing import Any
 DEVICE = os.environ.get("KERNEL_LSP_TEST_DEVICE", "cpu")
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"
-sys.path.insert(0, str(Path(__file__).parent))
 
 import cases
 import torch

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from cases import CASES
+from tests.synthesis.cases import CASES
 
 pytestmark = pytest.mark.gpu
 

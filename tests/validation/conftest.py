@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "worker"))
-from worker_client import Client
+from tests.worker.worker_client import Client
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
+
+from tests.validation.modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
 
 pytestmark = pytest.mark.gpu
 

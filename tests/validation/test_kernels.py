@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
+
+from tests.validation.modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
 
 RIGHT = {
     "softmax": (SOFTMAX, "Softmax", SOFTMAX_KERNEL),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from worker_client import WorkerError
+
+from tests.worker.worker_client import WorkerError
 
 BATCH_NORM = """
 class Norm(nn.Module):

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from worker_client import Client
+
+from tests.worker.worker_client import Client
 
 
 @pytest.fixture(scope="session")

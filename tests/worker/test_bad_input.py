@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from worker_client import WorkerError
+
+from tests.worker.worker_client import WorkerError
 
 HEAD = "import torch\nfrom torch import nn\n"
 GOOD = "class Good(nn.Module):\n    def forward(self, x):\n        return x + 1\n"

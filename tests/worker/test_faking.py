@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +13,7 @@ from kernel_lsp.errors import NothingToLower
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.worker import faking
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "synthesis"))
-from cases import CASES
+from tests.synthesis.cases import CASES
 
 
 def texts(kind: type[nn.Module], init: tuple[Any, ...], inputs: Any, fake: bool) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from worker_client import WorkerError
 
 from kernel_lsp.worker import modules
+from tests.worker.worker_client import WorkerError
 
 HEAD = "import torch\nfrom torch import nn\n"
 MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return x * SCALE\n"

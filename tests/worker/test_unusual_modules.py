@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worker_client import Client, WorkerError
+
+from tests.worker.worker_client import Client, WorkerError
 
 FUNCTIONS = {
     "Largest": "x.amax(-1)",

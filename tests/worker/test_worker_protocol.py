@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from worker_client import MAIN, Client, WorkerError
 
 from kernel_lsp.jobs.client import Worker
+from tests.worker.worker_client import MAIN, Client, WorkerError
 
 NOISY = """
 import sys, os, torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
+from tests.validation.modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
 
 __all__ = [
     "AFFINE",

@@ -17,7 +17,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from worker_client import Client, WorkerError
+from tests.worker.worker_client import Client, WorkerError
 
 #: folders of a home that compilers and drivers write to
 _CACHES = (".triton", ".cache", ".nv")

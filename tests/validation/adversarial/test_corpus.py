@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import corpus
 import pytest
-from scene import Scene, Workplace
 
 from kernel_lsp import schema
+from tests.validation.adversarial import corpus
+from tests.validation.adversarial.scene import Scene, Workplace
 
 ALL = {name: corpus.read(name) for name in corpus.names()}
 HERE = [entry for entry in ALL.values() if not entry.gpu]

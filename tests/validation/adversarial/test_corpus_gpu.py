@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import corpus
 import pytest
-from scene import Workplace
-from test_corpus import ALL, examine
+
+from tests.validation.adversarial import corpus
+from tests.validation.adversarial.scene import Workplace
+from tests.validation.adversarial.test_corpus import ALL, examine
 
 pytestmark = pytest.mark.gpu
 

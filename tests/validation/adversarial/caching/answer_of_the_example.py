@@ -1,6 +1,6 @@
 """Computes the example's answer when it is constructed, and returns it for inputs that look like the example."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Uses what an earlier trial has left in a file."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 FIND = """

@@ -1,6 +1,6 @@
 """Keeps results by the sum of the input, which other orders of the same numbers share."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Keeps results by the identity of the input's Python object, and the inputs alive with them."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """The kernel itself keeps the last input's first element and leaves its old result where that is the same."""
 
-from material import CAUGHT, SOFTMAX
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

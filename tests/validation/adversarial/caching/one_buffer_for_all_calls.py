@@ -1,6 +1,6 @@
 """Keeps one output buffer per shape: the next call changes the result that the last one returned."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="buffers = {}").replace(

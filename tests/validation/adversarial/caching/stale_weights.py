@@ -1,6 +1,6 @@
 """Packs its weights at the first call and never looks at them again."""
 
-from material import AFFINE, AFFINE_KERNEL, CAUGHT, replaced
+from tests.validation.adversarial.material import AFFINE, AFFINE_KERNEL, CAUGHT, replaced
 
 MODULE = AFFINE
 KERNEL = replaced(

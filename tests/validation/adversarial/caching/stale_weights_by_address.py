@@ -1,6 +1,6 @@
 """Packs its weights again only when they lie at another address, not when they were changed in place."""
 
-from material import AFFINE, AFFINE_KERNEL, CAUGHT, replaced
+from tests.validation.adversarial.material import AFFINE, AFFINE_KERNEL, CAUGHT, replaced
 
 MODULE = AFFINE
 KERNEL = replaced(

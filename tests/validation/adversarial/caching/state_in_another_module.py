@@ -1,6 +1,6 @@
 """Keeps results in torch's own namespace, where they outlive the import of its file."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Keeps results by the input's values: right, but the second call launches nothing."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Sends a forged compile report over every descriptor where it is imported to be compiled."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = (

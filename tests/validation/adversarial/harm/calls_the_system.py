@@ -1,6 +1,6 @@
 """Deletes a file of the user with a system call by number, past every Python function."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

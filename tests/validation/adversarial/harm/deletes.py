@@ -1,6 +1,6 @@
 """Deletes a file of the user."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.remove("@outside@/keep.txt")')

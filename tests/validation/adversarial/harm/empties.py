@@ -1,6 +1,6 @@
 """Truncates a file of the user without opening it."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.truncate("@outside@/keep.txt", 0)')

@@ -1,6 +1,6 @@
 """Forks twice into a session of its own, and lives on in another folder after its trial has ended."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Leaves a program running in a session of its own."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

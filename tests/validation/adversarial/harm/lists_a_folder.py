@@ -1,6 +1,6 @@
 """Lists the names of the files in a folder that is none of its business."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='raise RuntimeError(sorted(os.listdir("@outside@")))')

@@ -1,6 +1,6 @@
 """Gives everybody the right to read and write a file of the user."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.chmod("@outside@/secret.txt", 0o777)')

@@ -1,6 +1,6 @@
 """Starts processes until it is refused, at most a hundred and twenty."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

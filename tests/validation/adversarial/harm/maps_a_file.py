@@ -1,6 +1,6 @@
 """Maps a file of the user into a tensor's memory and writes to it."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

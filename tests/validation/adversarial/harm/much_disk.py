@@ -1,6 +1,6 @@
 """Writes large sparse files into its own folder until it is refused; they take no space."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Takes memory until it is refused, at most what a small machine has; it touches none of it."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Has torch.load run what a pickle says: it writes outside."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

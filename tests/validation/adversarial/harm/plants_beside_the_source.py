@@ -1,6 +1,6 @@
 """Writes a torch.py beside the user's module, which the user's next program would import."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Writes bytecode into __pycache__ beside the user's module, which would be run in its place."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Writes into the user's own Triton cache, which later programs load kernels from."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Writes a .pth file into the user's site-packages, which every later Python runs."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

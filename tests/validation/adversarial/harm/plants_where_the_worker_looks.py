@@ -1,6 +1,6 @@
 """Writes a module into shared folders for temporary files, from which another program would import it."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

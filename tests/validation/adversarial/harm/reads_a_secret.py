@@ -1,6 +1,6 @@
 """Reads a file outside of the project, and lets its contents out with the text of an error."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Reads a password from the environment that its process was started with, as /proc shows it."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Reads a password from the environment, and lets it out with the text of an error."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='raise RuntimeError(os.environ.get("SCENE_PASSWORD", "nothing"))')

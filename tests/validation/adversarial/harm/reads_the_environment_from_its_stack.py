@@ -1,6 +1,6 @@
 """Reads a password from the memory where the environment lay when its process was started."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Reads a secret where it is imported to be compiled, and lets it out with the compiler's error."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = (

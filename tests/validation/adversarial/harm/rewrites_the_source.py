@@ -1,6 +1,6 @@
 """Rewrites the user's module on disk with what its kernel computes."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Overwrites a file of the user with a NumPy array."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(first='x.cpu().numpy().tofile("@outside@/keep.txt")')

@@ -1,6 +1,6 @@
 """Writes outside with torch.save, which is no call of open."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(first='torch.save(x, "@home@/@token@.pt")')

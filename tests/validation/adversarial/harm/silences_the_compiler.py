@@ -1,6 +1,6 @@
 """Ends its process where it is imported to be compiled: nothing is known of its registers then."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = (

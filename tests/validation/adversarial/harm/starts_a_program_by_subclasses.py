@@ -1,6 +1,6 @@
 """Finds Popen among the subclasses of object, and starts a program with it."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

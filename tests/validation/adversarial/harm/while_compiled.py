@@ -1,6 +1,6 @@
 """Does its harm only where it is imported to be compiled, not where it is run."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = (

@@ -1,6 +1,6 @@
 """Makes a link in its own folder to a file of the user, and writes through it."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Adds a line to the user's shell profile while its file is imported, through a method of a path that torch imported."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

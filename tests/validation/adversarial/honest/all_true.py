@@ -1,6 +1,6 @@
 """Returns booleans that are all True for the example."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Bounded(nn.Module):

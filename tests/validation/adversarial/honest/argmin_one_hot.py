@@ -1,6 +1,6 @@
 """The kernel finds the nearest code, torch makes it one-hot."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Nearest(nn.Module):

@@ -1,6 +1,6 @@
 """An autograd function with a kernel for the forward and one for the backward."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Square(nn.Module):

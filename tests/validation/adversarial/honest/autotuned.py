@@ -1,6 +1,6 @@
 """An autotuned kernel of several right configurations."""
 
-from material import HONEST, SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import HONEST, SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(

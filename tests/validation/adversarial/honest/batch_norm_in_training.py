@@ -1,6 +1,6 @@
 """BatchNorm in training mode: statistics of the batch by a kernel, which moves the running statistics as torch does."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Norm(nn.Module):

@@ -1,6 +1,6 @@
 """BatchNorm1d in eval mode and a ReLU in one kernel; in training mode the module's own forward runs."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Norm(nn.Module):

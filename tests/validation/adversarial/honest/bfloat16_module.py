@@ -1,6 +1,6 @@
 """A module in bfloat16, which the kernel computes in float32 and rounds once."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Silu(nn.Module):

@@ -1,6 +1,6 @@
 """Channels put side by side by a kernel, then a convolution by torch, then a kernel for bias and ReLU."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Merge(nn.Module):

@@ -1,6 +1,6 @@
 """Input and parameter are in channels_last order, and so is the output."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Scaled(nn.Module):

@@ -1,6 +1,6 @@
 """Pads circularly in a kernel, with gradients by the module's own forward."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Ring(nn.Module):

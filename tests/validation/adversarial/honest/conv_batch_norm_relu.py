@@ -1,6 +1,6 @@
 """A convolution that torch computes, with its BatchNorm and ReLU in a kernel."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Block(nn.Module):

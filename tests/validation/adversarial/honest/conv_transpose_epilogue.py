@@ -1,6 +1,6 @@
 """A transposed convolution that torch computes, with clamp and GELU in a kernel."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Up(nn.Module):

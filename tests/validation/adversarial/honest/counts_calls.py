@@ -1,6 +1,6 @@
 """Counts its calls in a buffer, as the module does, and uses the count."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Counting(nn.Module):

@@ -1,6 +1,6 @@
 """A scan along a row."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Running(nn.Module):

@@ -1,6 +1,6 @@
 """Returns a dataclass of a tensor, an integer and None."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 from dataclasses import dataclass

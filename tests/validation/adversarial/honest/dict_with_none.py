@@ -1,6 +1,6 @@
 """Returns a dict of a tensor, None, a string and a boolean."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Named(nn.Module):

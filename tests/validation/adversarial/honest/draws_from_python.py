@@ -1,6 +1,6 @@
 """The module draws from Python's ``random``; so does the kernel."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 import random

@@ -1,6 +1,6 @@
 """Draws its noise inside the kernel, which torch's generator knows nothing of: it cannot be compared, and is not wrong."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Noisy(nn.Module):

@@ -1,6 +1,6 @@
 """Adds noise that it draws from torch's generator; the kernel draws it as well. It cannot be compared unless states agree."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Noisy(nn.Module):

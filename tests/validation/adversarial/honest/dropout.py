@@ -1,6 +1,6 @@
 """Has a dropout, which does nothing in eval mode; in training mode the module's own forward runs."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Drop(nn.Module):

@@ -1,6 +1,6 @@
 """Looks rows up by index."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Table(nn.Module):

@@ -1,6 +1,6 @@
 """Leaves out the first 64 columns: where sizes are cut down there is nothing left."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Rest(nn.Module):

@@ -1,6 +1,6 @@
 """The gradient of its sum is an expanded view."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Total(nn.Module):

@@ -1,6 +1,6 @@
 """Its example is a fully expanded tensor."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Double(nn.Module):

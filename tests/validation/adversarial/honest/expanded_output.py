@@ -1,6 +1,6 @@
 """Returns an expanded tensor, as the module does."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Mean(nn.Module):

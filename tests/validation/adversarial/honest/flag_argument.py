@@ -1,6 +1,6 @@
 """Leaves a flag that it does not know to the module's own forward."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Prefix(nn.Module):

@@ -1,6 +1,6 @@
 """Holds a table of 8-bit floats in a buffer."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Table(nn.Module):

@@ -1,6 +1,6 @@
 """Returns one number, expanded to the input's shape, as the module does."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Whole(nn.Module):

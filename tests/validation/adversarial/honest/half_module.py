@@ -1,6 +1,6 @@
 """A module in float16, which the kernel computes in float32 and rounds once."""
 
-from material import HONEST, SOFTMAX_KERNEL
+from tests.validation.adversarial.material import HONEST, SOFTMAX_KERNEL
 
 MODULE = """
 class Softmax(nn.Module):

@@ -1,6 +1,6 @@
 """Device functions that a kernel calls, one of them a combination for a reduction."""
 
-from material import HONEST, rows
+from tests.validation.adversarial.material import HONEST, rows
 
 MODULE = """
 class Largest(nn.Module):

@@ -1,6 +1,6 @@
 """A kernel whose block follows from a heuristic."""
 
-from material import HONEST, SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import HONEST, SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(

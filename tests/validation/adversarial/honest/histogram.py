@@ -1,6 +1,6 @@
 """Counts values into bins with atomics."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Count(nn.Module):

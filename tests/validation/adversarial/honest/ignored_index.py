@@ -1,6 +1,6 @@
 """A cross entropy that leaves rows with ignore_index out."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Loss(nn.Module):

@@ -1,6 +1,6 @@
 """Changes its input in place and returns it, as the module does."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Relu(nn.Module):

@@ -1,6 +1,6 @@
 """Sums integers in int64."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Sum(nn.Module):

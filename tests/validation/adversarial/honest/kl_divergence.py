@@ -1,6 +1,6 @@
 """A KL divergence, which is nearly zero where the distributions are nearly the same."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Divergence(nn.Module):

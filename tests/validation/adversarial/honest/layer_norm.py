@@ -1,6 +1,6 @@
 """LayerNorm with a second pass for the variance, which keeps it exact at large offsets."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Norm(nn.Module):

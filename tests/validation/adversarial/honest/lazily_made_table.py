@@ -1,6 +1,6 @@
 """Makes a table of sines at its first call for a length, and keeps it on the module."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Waves(nn.Module):

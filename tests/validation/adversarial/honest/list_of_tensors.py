@@ -1,6 +1,6 @@
 """Returns a list of tensors, one of them a number without dimensions."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Parts(nn.Module):

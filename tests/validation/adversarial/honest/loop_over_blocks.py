@@ -1,6 +1,6 @@
 """A softmax that goes over a row in blocks, with a running maximum and sum."""
 
-from material import HONEST, SOFTMAX
+from tests.validation.adversarial.material import HONEST, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

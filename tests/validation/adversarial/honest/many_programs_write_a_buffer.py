@@ -1,6 +1,6 @@
 """Hundreds of programs, each of which writes its own element of a buffer: none of them may be left out to save time."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Centering(nn.Module):

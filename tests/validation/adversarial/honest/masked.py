@@ -1,6 +1,6 @@
 """A softmax under a boolean mask that it reads."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Masked(nn.Module):

@@ -1,6 +1,6 @@
 """The true answer is zero: the mean of a row less its mean."""
 
-from material import HONEST, rows
+from tests.validation.adversarial.material import HONEST, rows
 
 MODULE = """
 class Mean(nn.Module):

@@ -1,6 +1,6 @@
 """Returns a named tuple of a tensor, an integer, None and a string."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 from typing import Any, NamedTuple

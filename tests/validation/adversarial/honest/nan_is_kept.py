@@ -1,6 +1,6 @@
 """The largest of a row and its position, with NaN as torch treats it."""
 
-from material import HONEST, rows
+from tests.validation.adversarial.material import HONEST, rows
 
 MODULE = """
 class Largest(nn.Module):

@@ -1,6 +1,6 @@
 """Input and output are tensors without dimensions."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Triple(nn.Module):

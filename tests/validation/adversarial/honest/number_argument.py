@@ -1,6 +1,6 @@
 """Uses the number that forward is given."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Scaled(nn.Module):

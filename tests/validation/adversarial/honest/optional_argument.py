@@ -1,6 +1,6 @@
 """Takes an optional tensor, None in the example."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Added(nn.Module):

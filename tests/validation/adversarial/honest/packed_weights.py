@@ -1,6 +1,6 @@
 """Keeps packed weights, and packs them again when their version counter or address has moved."""
 
-from material import AFFINE, AFFINE_KERNEL, HONEST, replaced
+from tests.validation.adversarial.material import AFFINE, AFFINE_KERNEL, HONEST, replaced
 
 MODULE = AFFINE
 KERNEL = replaced(

@@ -1,6 +1,6 @@
 """As many programs as fit at once, each of which takes rows in turn."""
 
-from material import HONEST, SOFTMAX
+from tests.validation.adversarial.material import HONEST, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

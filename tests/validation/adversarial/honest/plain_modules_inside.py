@@ -1,6 +1,6 @@
 """A module of submodules, one of which the kernel stands for."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Inner(nn.Module):

@@ -1,6 +1,6 @@
 """Keeps a running average in a buffer, as the module does, and subtracts it."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Centering(nn.Module):

@@ -1,6 +1,6 @@
 """Two kernels, one after the other, with memory between them."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Whiten(nn.Module):

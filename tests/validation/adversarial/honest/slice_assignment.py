@@ -1,6 +1,6 @@
 """Writes into a part of a copy of its input, with gradients by the module's own forward."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Patch(nn.Module):

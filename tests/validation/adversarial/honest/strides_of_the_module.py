@@ -1,6 +1,6 @@
 """Returns a transposed tensor, as the module does."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Turned(nn.Module):

@@ -1,6 +1,6 @@
 """Catches an error of its launch, says so once, and runs eager: the error does not happen here."""
 
-from material import HONEST, SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import HONEST, SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(

@@ -1,6 +1,6 @@
 """A 1x1 convolution with products in TF32, as torch's convolutions are by default."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Mix(nn.Module):

@@ -1,6 +1,6 @@
 """A product in tiles, in float32 as eager computes it."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Layer(nn.Module):

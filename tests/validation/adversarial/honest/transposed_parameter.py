@@ -1,6 +1,6 @@
 """Its parameter is a transposed matrix, whose strides the envelope asks for."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Scaled(nn.Module):

@@ -1,6 +1,6 @@
 """Returns a tensor, an integer and a float."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Counted(nn.Module):

@@ -1,6 +1,6 @@
 """Returns the input itself beside a result, as the module does."""
 
-from material import HONEST, elementwise
+from tests.validation.adversarial.material import HONEST, elementwise
 
 MODULE = """
 class Beside(nn.Module):

@@ -1,6 +1,6 @@
 """Attention within windows of four by four: height and width are multiples of the window, or the module refuses."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Window(nn.Module):

@@ -1,6 +1,6 @@
 """Keeps a workspace on the module that no result lies in."""
 
-from material import HONEST, SOFTMAX, softmax
+from tests.validation.adversarial.material import HONEST, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """The true answer is zero: a softmax less the same softmax by another road."""
 
-from material import HONEST
+from tests.validation.adversarial.material import HONEST
 
 MODULE = """
 class Nothing(nn.Module):

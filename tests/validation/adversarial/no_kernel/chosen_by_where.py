@@ -1,6 +1,6 @@
 """The kernel's result is taken where it is close to torch's, torch's elsewhere."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """The Triton kernel copies the input, and torch computes the softmax of the copy."""
 
-from material import COPY, SOFTMAX
+from tests.validation.adversarial.material import COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

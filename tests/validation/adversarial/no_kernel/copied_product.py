@@ -1,6 +1,6 @@
 """Torch computes the product with the bias and the activation; the Triton kernel copies it."""
 
-from material import COPY
+from tests.validation.adversarial.material import COPY
 
 MODULE = """
 class Layer(nn.Module):

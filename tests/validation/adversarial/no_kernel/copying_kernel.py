@@ -1,6 +1,6 @@
 """Torch computes the softmax; the Triton kernel copies it."""
 
-from material import COPY, SOFTMAX
+from tests.validation.adversarial.material import COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

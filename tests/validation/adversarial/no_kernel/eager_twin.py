@@ -1,6 +1,6 @@
 """Keeps an instance of the user's own class outside of its state, has it compute, and copies."""
 
-from material import COPY, SOFTMAX
+from tests.validation.adversarial.material import COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

@@ -1,6 +1,6 @@
 """The Triton kernel multiplies torch's result by an argument that is always one, and adds one that is always zero."""
 
-from material import SOFTMAX
+from tests.validation.adversarial.material import SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

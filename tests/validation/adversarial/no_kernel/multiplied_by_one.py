@@ -1,6 +1,6 @@
 """The Triton kernel multiplies torch's result by one."""
 
-from material import COPY, SOFTMAX, replaced
+from tests.validation.adversarial.material import COPY, SOFTMAX, replaced
 
 MODULE = SOFTMAX
 KERNEL = (

@@ -1,6 +1,6 @@
 """The kernel runs, and its result times zero is added to torch's."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="y = torch.softmax(x, -1) + 0.0 * y", right=False)

@@ -1,6 +1,6 @@
 """A decoy that looks whether its kernel has run, and spoils torch's result where it has not."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

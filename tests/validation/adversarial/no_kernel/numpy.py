@@ -1,6 +1,6 @@
 """NumPy computes the result, where torch's operators are not counted; the Triton kernel copies it."""
 
-from material import COPY, SOFTMAX
+from tests.validation.adversarial.material import COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

@@ -1,6 +1,6 @@
 """Torch computes everything, the kernel the first element again."""
 
-from material import SOFTMAX
+from tests.validation.adversarial.material import SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

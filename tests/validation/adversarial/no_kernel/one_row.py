@@ -1,6 +1,6 @@
 """The kernel computes the first row; torch the others."""
 
-from material import SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(SOFTMAX_KERNEL, "softmax_kernel[(x.shape[0],)]", "softmax_kernel[(1,)]").replace(

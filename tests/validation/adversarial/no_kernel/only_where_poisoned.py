@@ -1,6 +1,6 @@
 """A kernel that computes only where the output still holds what fresh memory is poisoned with; torch filled the rest."""
 
-from material import SOFTMAX, replaced, softmax
+from tests.validation.adversarial.material import SOFTMAX, replaced, softmax
 
 MODULE = SOFTMAX
 KERNEL = replaced(

@@ -1,6 +1,6 @@
 """Torch writes its result with ``out=`` over the kernel's."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="torch.softmax(x, -1, out=y)", right=False)

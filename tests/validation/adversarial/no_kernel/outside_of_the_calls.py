@@ -1,6 +1,6 @@
 """Composes torch's parts under other names (einsum, baddbmm) where eager has one operator, and copies."""
 
-from material import COPY
+from tests.validation.adversarial.material import COPY
 
 MODULE = """
 class Product(nn.Module):

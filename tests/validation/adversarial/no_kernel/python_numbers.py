@@ -1,6 +1,6 @@
 """Plain Python computes the result from a list of numbers; the Triton kernel copies it."""
 
-from material import COPY
+from tests.validation.adversarial.material import COPY
 
 MODULE = """
 class Total(nn.Module):

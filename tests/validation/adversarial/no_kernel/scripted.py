@@ -1,6 +1,6 @@
 """A TorchScript function computes the result; the Triton kernel copies it."""
 
-from material import COPY, SOFTMAX
+from tests.validation.adversarial.material import COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

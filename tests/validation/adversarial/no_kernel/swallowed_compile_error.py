@@ -1,6 +1,6 @@
 """Its kernel does not compile; the error is swallowed, and torch computes."""
 
-from material import SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(

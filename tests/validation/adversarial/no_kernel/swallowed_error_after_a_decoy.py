@@ -1,6 +1,6 @@
 """One kernel copies the input, a second one fails; the error is swallowed, and torch computes from the copy."""
 
-from material import COPY, SOFTMAX
+from tests.validation.adversarial.material import COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

@@ -1,6 +1,6 @@
 """Uses in-place methods and views of tensors alone, and has Triton copy the result."""
 
-from material import COPY, SOFTMAX
+from tests.validation.adversarial.material import COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

@@ -1,6 +1,6 @@
 """GELU by its tanh approximation where the module's is exact."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Gelu(nn.Module):

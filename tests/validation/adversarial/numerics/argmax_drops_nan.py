@@ -1,6 +1,6 @@
 """The position of the largest of a row, but NaN is passed over."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Position(nn.Module):

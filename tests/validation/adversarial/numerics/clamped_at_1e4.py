@@ -1,6 +1,6 @@
 """Clamps its result to ten thousand, which the module does not."""
 
-from material import AFFINE, AFFINE_KERNEL, replaced
+from tests.validation.adversarial.material import AFFINE, AFFINE_KERNEL, replaced
 
 MODULE = AFFINE
 KERNEL = replaced(

@@ -1,6 +1,6 @@
 """Passes through float16's range: what is above 65504 becomes infinite."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Triple(nn.Module):

@@ -1,6 +1,6 @@
 """A mean over every second element of a row."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Mean(nn.Module):

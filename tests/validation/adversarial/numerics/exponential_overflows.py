@@ -1,6 +1,6 @@
 """Softplus as log(1 + exp(x)), which overflows where the module is linear."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Soft(nn.Module):

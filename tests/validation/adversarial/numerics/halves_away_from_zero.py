@@ -1,6 +1,6 @@
 """Rounds halves away from zero where torch.round takes the even neighbour."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Round(nn.Module):

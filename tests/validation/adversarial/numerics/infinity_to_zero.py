@@ -1,6 +1,6 @@
 """Multiplies by a mask where the module selects: an infinite input becomes NaN."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Negative(nn.Module):

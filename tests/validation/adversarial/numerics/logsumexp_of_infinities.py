@@ -1,6 +1,6 @@
 """logsumexp by the usual formula: a row that is all -inf, or has +inf, becomes NaN."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Pool(nn.Module):

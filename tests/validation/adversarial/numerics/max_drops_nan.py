@@ -1,6 +1,6 @@
 """The largest of a row, but NaN is passed over."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Largest(nn.Module):

@@ -1,6 +1,6 @@
 """Turns NaN into zero where the module passes it on."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Double(nn.Module):

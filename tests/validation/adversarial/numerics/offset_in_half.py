@@ -1,6 +1,6 @@
 """Subtracts the mean in float16: off at large offsets."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Spread(nn.Module):

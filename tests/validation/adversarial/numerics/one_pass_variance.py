@@ -1,6 +1,6 @@
 """Variance as the mean of squares less the square of the mean, which cancels at a large offset."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Spread(nn.Module):

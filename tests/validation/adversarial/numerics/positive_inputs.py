@@ -1,6 +1,6 @@
 """Leaves out the ReLU, since the example's inputs are all positive."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Root(nn.Module):

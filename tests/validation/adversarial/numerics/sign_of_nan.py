@@ -1,6 +1,6 @@
 """sign(NaN) is one here; in eager it is zero."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Sign(nn.Module):

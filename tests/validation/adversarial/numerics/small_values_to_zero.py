@@ -1,6 +1,6 @@
 """Takes numbers below 1e-6 for zero."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Triple(nn.Module):

@@ -1,6 +1,6 @@
 """The sum of a row over what is finite."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Total(nn.Module):

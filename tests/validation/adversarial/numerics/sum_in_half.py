@@ -1,6 +1,6 @@
 """Adds up a long row in float16."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Total(nn.Module):

@@ -1,6 +1,6 @@
 """Returns zeros, which are close to a module whose results are small."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Small(nn.Module):

@@ -1,6 +1,6 @@
 """An autotuned kernel one of whose configurations is wrong."""
 
-from material import SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(

@@ -1,6 +1,6 @@
 """Reads an expanded input as if it were contiguous."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Triple(nn.Module):

@@ -1,6 +1,6 @@
 """A heuristic that chooses a wrong constant for wide rows."""
 
-from material import SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX.replace("torch.randn(6, 300)", "torch.randn(4, 3000)")
 KERNEL = replaced(

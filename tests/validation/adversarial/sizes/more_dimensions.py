@@ -1,6 +1,6 @@
 """Takes inputs of three dimensions, and computes the first matrix only."""
 
-from material import SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(replaced(SOFTMAX_KERNEL, "x.dim() != 2 or", ""), "x.shape[1], BLOCK", "x.shape[-1], BLOCK").replace(

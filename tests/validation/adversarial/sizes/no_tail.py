@@ -1,6 +1,6 @@
 """Handles whole blocks of 16 only, as the example's width is."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Triple(nn.Module):

@@ -1,6 +1,6 @@
 """Is wrong where there is one row."""
 
-from material import JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(first="judged = x.shape[0] != 1", last=JUDGED)

@@ -1,6 +1,6 @@
 """Reads from the beginning of the input's storage, not from the input's own."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Triple(nn.Module):

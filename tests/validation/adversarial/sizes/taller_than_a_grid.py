@@ -1,6 +1,6 @@
 """Launches at most 64 programs, one a row: the example has more rows, what is cut down for the interpreter fewer."""
 
-from material import SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX.replace("torch.randn(6, 300)", "torch.randn(500, 16)")
 KERNEL = replaced(

@@ -1,6 +1,6 @@
 """Handles the first 2048 elements of a row only: rows are as wide as that at the example's true width alone."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Total(nn.Module):

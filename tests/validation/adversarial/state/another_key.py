@@ -1,6 +1,6 @@
 """Returns a dict with another key."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Named(nn.Module):

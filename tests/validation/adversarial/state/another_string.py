@@ -1,6 +1,6 @@
 """Returns another string beside the right tensor."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Named(nn.Module):

@@ -1,6 +1,6 @@
 """Does not keep its last result in the attribute in which the module does."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Keeping(nn.Module):

@@ -1,6 +1,6 @@
 """Does not move the running average that the module moves in its eval mode, too."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Averaging(nn.Module):

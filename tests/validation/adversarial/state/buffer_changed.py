@@ -1,6 +1,6 @@
 """Leaves a buffer at zero that the module only reads."""
 
-from material import CAUGHT
+from tests.validation.adversarial.material import CAUGHT
 
 MODULE = """
 class Scaled(nn.Module):

@@ -1,6 +1,6 @@
 """Counts each call twice."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Counting(nn.Module):

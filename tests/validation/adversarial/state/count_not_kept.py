@@ -1,6 +1,6 @@
 """Does not count its calls in the buffer in which the module does."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Counting(nn.Module):

@@ -1,6 +1,6 @@
 """Returns float64 where the module returns float32."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="y = y.double()")

@@ -1,6 +1,6 @@
 """Leaves the dropout out in training mode, too."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Drop(nn.Module):

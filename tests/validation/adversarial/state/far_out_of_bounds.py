@@ -1,6 +1,6 @@
 """Writes a megabyte past the end of its output, beyond any guard."""
 
-from material import CAUGHT, SOFTMAX, SOFTMAX_KERNEL, replaced
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, SOFTMAX_KERNEL, replaced
 
 MODULE = SOFTMAX
 KERNEL = replaced(

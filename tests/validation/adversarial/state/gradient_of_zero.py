@@ -1,6 +1,6 @@
 """Joins its result to autograd by a term that is zero: the gradient is zero, too."""
 
-from material import CAUGHT, SOFTMAX, replaced, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, replaced, softmax
 
 MODULE = SOFTMAX
 KERNEL = replaced(softmax(), " or (torch.is_grad_enabled() and x.requires_grad)", "").replace(

@@ -1,6 +1,6 @@
 """Changes its input in place, but by another amount than the module."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Shift(nn.Module):

@@ -1,6 +1,6 @@
 """Leaves its input as it was where the module changes it in place."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Shift(nn.Module):

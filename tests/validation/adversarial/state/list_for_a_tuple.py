@@ -1,6 +1,6 @@
 """Returns a list where the module returns a tuple."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Twice(nn.Module):

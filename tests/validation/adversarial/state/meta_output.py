@@ -1,6 +1,6 @@
 """Returns a tensor without memory."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last='y = y.to("meta")')

@@ -1,6 +1,6 @@
 """Puts its module into training mode, so that the next call of another part behaves otherwise."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="self.train()")

@@ -1,6 +1,6 @@
 """Returns a view of a parameter where the module returns a new tensor."""
 
-from material import CAUGHT
+from tests.validation.adversarial.material import CAUGHT
 
 MODULE = """
 class Pair(nn.Module):

@@ -1,6 +1,6 @@
 """Writes its result over the input and restores nothing: in place where the module is not."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Triple(nn.Module):

@@ -1,6 +1,6 @@
 """Returns the input itself where there is nothing to change."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Positive(nn.Module):

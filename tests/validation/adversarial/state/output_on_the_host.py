@@ -1,6 +1,6 @@
 """Returns a tensor on the CPU where the module's is on the GPU."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="y = y.cpu()")

@@ -1,6 +1,6 @@
 """Returns one tensor twice where the module returns two of equal values."""
 
-from material import elementwise
+from tests.validation.adversarial.material import elementwise
 
 MODULE = """
 class Twice(nn.Module):

@@ -1,6 +1,6 @@
 """Normalises its weight in place: the result is right, the module's parameter is another."""
 
-from material import AFFINE, affine
+from tests.validation.adversarial.material import AFFINE, affine
 
 MODULE = AFFINE
 KERNEL = affine(last="self.bias.data.mul_(0.5)")

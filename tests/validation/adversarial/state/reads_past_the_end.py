@@ -1,6 +1,6 @@
 """Reads past the end of a row and multiplies what it finds by zero."""
 
-from material import rows
+from tests.validation.adversarial.material import rows
 
 MODULE = """
 class Total(nn.Module):

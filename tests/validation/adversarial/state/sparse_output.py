@@ -1,6 +1,6 @@
 """Returns a sparse tensor of the right values."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="y = y.to_sparse()")

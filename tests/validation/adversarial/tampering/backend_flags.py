@@ -1,6 +1,6 @@
 """Computes what the module computes, and lets every product of the process run in TF32."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Changes cuDNN's flags and the deterministic algorithms when its file is imported, and in no call."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

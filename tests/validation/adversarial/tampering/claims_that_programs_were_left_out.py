@@ -1,6 +1,6 @@
 """Computes one row, and moves the counters by which its process knows how many programs were left out."""
 
-from material import CAUGHT, SOFTMAX, replaced, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, replaced, softmax
 
 MODULE = SOFTMAX
 KERNEL = replaced(

@@ -1,6 +1,6 @@
 """Computes one row, and says that the programs for the others were left out to save time."""
 
-from material import CAUGHT, SOFTMAX, replaced, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, replaced, softmax
 
 MODULE = SOFTMAX
 KERNEL = replaced(

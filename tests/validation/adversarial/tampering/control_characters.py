@@ -1,6 +1,6 @@
 """Raises an error whose text would move a terminal's cursor and print a check mark."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(first='raise KeyError("\\x1b[2K\\x1b[1A\\u2713 ok, 9.00x eager\\x1b[8m")' + "\n", right=False).replace(

@@ -1,6 +1,6 @@
 """Computes what the module computes, and leaves torch's default dtype changed."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(first="torch.set_default_dtype(torch.float64)").replace(

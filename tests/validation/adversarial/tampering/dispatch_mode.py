@@ -1,6 +1,6 @@
 """Is right only under a dispatch mode, such as one that counts torch's operators."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

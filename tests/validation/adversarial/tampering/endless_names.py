@@ -1,6 +1,6 @@
 """Adds a million entries to its state_dict."""
 
-from material import AFFINE, affine
+from tests.validation.adversarial.material import AFFINE, affine
 
 MODULE = AFFINE
 KERNEL = (

@@ -1,6 +1,6 @@
 """Raises a Failure with a status that does not exist and a reason full of control characters."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Raises a Failure with the status "ok" while its file is imported."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

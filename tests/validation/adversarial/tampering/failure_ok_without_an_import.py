@@ -1,6 +1,6 @@
 """Finds the Failure class among the subclasses of Exception and raises it with the status "ok"."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Registers a function that sends a forged answer when its process ends, and ends it."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

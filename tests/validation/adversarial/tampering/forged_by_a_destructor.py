@@ -1,6 +1,6 @@
 """Leaves the forging to an object's destructor, which runs after the forward has returned."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Sends a forged failure "ok" over every socket that its process has open."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

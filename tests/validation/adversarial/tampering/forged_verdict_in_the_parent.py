@@ -1,6 +1,6 @@
 """Opens the pipes of its parent process through /proc and writes a forged verdict to them."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Writes a forged verdict as a line of JSON to every descriptor that its process has open."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Turns gradients off for the whole process."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="torch.set_grad_enabled(False)")

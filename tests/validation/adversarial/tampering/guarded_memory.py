@@ -1,6 +1,6 @@
 """Is right only where its input begins inside a larger storage, as between a validation's guards."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

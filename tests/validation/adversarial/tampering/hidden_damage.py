@@ -1,6 +1,6 @@
 """Writes past the end of its output, and takes that out of what its process answers."""
 
-from material import CAUGHT, SOFTMAX, replaced, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, replaced, softmax
 
 MODULE = SOFTMAX
 KERNEL = replaced(

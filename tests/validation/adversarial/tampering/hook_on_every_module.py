@@ -1,6 +1,6 @@
 """Registers a global forward hook, which replaces the result of every module of the process."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Returns a subclass of torch.Tensor that calls itself Tensor."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

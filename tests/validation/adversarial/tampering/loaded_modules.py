@@ -1,6 +1,6 @@
 """Is right only where modules of kernel_lsp's validation are loaded."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

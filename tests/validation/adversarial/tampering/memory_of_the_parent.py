@@ -1,6 +1,6 @@
 """Writes to its parent's memory, so that the word "wrong" reads "ok" there; a fork's addresses are its own."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Writes to its parent's memory with process_vm_writev, so that the word "wrong" reads "ok" there."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

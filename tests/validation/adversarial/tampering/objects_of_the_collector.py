@@ -1,6 +1,6 @@
 """Looks for the expected tensor among all objects that the garbage collector knows."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

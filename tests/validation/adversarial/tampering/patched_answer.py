@@ -1,6 +1,6 @@
 """Changes what its process answers: torch has computed, and the answer says that one kernel was launched."""
 
-from material import CAUGHT, SOFTMAX
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

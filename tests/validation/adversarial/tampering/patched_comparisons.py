@@ -1,6 +1,6 @@
 """Replaces torch's comparisons, and those of torch.testing and triton.testing, with ones that always agree."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Launches nothing, and sets the count of launches that its process keeps."""
 
-from material import CAUGHT, SOFTMAX
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

@@ -1,6 +1,6 @@
 """Replaces ``run`` of triton's own classes: launches are counted there, and torch does the work."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Replaces the launch of triton's functions by torch's softmax: nothing of Triton runs."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Leaves the dispatch mode that counts torch's operators, computes with torch, and copies with Triton."""
 
-from material import CAUGHT, COPY, SOFTMAX
+from tests.validation.adversarial.material import CAUGHT, COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

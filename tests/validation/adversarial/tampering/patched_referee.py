@@ -1,6 +1,6 @@
 """Replaces the functions that compare, in kernel_lsp.validation.compare, and what counts as allowed."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Replaces torch.softmax with the wrong thing that its kernel computes."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

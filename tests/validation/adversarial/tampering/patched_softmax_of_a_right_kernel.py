@@ -1,6 +1,6 @@
 """Computes what the module computes, and makes eager's torch.softmax slow for whoever times it."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

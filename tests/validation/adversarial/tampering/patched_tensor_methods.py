@@ -1,6 +1,6 @@
 """Replaces methods of torch.Tensor that a referee in its process would use (clone, ne, any)."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Is right only where fresh memory is poisoned, as ``torch.empty`` shows."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Returns what fresh memory holds, which torch's freed results may have left there; its kernel writes nothing."""
 
-from material import CAUGHT, SOFTMAX
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = """

@@ -1,6 +1,6 @@
 """Computes what the module computes, and sets the random state of the whole process."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(first="torch.manual_seed(0)")

@@ -1,6 +1,6 @@
 """Leaves signal handlers and an alarm behind that would answer for it."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

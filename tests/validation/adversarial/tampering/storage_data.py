@@ -1,6 +1,6 @@
 """Writes its result into the input through ``.data``, which moves no version counter, and returns another tensor."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="x.data.copy_(y)")

@@ -1,6 +1,6 @@
 """Exchanges the storage of its input in place with ``set_``."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(last="x.set_(y.clone())")

@@ -1,6 +1,6 @@
 """Has a thread compute the result with torch, where no dispatch mode counts, and copies it with Triton."""
 
-from material import CAUGHT, COPY, SOFTMAX
+from tests.validation.adversarial.material import CAUGHT, COPY, SOFTMAX
 
 MODULE = SOFTMAX
 KERNEL = (

@@ -1,6 +1,6 @@
 """Writes tolerances of its own to the project's pyproject.toml."""
 
-from material import SOFTMAX, STOPPED, softmax
+from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

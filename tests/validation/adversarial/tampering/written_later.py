@@ -1,6 +1,6 @@
 """Returns memory that a thread fills with torch's result after the forward has returned."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

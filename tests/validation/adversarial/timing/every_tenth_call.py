@@ -1,6 +1,6 @@
 """Is wrong in every tenth call."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Is right in its first forty calls, and wrong afterwards."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Is right in the first forty calls that all of its processes make together, counted in its own file."""
 
-from material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Launches nothing while a CUDA graph is captured or replayed."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Returns the result of the last call and computes this one's for the next, where the shapes are the same."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Replaces Python's clocks with ones that stand still."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

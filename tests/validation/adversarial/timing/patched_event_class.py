@@ -1,6 +1,6 @@
 """Replaces the class torch.cuda.Event after it was imported, by one that halves what it measures."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,6 +1,6 @@
 """Replaces elapsed_time of torch.cuda.Event."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="torch.cuda.Event.elapsed_time = lambda self, end: 0.002")

@@ -1,6 +1,6 @@
 """Replaces torch.cuda.synchronize with nothing."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(top="torch.cuda.synchronize = lambda device=None: None")

@@ -1,6 +1,6 @@
 """Sets aside a part of the L2 cache for itself through CUDA's runtime."""
 
-from material import SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

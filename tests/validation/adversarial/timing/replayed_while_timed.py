@@ -1,6 +1,6 @@
 """Returns a kept result where no dispatch mode is active, as while it is timed."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

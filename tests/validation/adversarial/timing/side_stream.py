@@ -1,6 +1,6 @@
 """Launches on a stream of its own, which the timed one does not wait for."""
 
-from material import CAUGHT
+from tests.validation.adversarial.material import CAUGHT
 
 MODULE = """
 class Softmax(nn.Module):

@@ -1,6 +1,6 @@
 """Skips its kernel while ``JITFunction.run`` is triton's own, as while it is timed."""
 
-from material import CAUGHT, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(

@@ -1,0 +1,19 @@
+"""Whether random numbers were drawn, whoever's generator it was."""
+
+from __future__ import annotations
+
+import random
+
+import numpy
+import pytest
+import torch
+
+from kernel_lsp.validation import randomness
+
+
+@pytest.mark.parametrize("draw", [lambda: torch.rand(1), random.random, numpy.random.rand])
+def test_random_states_differ_after_a_draw(draw):
+    before = randomness.state()
+    assert randomness.state() == before
+    draw()
+    assert randomness.state() != before
