@@ -19,6 +19,8 @@ FAILURES = frozenset(
 )
 #: characters of a text, entries of a list, calls and launches that are believed
 _TEXT, _MANY, _COUNT = 400, 100_000, 10_000_000
+#: compiled kernels and limits of a report, and characters of what a compiler says
+_KERNELS, _LIMITS, _REASON = 500, 50, 1000
 
 
 def cleaned(text: Any, limit: int = _TEXT) -> str:
@@ -42,6 +44,17 @@ def failure(said: Any) -> Failure:
     if line is not None:
         line = _count(line)
     return Failure(said["status"], cleaned(said.get("reason", "")), line)
+
+
+def compiled(said: Any) -> dict[str, Any]:
+    """A report of the process that compiles a candidate: kernels, error and limits. Raises ValueError."""
+    if not isinstance(said, dict) or said.keys() != {"kernels", "error", "limits"}:
+        raise ValueError("a report that is none")
+    return {
+        "kernels": _list(_kernel)(said["kernels"])[:_KERNELS],
+        "error": _optional(_fault)(said["error"]),
+        "limits": _list(cleaned)(said["limits"])[:_LIMITS],
+    }
 
 
 def checked(verb: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -114,6 +127,13 @@ def _timing(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or value.keys() != {"median", "low", "high", "runs"}:
         raise ValueError("a time that is none")
     return {key: _count(value[key]) if key == "runs" else _number(value[key]) for key in value}
+
+
+def _fault(value: Any) -> dict[str, Any]:
+    """What a compiler says against a candidate, and at which line."""
+    if not isinstance(value, dict) or value.keys() != {"reason", "line"}:
+        raise ValueError("a fault that is none")
+    return {"reason": cleaned(value["reason"], _REASON), "line": _optional(_count)(value["line"])}
 
 
 def _kernel(value: Any) -> dict[str, Any]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import random
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,19 +12,19 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
 from kernel_lsp.validation import (
+    agreement,
     channel,
     compare,
-    exchange,
+    decoy,
     failures,
     memory,
     plan,
     randomness,
     sampling,
     state,
-    torch_work,
 )
 from kernel_lsp.validation.guards import unwritten
-from kernel_lsp.validation.oracle import SEED, Reference, doubled, narrowed, tensors_of
+from kernel_lsp.validation.oracle import SEED, Reference, copied, doubled, tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.exchange import Answer
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
 LAUNCH_SECONDS = 0.25
 #: seconds that float64 on slices may take at the example's own size, and elsewhere
 _FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
-#: how many times eager's error may be what it is on these inputs, if it is so large on neighbouring ones
-_LUCK = 30.0
 #: bytes of parameters up to which they are looked at after a call
 _FEW = 16 << 20
 #: seconds for the configurations of autotuned kernels
@@ -110,14 +106,14 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
             found = _call(referee, step, answer, reference, tree, eager_error)
             if repetition == 0 and step.decoy:
                 # A copy: the next call's answer will lie in other memory.
-                out = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, answer.tree)
+                out = copied(answer.tree)
                 message = answer.message
         if step.inside and not step.repeat:
             _state(referee, step, reference)
         if repetition == 0 and step.decoy:
             if not message["launches"] and not step.inside and referee.progress.launched:
                 return _values(referee, _at_the_example_sizes(step, referee))  # eager takes the others
-            _decoy(referee, request, tree, reference, out, message)
+            decoy.check(referee, request, tree, reference, out, message)
         if slow:
             break  # the interpreter repeats itself exactly; caching shows in the other steps
     said = f"relative error {found.error:.2g} (eager {found.eager_error:.2g})"
@@ -192,10 +188,12 @@ def _call(
         raise referee.failed("wrong", step.name, f"{where}: its outputs are on {', '.join(sorted(devices))}")
     out = _only_what_ran(referee, step, answer, reference)
     if step.inside and referee.progress.within_1e2 is not False:
-        referee.progress.within_1e2 = compare.within(out, _plainly(reference.eager), 1e-2)
-    found = compared(referee, out, reference, eager_error, lambda: referee.oracle.rounding(tree, reference, step.train))
-    if not found.passed and step.infinite and _products(referee):
-        found = _but_for_nan(referee, out, reference, found)
+        referee.progress.within_1e2 = compare.within(out, agreement.plainly(reference.eager), 1e-2)
+    found = agreement.compared(
+        referee, out, reference, eager_error, lambda: referee.oracle.rounding(tree, reference, step.train)
+    )
+    if not found.passed and step.infinite and agreement.products(referee):
+        found = agreement.but_for_nan(referee, out, reference, found)
     if step.inside:
         referee.example_error = max(referee.example_error, found.eager_error)
     if not found.passed and (referee.oracle.seed is not None or _varies(referee, step, tree)):
@@ -215,64 +213,6 @@ def _call(
         )
         referee.autotuned |= message["autotuned"]
     return found
-
-
-def compared(
-    referee: Referee,
-    out: Any,
-    reference: Reference,
-    eager_error: float = 0.0,
-    doubt: Callable[[], tuple[list[float], float]] | None = None,
-) -> compare.Comparison:
-    """A candidate's output against the reference: float64 where there is some, eager where there is not.
-
-    ``eager_error``: eager's own against float64, where that is known from elsewhere. ``doubt``: asked before a candidate
-    is found wrong, for what rounding alone may do (``Oracle.rounding``).
-    """
-    eager = _plainly(reference.eager)
-    if reference.exact is not None:
-        exact = _plainly(reference.exact)
-        found = compare.compare(out, eager, exact)
-        if not found.passed and math.isfinite(found.error) and doubt is not None:
-            floors, elsewhere = doubt()
-            elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
-            found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere)
-        return _noted(referee, found)
-    worst = compare.Comparison(eager_error=eager_error)
-    if reference.slices and compare.structure(out) == compare.structure(eager):
-        worst = _in_slices(exchange.expected_of(out), exchange.expected_of(eager), reference)
-        _noted(referee, worst)
-        if not worst.passed or not reference.said:  # wrong, or all of it was looked at
-            return worst
-        referee.progress.limits.append(reference.said)
-    worst.reason = compare.agree(out, eager, worst.eager_error).reason
-    return worst
-
-
-def _in_slices(mine: list[torch.Tensor], eager: list[torch.Tensor], reference: Reference) -> compare.Comparison:
-    """Against float64 slice by slice, by the scale of the whole and eager's error over all of the slices."""
-    worst, suspect = compare.Comparison(), compare.Comparison()
-    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(mine, eager, strict=True)):
-        return compare.compare(mine, eager, eager)  # which says what is different
-    scales = [compare.scale_of(t) for t in eager]
-    assert reference.slices is not None
-    for part in reference.slices():
-        exact = exchange.expected_of(part.exact)
-        one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact, scales=scales)
-        worst.error, worst.eager_error = max(worst.error, one.error), max(worst.eager_error, one.eager_error)
-        if one.reason and one.error > suspect.error:
-            suspect = one
-            suspect.reason = f"in slice {part.start} to {part.stop}: {one.reason}"
-    if suspect.reason and any(suspect.error > compare.allowed(worst.eager_error, t.dtype) for t in eager):
-        worst.reason = suspect.reason
-    return worst
-
-
-def _noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
-    if math.isfinite(result.error):
-        referee.progress.error = max(referee.progress.error, result.error)
-        referee.progress.eager_error = max(referee.progress.eager_error, result.eager_error)
-    return result
 
 
 def _state(referee: Referee, step: plan.Step, reference: Reference) -> None:
@@ -318,29 +258,6 @@ def _aliases(
         referee.progress.limits.append(f"memory that results share: the module's {words(less[0])}, its own does not")
 
 
-def _products(referee: Referee) -> bool:
-    words = ("mm", "matmul", "linear", "conv", "dot", "einsum", "attention")
-    return any(word in op for op in referee.inputs.ops for word in words)
-
-
-def _but_for_nan(referee: Referee, out: Any, reference: Reference, found: compare.Comparison) -> compare.Comparison:
-    """After products a NaN passes for an infinity: what 0 * inf comes into depends on how a product is split."""
-    taken = []
-    for mine, theirs in zip(tensors_of(out), tensors_of(reference.eager), strict=False):
-        if mine.shape != theirs.shape or not mine.dtype.is_floating_point:
-            return found
-        theirs = theirs.to(mine.device)
-        taken.append(torch.where(torch.isnan(mine) & torch.isinf(theirs), theirs, mine))
-    again = iter(taken)
-    changed = pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
-    second = compared(referee, changed, reference)
-    if second.passed:
-        referee.progress.limits.append(
-            "infinities that go into products: it gives NaN for some that eager gives as inf"
-        )
-    return second if second.passed else found
-
-
 def _varies(referee: Referee, step: plan.Step, tree: Any) -> bool:
     """Whether eager itself gives other numbers for the same inputs: it has a generator of its own."""
     try:
@@ -349,7 +266,7 @@ def _varies(referee: Referee, step: plan.Step, tree: Any) -> bool:
         raise
     except Exception:
         return False
-    return not compare.agree(_plainly(a), _plainly(b), 0.0).passed
+    return not compare.agree(agreement.plainly(a), agreement.plainly(b), 0.0).passed
 
 
 def _random_training(
@@ -365,13 +282,13 @@ def _random_training(
 
     def asked(seed: int) -> Any:
         with referee.asking({**request, "seed": seed}, (*tree, None), reference.eager, names) as answer:
-            return pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, answer.tree)
+            return copied(answer.tree)
 
     out = asked(SEED)
-    found = compare.agree(out, _plainly(reference.eager), 0.0)
+    found = compare.agree(out, agreement.plainly(reference.eager), 0.0)
     if found.passed:
         referee.passed(step.name, "under equal random states it gives what eager gives")
-    elif _identical(out, asked(SEED + 1)):
+    elif agreement.identical(out, asked(SEED + 1)):
         reason = "in train mode the module draws random numbers (dropout, say), it does not"
         raise referee.failed("wrong", step.name, reason)
     else:
@@ -472,66 +389,11 @@ def _strides(referee: Referee, step: plan.Step, metas: list[dict[str, Any]], eag
             return
 
 
-def _decoy(
-    referee: Referee, request: dict[str, Any], tree: Any, reference: Reference, out: Any, message: dict[str, Any]
-) -> None:
-    """Without a launch, or with launches that do not matter to the result, there is no kernel."""
-    if message["launches"] == 0:
-        why = f": its launch fails ({message['swallowed'][0]})" if message["swallowed"] else ""
-        raise referee.failed("cheating", "launches", f"it launches no Triton kernel for the example inputs{why}")
-    mine = message["operators"]
-    same, alone = False, set()
-    sought = sorted({t.numel() for t in tensors_of(reference.eager)})
-    try:
-        muted = {**request, "muted": True, "sought": sought}
-        with referee.asking(muted, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-            same = _identical(out, answer.tree)
-            alone = {tuple(found) for found in answer.message["alone"]}
-    except failures.Failure as failure:
-        if failure.status in ("timeout", "out-of-memory") or not _alive(referee):
-            raise
-    if same:
-        reason = "its result is the same when its Triton kernels do not run: they are a decoy"
-        raise referee.failed("cheating", "launches", reason)
-    given = [t for t in (*tensors_of(tree), *referee.module.parameters()) if t.numel() in sought]
-    alone -= {tuple(torch_work.checksum(t)) for t in given}  # a result may be what it was given
-    results = [t for t in tensors_of(out) if _tells_something(t)]
-    if results and all(tuple(torch_work.checksum(t)) in alone for t in results):
-        raise referee.failed("cheating", "launches", _what_torch_does(mine))
-    if torch_work.covers(mine, eagers := referee.oracle.work(tree)):
-        raise referee.failed("cheating", "launches", _what_torch_does(eagers))
-    count = "1 Triton launch" if message["launches"] == 1 else f"{message['launches']} Triton launches"
-    names = ", ".join(f"{n} × {c}" if c > 1 else n for n, (c, _) in mine.items())
-    beside = f"; torch computes {names}" if names else ""
-    referee.passed(
-        "launches",
-        f"{count} a call, and the result depends on {'it' if message['launches'] == 1 else 'them'}{beside}",
-    )
-
-
-def _what_torch_does(work: torch_work.Work) -> str:
-    names = ", ".join(sorted(work))
-    return f"torch computes the result ({names}): its Triton kernels only copy it"
-
-
-def _tells_something(tensor: torch.Tensor) -> bool:
-    """Whether its values are more than one number, which two computations may have in common by chance."""
-    return tensor.numel() > 1 and bool((tensor != tensor.reshape(-1)[0]).any())
-
-
-def _alive(referee: Referee) -> bool:
-    try:
-        referee.ask({"do": "to", "dtype": "none"})
-    except failures.Failure as failure:
-        return "its process" not in failure.reason
-    return True
-
-
 def _repeats(referee: Referee, tree: tuple[Any, Any], reference: Reference) -> bool:
     """Whether eager in train mode is a function of its inputs at all (dropout is not)."""
     with randomness.other():
         again = referee.oracle.answer(tree, train=True)
-    return _identical(reference.eager, again.eager)
+    return agreement.identical(reference.eager, again.eager)
 
 
 def _gradients(referee: Referee, step: plan.Step) -> None:
@@ -565,14 +427,14 @@ def _gradients(referee: Referee, step: plan.Step) -> None:
                 reason = "with gradients required its output is detached, the module's is not"
                 raise referee.failed("wrong", step.name, reason)
             got = result[1] if isinstance(result, (tuple, list)) and len(result) == 2 else None
-            found_errors = compare.compare(got, _plainly(eager), _plainly(exact), "gradient")
+            found_errors = compare.compare(got, agreement.plainly(eager), agreement.plainly(exact), "gradient")
     except failures.Failure as failure:
         if referee.progress.checks and not referee.progress.checks[-1].passed:
             raise
         reason = f"with gradients required it fails: {failure.reason}"
         raise referee.failed(failure.status, step.name, reason, failure.line) from None
     if message["launches"]:  # else eager's own, of both: gradients that are zero but for rounding have any error
-        _noted(referee, found_errors)
+        agreement.noted(referee, found_errors)
     if not found_errors.passed:
         raise referee.failed("wrong", step.name, f"with gradients required: {found_errors.reason}")
     how = "runs eager" if not message["launches"] else "computes gradients with its kernels"
@@ -585,7 +447,7 @@ def _double(referee: Referee, step: plan.Step) -> None:
         return
     tree = doubled(step.make(referee.inputs))
     try:
-        args, kwargs = pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, tree)
+        args, kwargs = copied(tree)
         with torch.no_grad(), state.unchanged(referee.oracle.double):
             expected = channel.plain(referee.oracle.double.train(referee.training)(*args, **kwargs))
     except torch.OutOfMemoryError:
@@ -596,7 +458,7 @@ def _double(referee: Referee, step: plan.Step) -> None:
     try:
         referee.ask({"do": "to", "dtype": "float64"})
         with referee.asking({"do": "call", "names": list(names)}, (*tree, None), expected, names) as answer:
-            found = compare.compare(answer.tree, _plainly(expected), _plainly(expected))
+            found = compare.compare(answer.tree, agreement.plainly(expected), agreement.plainly(expected))
             launched = answer.message["launches"]
     except failures.Failure as failure:
         reason = f"in float64 it fails: {failure.reason}"
@@ -605,32 +467,3 @@ def _double(referee: Referee, step: plan.Step) -> None:
         raise referee.failed("wrong", step.name, f"in float64: {found.reason}")
     how = "its kernels take it" if launched else "it runs eager"
     referee.passed(step.name, f"{how}: relative error {found.error:.2g}")
-
-
-def precision(referee: Referee) -> str:
-    """The precision class of what came out: float32 that is no better than TF32 is called so."""
-    floats = [leaf.example.dtype for leaf in referee.inputs.leaves if leaf.example.dtype.is_floating_point]
-    dtypes = floats or [p.dtype for p in referee.module.parameters() if p.dtype.is_floating_point]
-    if not dtypes:
-        return ""
-    short = {torch.float32: "fp32", torch.float64: "fp64", torch.float16: "fp16", torch.bfloat16: "bf16"}
-    products = any(
-        word in op for op in referee.inputs.ops for word in ("mm", "matmul", "linear", "conv", "dot", "einsum")
-    )
-    if products and dtypes[0] is torch.float32 and 1e-4 < referee.progress.error < 0.1:
-        return "tf32"
-    return short.get(dtypes[0], str(dtypes[0]).removeprefix("torch."))
-
-
-def _plainly(tree: Any) -> Any:
-    """A tree through the same description as the candidate's, so that a result's own types compare as they came."""
-    tensors: list[torch.Tensor] = []
-    return channel.rebuild(channel.describe(tree, tensors), tensors)
-
-
-def _identical(a: Any, b: Any) -> bool:
-    """Bit for bit the same values, NaN included."""
-    mine, theirs = tensors_of(a), tensors_of(b)
-    return len(mine) == len(theirs) and all(
-        x.shape == y.shape and x.dtype == y.dtype and compare.identical(x, y) for x, y in zip(mine, theirs, strict=True)
-    )

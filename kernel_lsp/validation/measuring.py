@@ -12,7 +12,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures, schema
-from kernel_lsp.validation import checks, failures, memory, roofline, state, timing
+from kernel_lsp.validation import agreement, failures, memory, roofline, state, timing
+from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
 
 #: by how much a call may take longer by this process's clock than the trial says: relative, microseconds, and
@@ -24,6 +25,8 @@ _CLOCK_SPAN, _CLOCK_CALLS = 60_000.0, (6, 400)
 _CLOCK_FIRST, _CLOCK_ATTEMPTS = 3, 3
 #: by how much eager may take longer beside the candidate than without it: relative, microseconds
 _EAGER_FACTOR, _EAGER_SLACK = 1.2, 50.0
+#: seconds for eager in this process
+_EAGER_SECONDS = 0.2
 
 
 def measure(
@@ -85,7 +88,7 @@ def fresh(referee: Referee, scale: float = 1.0) -> Any:
     ``scale``, with the other sign where the module takes that."""
     inputs = referee.inputs
     tree = inputs.example(dict(inputs.example_sizes))
-    sign = 1 if any(op in inputs.ops for op in ("aten.binary_cross_entropy",)) else -1
+    sign = 1 if inputs.unit_interval else -1
     if sign * scale == 1:
         return tree
 
@@ -98,11 +101,19 @@ def fresh(referee: Referee, scale: float = 1.0) -> Any:
 
 def same_results(referee: Referee, tree: Any, out: Any) -> str:
     """Why what was computed while it was timed is not right; "" if it is."""
-    if referee.oracle.seed is not None:  # what was timed has drawn numbers of its own
+    return _difference(referee, _reference(referee, tree), out)
+
+
+def _reference(referee: Referee, tree: Any) -> Reference | None:
+    """What is right for a timed call; None where what was timed has drawn numbers of its own."""
+    return referee.oracle.answer(tree, seconds=0.1) if referee.oracle.seed is None else None
+
+
+def _difference(referee: Referee, reference: Reference | None, out: Any) -> str:
+    if reference is None:
         return ""
-    reference = referee.oracle.answer(tree, seconds=0.1)
     kept = list(referee.progress.limits)
-    comparison = checks.compared(referee, out, reference, referee.example_error)
+    comparison = agreement.compared(referee, out, reference, referee.example_error)
     referee.progress.limits = kept
     return comparison.reason
 
@@ -117,36 +128,40 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         return ""
     tree = fresh(referee, 0.75)
     try:
-        took, problem = _by_our_clock(referee, tree, shape.kernel.median)
+        reference = _reference(referee, tree)
+        took, problem = _by_our_clock(referee, tree, reference, shape.kernel.median)
         if not problem and shape.kernel_graph is not None:
             with referee.asking({"do": "replay"}, (*tree, None), referee.outputs) as answer:
-                problem = same_results(referee, tree, answer.tree)
+                problem = _difference(referee, reference, answer.tree)
+        most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
+        for _ in range(_CLOCK_ATTEMPTS - 1):
+            if took > most and not problem:  # once more, since the machine may have been busy with something else
+                again, problem = _by_our_clock(referee, tree, reference, shape.kernel.median)
+                took = min(took, again)
     except failures.Failure as failure:
-        measurement.missing = f"timing failed: {failure.reason}"
-        shape.kernel = shape.kernel_graph = None
+        _withdraw(measurement, shape, f"timing failed: {failure.reason}")
         return ""
     if problem:
-        measurement.missing = "what was timed computes something else"
-        shape.kernel = shape.kernel_graph = None
+        _withdraw(measurement, shape, "what was timed computes something else")
         return f"after the calls that were timed it computes something else: {problem}"
-    most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
-    for _ in range(_CLOCK_ATTEMPTS - 1):
-        if took > most:  # once more, since the machine may have been busy with something else
-            took = min(took, _by_our_clock(referee, tree, shape.kernel.median)[0])
     if took > most:
         said = f"{took:.0f} µs by the clock outside its process and {shape.kernel.median:.0f} µs by CUDA events in it"
-        measurement.missing = f"measuring error: a call takes {said}"
-        shape.kernel = shape.kernel_graph = None
+        _withdraw(measurement, shape, f"measuring error: a call takes {said}")
         return f"its times are not those of its work: a call takes {said}"
     alone = _eager_alone(referee)
     if shape.eager is not None and alone is not None and shape.eager.median > _EAGER_FACTOR * alone + _EAGER_SLACK:
         said = f"{shape.eager.median:.0f} µs beside the candidate and {alone:.0f} µs without it"
-        measurement.missing = f"measuring error: eager takes {said}"
-        shape.kernel = shape.kernel_graph = None
+        _withdraw(measurement, shape, f"measuring error: eager takes {said}")
     return ""
 
 
-def _by_our_clock(referee: Referee, tree: Any, median: float) -> tuple[float, str]:
+def _withdraw(measurement: schema.Measurement, shape: schema.ShapeMeasurement, why: str) -> None:
+    """Leave the kernel without times, and say why."""
+    measurement.missing = why
+    shape.kernel = shape.kernel_graph = None
+
+
+def _by_our_clock(referee: Referee, tree: Any, reference: Reference | None, median: float) -> tuple[float, str]:
     """(microseconds a call, why what it computes in the end is not right)."""
     few, most = _CLOCK_CALLS
     calls = min(most, max(few, int(_CLOCK_SPAN / max(median, 1.0))))
@@ -157,7 +172,7 @@ def _by_our_clock(referee: Referee, tree: Any, median: float) -> tuple[float, st
         with referee.asking({"do": "run", "calls": count}, (*tree, None), referee.outputs) as answer:
             seconds[count] = time.perf_counter() - began
             if count > _CLOCK_FIRST:
-                problem = same_results(referee, tree, answer.tree)
+                problem = _difference(referee, reference, answer.tree)
     return max(0.0, seconds[_CLOCK_FIRST + calls] - seconds[_CLOCK_FIRST]) / calls * 1e6, problem
 
 
@@ -176,10 +191,6 @@ def _eager_alone(referee: Referee) -> float | None:
     finally:
         memory.release()
     return found["eager"].median
-
-
-#: seconds for eager in this process
-_EAGER_SECONDS = 0.2
 
 
 def begin(
@@ -232,11 +243,8 @@ def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, ops:
         if any(op in ops for op in roofline.PARTIAL_READS) or eager < roofline.FLOOR * shape.roofline:
             shape.roofline = shape.roofline_share = shape.bytes = None  # the bytes were overestimated
         else:
-            measurement.missing = (
-                f"measuring error: {fastest:.1f} µs is below what the device needs for its bytes and FLOPs "
-                f"({shape.roofline:.1f} µs)"
-            )
-            shape.kernel = shape.kernel_graph = None
+            needs = f"what the device needs for its bytes and FLOPs ({shape.roofline:.1f} µs)"
+            _withdraw(measurement, shape, f"measuring error: {fastest:.1f} µs is below {needs}")
             return
     if shape.bytes and device.copy_bandwidth:
         shape.bandwidth_share = shape.bytes / (fastest * 1e-6) / device.copy_bandwidth

@@ -147,7 +147,7 @@ class Oracle:
             eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
             after = state.changed(self.module, before)
             if after:  # what is put back must not change the result
-                eager = pytree.tree_map(_copied, eager)
+                eager = copied(eager)
         self.moves |= after.keys()
         return eager, after
 
@@ -156,7 +156,7 @@ class Oracle:
 
         Raises what eager raises.
         """
-        copied = pytree.tree_map(_copied, tree)
+        given = copied(tree)
         before = tensors_of(tree)
         watch = memory.Watch(before)
         # A step that puts a module of eval mode into training mode takes care of random numbers itself (checks).
@@ -164,18 +164,18 @@ class Oracle:
         if self.seed is not None:
             randomness.seed(self.seed)
         random_state = randomness.state()
-        eager, after = self._call(copied, train)
+        eager, after = self._call(given, train)
         if watched and self.seed is None and randomness.state() != random_state:
             self.seed = SEED
             self.limits.append(RANDOM)
-            del copied, eager
+            del given, eager
             return self.answer(tree, train, seconds)
         held = [t for v in vars(self.module).values() for t in tensors_of(v)]
         held += [*self.module.parameters(), *self.module.buffers()]
         kept = bool(after) or bool(aliasing.shared(tensors_of(eager), held))
-        aliases = aliasing.shared(tensors_of(eager), tensors_of(copied))
-        mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(copied), strict=True)) if not identical(a, b)]
-        del copied
+        aliases = aliasing.shared(tensors_of(eager), tensors_of(given))
+        mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(given), strict=True)) if not identical(a, b)]
+        del given
         reference = Reference(eager, None, mutated, after=after, aliases=aliases, kept=kept)
         if self.seed is not None:  # in float64 it would draw other numbers
             return reference
@@ -234,7 +234,7 @@ class Oracle:
     def _exact(self, tree: tuple[Any, Any], eager: Any, train: bool) -> Any:
         if self.double is None:
             return eager
-        args, kwargs = pytree.tree_map(lambda v: _doubled(_copied(v)), tree)
+        args, kwargs = doubled(copied(tree))
         try:
             with torch.no_grad(), _made_wide(), state.unchanged(self.double):
                 exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
@@ -247,7 +247,7 @@ class Oracle:
 
     def work(self, tree: tuple[Any, Any]) -> torch_work.Work:
         """The operators that eager runs on ``tree``. The module's state and the random generators stay as they are."""
-        args, kwargs = pytree.tree_map(_copied, tree)
+        args, kwargs = copied(tree)
         devices = sorted({t.device for t in tensors_of(tree) if t.device.type == "cuda"}, key=str)
         counting = torch_work.Counting()
         with torch.no_grad(), torch.random.fork_rng(devices), state.unchanged(self.module), counting:
@@ -271,7 +271,7 @@ class Oracle:
                 floors = noise.floors(self.double, doubled(tree), exact, [t.dtype for t in tensors])
             for seed in range(_NEIGHBOURS):
                 near = noise.neighbour(tree, seed)
-                eager, _ = self._call(pytree.tree_map(_copied, near), train)
+                eager, _ = self._call(copied(near), train)
                 right = self._exact(near, eager, train)
                 worst = max(worst, compare(eager, eager, right).eager_error)
         except torch.OutOfMemoryError:
@@ -287,15 +287,15 @@ class Oracle:
 
         None where no output requires any. Raises what eager raises.
         """
-        eager, requires = self._backward(self.module, pytree.tree_map(_copied, tree), cotangents, wanted)
+        eager, requires = self._backward(self.module, copied(tree), cotangents, wanted)
         if not any(requires):
             return None
         exact = eager
         if self.double is not None:
-            doubled = pytree.tree_map(lambda v: _doubled(_copied(v)), tree)
+            wide = doubled(copied(tree))
             try:
                 with _made_wide():
-                    exact, _ = self._backward(self.double, doubled, [c.double() for c in cotangents], wanted)
+                    exact, _ = self._backward(self.double, wide, [c.double() for c in cotangents], wanted)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
@@ -392,5 +392,6 @@ def _doubled(value: Any) -> Any:
     return value.to(torch.complex128) if value.dtype.is_complex else value
 
 
-def _copied(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+def copied(tree: Any) -> Any:
+    """The tensors of a tree in memory of their own, without history."""
+    return pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, tree)

@@ -14,6 +14,7 @@ import torch
 
 from kernel_lsp import errors, schema
 from kernel_lsp.validation import (
+    agreement,
     answers,
     channel,
     checks,
@@ -170,7 +171,7 @@ class Referee:
             eager_error=self.progress.eager_error
             if math.isfinite(self.progress.eager_error) and self.progress.checks
             else None,
-            precision=checks.precision(self),
+            precision=agreement.precision(self),
             launches=self.progress.launched,
             limits=limits,
             within_1e2=self.progress.within_1e2,

@@ -22,6 +22,11 @@ _BATCH, _TIGHT = 10, 0.01
 SECONDS = 1.0
 LEAST_RUNS = 5
 
+#: values that an input goes through, all within a fifth of its own
+_STEPS = 50
+#: elements of an input of integers up to which it is rolled
+_ROLLED = 1 << 24
+
 #: GPU clock cycles (about 0.1 ms) that the host may be ahead with its launches
 HEAD_START = 200_000
 
@@ -35,8 +40,9 @@ def interleaved(
 
     With ``renew`` no two calls are given the same values: the inputs are changed in place before each, by a few
     percent, so that nothing that was kept from an earlier call is of use.
-    Between CUDA events on the current stream, less what two events with nothing between them take. The L2 cache is overwritten before every call and the host has a head
-    start of HEAD_START cycles, as it has in a model whose GPU is busy: what the host needs beyond that is included.
+    Between CUDA events on the current stream, less what two events with nothing between them take. The L2 cache is
+    overwritten before every call and the host has a head start of HEAD_START cycles, as it has in a model whose GPU is
+    busy: what the host needs beyond that is included.
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
     20th and 80th percentile.
     """
@@ -109,10 +115,6 @@ def _of_the_events(flush: Callable[[], None]) -> float:
     return statistics.median(start.elapsed_time(end) * 1e3 for start, end in pairs)
 
 
-#: values that an input goes through, all within a fifth of its own
-_STEPS = 50
-
-
 class _Renewing:
     """Changes a set of inputs in place: floats are scaled by 1 - step/256, integers alone are rolled by one row."""
 
@@ -131,10 +133,6 @@ class _Renewing:
                 for tensor in (t for t in tensors if t.dim() and t.numel() <= _ROLLED):
                     tensor.copy_(tensor.roll(1, 0))
         return given
-
-
-#: elements of an input of integers up to which it is rolled
-_ROLLED = 1 << 24
 
 
 def summary(series: list[float]) -> schema.Timing:

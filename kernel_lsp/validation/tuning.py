@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_lsp import schema
-from kernel_lsp.validation import checks, failures, measuring, roofline
+from kernel_lsp.validation import agreement, failures, measuring, roofline
 from kernel_lsp.validation.referee import Progress, Reach, Referee
 
 #: variants that are timed; the synthesizer names the likeliest first
@@ -93,7 +93,7 @@ def _check(referee: Referee, tried: list[schema.Tried]) -> None:
         try:
             referee.ask({"do": "choose", "name": str(i)})
             with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-                one.reason = checks.compared(referee, answer.tree, reference, referee.example_error).reason
+                one.reason = agreement.compared(referee, answer.tree, reference, referee.example_error).reason
             kernels = referee.ask({"do": "kernels"})["kernels"]
             one.spills = max((k["spills"] or 0 for k in kernels), default=0)
             if one.spills > MOST_SPILLED and any(not other.reason for other in tried[:i]):

@@ -6,10 +6,10 @@ size, or it counts for nothing; and none at all, or an empty one, is no success.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
+import sys
 import time
 import traceback
 from typing import Any
@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, schema
+from kernel_lsp import errors
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
+from kernel_lsp.validation import answers, memory
 from kernel_lsp.worker import deaths, faking, importing, judging, processes, specimen, trials
 
 #: seconds for importing the module and for the compiler, which stops after 40 by itself
@@ -27,7 +28,6 @@ SECONDS = 55.0
 _LARGEST = 1 << 20
 #: seconds between two looks at the memory that the process takes
 _LOOK_SECONDS = 0.2
-_MOST_KERNELS, _LONGEST = 500, 1000
 _BEGINS = b"!"  # said before the candidate's first line runs
 
 
@@ -78,7 +78,7 @@ def _failed(reason: str) -> dict[str, Any]:
 def _hear(reading: int, pid: int, until: float) -> tuple[bytes, str]:
     """(what the process said until it closed the pipe, why it was stopped if it was)."""
     said = b""
-    most = max(rlimits.MEMORY, _there() // 2)
+    most = max(rlimits.MEMORY, memory.free([]) // 2 if sys.platform == "linux" else rlimits.MEMORY)
     while True:
         left = until - time.monotonic()
         ready, _, _ = select.select([reading], [], [], max(0.0, min(left, _LOOK_SECONDS)))
@@ -91,51 +91,16 @@ def _hear(reading: int, pid: int, until: float) -> tuple[bytes, str]:
             return said[:1], f"stopped after {SECONDS:.0f} s"
         if len(said) > _LARGEST:
             return said[:1], "stopped, since it said too much"
-        if _resident(pid) > most:
+        if processes.resident(pid) > most:
             return said[:1], f"stopped at {most >> 30} GB of memory"
-
-
-def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
-
-
-def _there() -> int:
-    """Bytes of memory that are free or can be made so."""
-    with contextlib.suppress(OSError, ValueError), open("/proc/meminfo") as file:
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return 0
 
 
 def _checked(said: bytes) -> dict[str, Any] | None:
     """The report, if it is one."""
     try:
-        data = json.loads(said)
-        kernels = [_kernel(kernel) for kernel in data["kernels"][:_MOST_KERNELS]]
-        error = data["error"]
-        if error is not None:
-            error = {"reason": _text(error["reason"]), "line": None if error["line"] is None else int(error["line"])}
-        return {"kernels": kernels, "error": error, "limits": [_text(limit) for limit in data["limits"][:50]]}
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return answers.compiled(json.loads(said))
+    except (ValueError, RecursionError):
         return None
-
-
-def _kernel(data: dict[str, Any]) -> dict[str, Any]:
-    kernel = schema.from_json(schema.CompiledKernel, data)
-    numbers = (kernel.registers, kernel.spills, kernel.shared, kernel.num_warps)
-    if not all(n is None or (type(n) is int and 0 <= n < 1 << 32) for n in numbers):
-        raise ValueError("not a number of registers or bytes")
-    kernel.name, kernel.target = _text(kernel.name), _text(kernel.target)
-    return schema.to_json(kernel)  # type: ignore[no-any-return]
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return "".join(c if c.isprintable() else " " for c in value[:_LONGEST])
 
 
 def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str, writing: int) -> None:

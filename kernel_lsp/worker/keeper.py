@@ -126,7 +126,7 @@ def _look(scratch: str) -> None:
     elif len(confined) > _PROCESSES:
         why = f"it had more than {_PROCESSES} processes"
     elif _memory_is_short():
-        confined = [max(confined, key=_resident)]
+        confined = [max(confined, key=processes.resident)]
         why = "memory ran out"
     if why:
         for leader in {_leader(pid) for pid in confined} - {0}:
@@ -191,12 +191,6 @@ def _memory_is_short() -> bool:
     with contextlib.suppress(OSError, ValueError), open("/proc/meminfo") as file:
         sizes = {line.split(":")[0]: int(line.split()[1]) for line in file}
     return sizes.get("MemAvailable", 1) < _FREE_MEMORY * sizes.get("MemTotal", 1)
-
-
-def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1])
-    return 0
 
 
 def _below(pid: int) -> list[int]:

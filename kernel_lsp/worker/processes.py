@@ -57,6 +57,13 @@ def kill_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has in use; 0 where that cannot be found out."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 def describe(status: int) -> str:
     """A wait status in words: "killed by SIGSEGV", "exit status 3"."""
     if os.WIFSIGNALED(status):

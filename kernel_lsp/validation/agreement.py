@@ -1,0 +1,126 @@
+"""Whether a candidate's output agrees with the reference: in float64 where there is some, with eager where there is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp.validation import channel, compare, exchange
+from kernel_lsp.validation.oracle import Reference, narrowed, tensors_of
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.referee import Referee
+
+#: how many times eager's error may be what it is on these inputs, if it is so large on neighbouring ones
+_LUCK = 30.0
+
+
+def compared(
+    referee: Referee,
+    out: Any,
+    reference: Reference,
+    eager_error: float = 0.0,
+    doubt: Callable[[], tuple[list[float], float]] | None = None,
+) -> compare.Comparison:
+    """A candidate's output against the reference: float64 where there is some, eager where there is not.
+
+    ``eager_error``: eager's own against float64, where that is known from elsewhere. ``doubt``: asked before a candidate
+    is found wrong, for what rounding alone may do (``Oracle.rounding``).
+    """
+    eager = plainly(reference.eager)
+    if reference.exact is not None:
+        exact = plainly(reference.exact)
+        found = compare.compare(out, eager, exact)
+        if not found.passed and math.isfinite(found.error) and doubt is not None:
+            floors, elsewhere = doubt()
+            elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
+            found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere)
+        return noted(referee, found)
+    worst = compare.Comparison(eager_error=eager_error)
+    if reference.slices and compare.structure(out) == compare.structure(eager):
+        worst = _in_slices(exchange.expected_of(out), exchange.expected_of(eager), reference)
+        noted(referee, worst)
+        if not worst.passed or not reference.said:  # wrong, or all of it was looked at
+            return worst
+        referee.progress.limits.append(reference.said)
+    worst.reason = compare.agree(out, eager, worst.eager_error).reason
+    return worst
+
+
+def _in_slices(mine: list[torch.Tensor], eager: list[torch.Tensor], reference: Reference) -> compare.Comparison:
+    """Against float64 slice by slice, by the scale of the whole and eager's error over all of the slices."""
+    worst, suspect = compare.Comparison(), compare.Comparison()
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(mine, eager, strict=True)):
+        return compare.compare(mine, eager, eager)  # which says what is different
+    scales = [compare.scale_of(t) for t in eager]
+    assert reference.slices is not None
+    for part in reference.slices():
+        exact = exchange.expected_of(part.exact)
+        one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact, scales=scales)
+        worst.error, worst.eager_error = max(worst.error, one.error), max(worst.eager_error, one.eager_error)
+        if one.reason and one.error > suspect.error:
+            suspect = one
+            suspect.reason = f"in slice {part.start} to {part.stop}: {one.reason}"
+    if suspect.reason and any(suspect.error > compare.allowed(worst.eager_error, t.dtype) for t in eager):
+        worst.reason = suspect.reason
+    return worst
+
+
+def noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
+    if math.isfinite(result.error):
+        referee.progress.error = max(referee.progress.error, result.error)
+        referee.progress.eager_error = max(referee.progress.eager_error, result.eager_error)
+    return result
+
+
+def but_for_nan(referee: Referee, out: Any, reference: Reference, found: compare.Comparison) -> compare.Comparison:
+    """After products a NaN passes for an infinity: what 0 * inf comes into depends on how a product is split."""
+    taken = []
+    for mine, theirs in zip(tensors_of(out), tensors_of(reference.eager), strict=False):
+        if mine.shape != theirs.shape or not mine.dtype.is_floating_point:
+            return found
+        theirs = theirs.to(mine.device)
+        taken.append(torch.where(torch.isnan(mine) & torch.isinf(theirs), theirs, mine))
+    again = iter(taken)
+    changed = pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
+    second = compared(referee, changed, reference)
+    if second.passed:
+        referee.progress.limits.append(
+            "infinities that go into products: it gives NaN for some that eager gives as inf"
+        )
+    return second if second.passed else found
+
+
+def precision(referee: Referee) -> str:
+    """The precision class of what came out: float32 that is no better than TF32 is called so."""
+    floats = [leaf.example.dtype for leaf in referee.inputs.leaves if leaf.example.dtype.is_floating_point]
+    dtypes = floats or [p.dtype for p in referee.module.parameters() if p.dtype.is_floating_point]
+    if not dtypes:
+        return ""
+    short = {torch.float32: "fp32", torch.float64: "fp64", torch.float16: "fp16", torch.bfloat16: "bf16"}
+    if products(referee) and dtypes[0] is torch.float32 and 1e-4 < referee.progress.error < 0.1:
+        return "tf32"
+    return short.get(dtypes[0], str(dtypes[0]).removeprefix("torch."))
+
+
+def products(referee: Referee) -> bool:
+    words = ("mm", "matmul", "linear", "conv", "dot", "einsum", "attention")
+    return any(word in op for op in referee.inputs.ops for word in words)
+
+
+def plainly(tree: Any) -> Any:
+    """A tree through the same description as the candidate's, so that a result's own types compare as they came."""
+    tensors: list[torch.Tensor] = []
+    return channel.rebuild(channel.describe(tree, tensors), tensors)
+
+
+def identical(a: Any, b: Any) -> bool:
+    """Bit for bit the same values, NaN included."""
+    mine, theirs = tensors_of(a), tensors_of(b)
+    return len(mine) == len(theirs) and all(
+        x.shape == y.shape and x.dtype == y.dtype and compare.identical(x, y) for x, y in zip(mine, theirs, strict=True)
+    )
