@@ -26,6 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     _log(options.verbose)
     import importlib
 
+    from kernel_lsp.store import sessions
+
+    sessions.name(options.command)
     module = {"check": "validate"}.get(options.command, options.command)
     status: int = importlib.import_module(f"kernel_lsp.commands.{module}").run(options)
     return status
@@ -89,6 +92,12 @@ def _parser() -> argparse.ArgumentParser:
         generators.names(),
     )
 
+    _history(
+        commands.add_parser("history", parents=[output], help="show how the verdicts on a class changed over time")
+    )
+    _store(
+        commands.add_parser("store", help="the file that keeps what was validated: info, prune, export, import"), output
+    )
     commands.add_parser("doctor", parents=[shared], help="say whether everything needed is here, and how to get it")
     _models(
         commands.add_parser("models", help="language models: what is here, fetch, remove or try one"),
@@ -159,6 +168,46 @@ def _count(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _history(history: argparse.ArgumentParser) -> None:
+    """``kernel-lsp history [FILE::CLASS | PATH]``; see docs/store.md."""
+    history.add_argument(
+        "target", nargs="?", default=".", metavar="FILE::CLASS", help="a class; a file or folder means all in it"
+    )
+    history.add_argument("--last", type=_count, default=20, metavar="N", help="the last so many of each (default: 20)")
+    history.add_argument("--html", type=Path, metavar="FILE", help="write it as a page for a browser, with a plot, too")
+    history.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
+
+
+def _store(store: argparse.ArgumentParser, output: argparse.ArgumentParser) -> None:
+    """``kernel-lsp store info | prune | export | import``; see docs/store.md."""
+    actions = store.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("info", parents=[output], help="where it is, and what it holds")
+    prune = actions.add_parser(
+        "prune", parents=[output], help="remove old verdicts; the latest of each class on each device stays"
+    )
+    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="remove what is older")
+    prune.add_argument(
+        "--keep", type=_count, metavar="N", help="but the latest N of each class on each device (default: 1)"
+    )
+    export = actions.add_parser("export", parents=[output], help="write all verdicts and kernels as JSON lines")
+    export.add_argument("file", type=Path, metavar="FILE")
+    take = actions.add_parser("import", parents=[output], help="merge what another store exported, as history")
+    take.add_argument("file", type=Path, metavar="FILE")
+
+
+def _days(text: str) -> float:
+    import argparse
+    import math
+
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not (math.isfinite(number) and number >= 0):
+        raise argparse.ArgumentTypeError("must be a number of days")
     return number
 
 

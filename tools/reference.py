@@ -54,7 +54,7 @@ SETTINGS = """\
 
 The same everywhere: `kernelLsp.*` in the editor, `[tool.kernel-lsp]` in the nearest pyproject.toml, options on the
 command line. The later named wins over the earlier: pyproject.toml, editor, command line. A value that is not valid is
-reported and leaves the earlier one standing. In a workspace that is not trusted, settings that name programs, or where
+reported and leaves the earlier one standing. In a workspace that is not trusted, settings that name programs or the store, or where
 your code and keys are sent (marked ⚙), are ignored. `openai.base-url` is `base-url` in the table `[tool.kernel-lsp.openai]`.
 
 | editor | pyproject.toml | default | what it does |

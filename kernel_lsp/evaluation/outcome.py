@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import datetime
 import functools
-import hashlib
 import platform
 import re
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from kernel_lsp import __version__, errors, schema
 from kernel_lsp.evaluation.outcomes import FURTHEST, shown_index
 from kernel_lsp.evaluation.records import OK, Problem, Record
+from kernel_lsp.store.sessions import machine
 
 #: Errors that say something of the machine or the settings: the next problem would meet them as well, so they are
 #: the result of none.
@@ -109,11 +108,6 @@ def status_of(error: errors.UserError) -> str:
     if known is not None:
         return known
     return "out-of-memory" if any(words in str(error) for words in _OUT_OF_MEMORY) else "failed"
-
-
-def machine() -> str:
-    """A short id of this machine that does not tell its name."""
-    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
 def _small(report: schema.Report | None, shown: int | None) -> dict[str, Any] | None:

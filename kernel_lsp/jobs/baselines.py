@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors, figures, schema
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
-from kernel_lsp.store.baselines import Kept, Key, Store, key_of, open_store
+from kernel_lsp.jobs.validations import store_of
+from kernel_lsp.store.baselines import Kept, Key, Store, key_of
 
 
 async def add(run: Run) -> None:
@@ -25,7 +27,8 @@ async def add(run: Run) -> None:
     shape, modes = measurement.shapes[0], list(run.settings.baselines)
     measurement.compiled_missing = "" if modes else "not asked for"
     key = key_of(report)
-    found = _store().find(key) if key is not None else {}
+    store = _store(store_of(run.settings))
+    found = store.find(key) if key is not None else {}
     kept = {mode: found[mode] for mode in modes if _usable(found, mode, shape)}
     for mode in modes:
         if mode in kept:
@@ -39,8 +42,8 @@ async def add(run: Run) -> None:
 
 
 @functools.cache
-def _store() -> Store:
-    return open_store()
+def _store(path: Path | None) -> Store:
+    return Store(path)
 
 
 def _usable(kept: dict[str, Kept], mode: str, shape: schema.ShapeMeasurement) -> bool:
@@ -67,18 +70,18 @@ async def _measure(run: Run, shape: schema.ShapeMeasurement, modes: list[str], k
     except errors.UserError as error:
         return f"torch.compile: {error}"
     for mode, found in answer["modes"].items():
-        _fill(shape, mode, found, key)
+        _fill(shape, mode, found, key, _store(store_of(run.settings)))
     return "; ".join(answer["missing"].values())
 
 
-def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key: Key | None) -> None:
+def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key: Key | None, store: Store) -> None:
     compiled = schema.from_json(schema.Timing, found["compiled"])
     then = schema.from_json(schema.Timing, found["eager"])
     assert shape.eager is not None
     _set(shape, mode, compiled)
     if key is not None:
-        _store().keep(key, mode, compiled)
-        _store().keep(key, _beside(mode), then)
+        store.keep(key, mode, compiled)
+        store.keep(key, _beside(mode), then)
     if not figures.agrees(then.median, shape.eager.median):
         shape.kept[mode] = f"measured in another process, where eager took {then.median:.1f} µs"
 

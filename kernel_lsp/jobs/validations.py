@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.settings import Settings
-from kernel_lsp.store import validations
-from kernel_lsp.store.database import default_path
-from kernel_lsp.store.validations import Validation, key_for
+from kernel_lsp.store import environments, validations
+from kernel_lsp.store.database import path_for
+from kernel_lsp.store.targets import target_of
+from kernel_lsp.store.validations import About, Validation, key_for
 
 log = logging.getLogger("kernel_lsp.jobs")
+
+
+def store_of(settings: Settings) -> Path | None:
+    """The file of the store that the settings mean; None: nothing is kept."""
+    return path_for(settings.store, settings.root)
 
 
 async def keep_devices(settings: Settings, hello: dict[str, Any]) -> None:
     """Remember what a worker said of its devices, for editors that ask before it runs. A fault is logged."""
     try:
         devices = hello.get("devices") or []
-        await asyncio.to_thread(validations.keep_devices, settings.interpreter_command(), devices, default_path())
+        command = settings.interpreter_command()
+        await asyncio.to_thread(environments.keep_devices, command, devices, store_of(settings))
     except (UserError, ValueError, TypeError) as error:
         log.warning("%s", error)
 
@@ -30,7 +38,7 @@ async def known(run: Run, body: str) -> Validation | None:
     """What this machine found before for the class of a job and a body (its hash); a fault is a warning."""
     key = key_for(run.first_device, run.job.target.fingerprint, body)
     try:
-        return await asyncio.to_thread(validations.find, key, default_path()) if key is not None else None
+        return await asyncio.to_thread(validations.find, key, store_of(run.settings)) if key is not None else None
     except StoreUnusable as error:
         warn(run, error)
         return None
@@ -46,12 +54,26 @@ async def keep(run: Run, judged: schema.Judged) -> None:
         return
     found = Validation(judged.verdict, judged.measurement, run.report.device, validations.now())
     try:
-        await asyncio.to_thread(validations.keep, key, found, default_path())
+        await asyncio.to_thread(validations.keep, key, found, store_of(run.settings), _about(run, judged))
     except StoreUnusable as error:
         warn(run, error)
 
 
-def warn(run: Run, error: UserError) -> None:
+def _about(run: Run, judged: schema.Judged) -> About:
+    """What history keeps beside the verdict."""
+    settings, candidate, target = run.settings, judged.candidate, run.job.target
+    return About(
+        target_of(run.job.path, settings.root, target.class_name, target.fingerprint),
+        candidate.source,
+        *(candidate.generator, candidate.note, candidate.variant),
+        thorough=settings.thorough,
+        settings={"seconds": settings.seconds, "device": settings.device, "baselines": settings.baselines},
+    )
+
+
+def warn(run: Run, error: StoreUnusable) -> None:
+    """Say it once in a job: a file that cannot be read cannot be written either, most of the time."""
     log.warning("%s", error)
-    if str(error) not in run.report.warnings:
+    told = error.template.partition("{")[0]
+    if not any(warning.startswith(told) for warning in run.report.warnings):
         run.report.warnings.append(str(error))

@@ -43,7 +43,7 @@ def distribution(points: Sequence[Point], what: str) -> Markup:
     return el(
         "svg",
         el("title", title),
-        [_line(ratio, y(ratio)) for ratio in _grid(math.exp(first), math.exp(last))],
+        [grid_line(y(ratio), f"{ratio:.4g}×") for ratio in grid(math.exp(first), math.exp(last))],
         [_bar(point, i, max(len(order), _FEW), y) for i, point in enumerate(order)],
         el("line", x1="0", x2="100%", y1=percent(y(1.0)), y2=percent(y(1.0)), class_="roof"),
         height=HEIGHT,
@@ -52,7 +52,7 @@ def distribution(points: Sequence[Point], what: str) -> Markup:
     )
 
 
-def _grid(least: float, greatest: float) -> list[float]:
+def grid(least: float, greatest: float) -> list[float]:
     """Powers of one step between the two, 1× among them."""
     for step in _STEPS:
         reach = range(math.ceil(math.log(least, step)), math.floor(math.log(greatest, step)) + 1)
@@ -61,8 +61,9 @@ def _grid(least: float, greatest: float) -> list[float]:
     return [step**power for power in reach]
 
 
-def _line(ratio: float, at: float) -> list[Markup]:
-    place, words = percent(at), f"{ratio:.4g}×"
+def grid_line(at: float, words: str) -> list[Markup]:
+    """A line across at a share of the height, with its value beside it."""
+    place = percent(at)
     return [
         el("line", x1="0", x2="100%", y1=place, y2=place, class_="grid"),
         el("text", words, x="0", dx="-8", y=place, dy="4", text_anchor="end", class_="tick"),

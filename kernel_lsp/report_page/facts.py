@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kernel_lsp.claims import Claim
 from kernel_lsp.kernel_file import KernelFile
 from kernel_lsp.schema import CORRECT, Device, Measurement, Report, Verdict
+from kernel_lsp.store.history import Entry
 
 from .numbers import stop
 
@@ -21,6 +22,8 @@ class Facts:
     device: Device | None = None  # where the verdict was reached
     claim: Claim | None = None  # what the file says where this machine has no verdict, or no times, of its own
     stale: str = ""  # why the verdict no longer holds
+    outdated: str = ""  # what the verdict was reached with, where that is another than now
+    history: list[Entry] = field(default_factory=list)  # the latest verdicts, the oldest of them first
     regression: str = ""
     error: str = ""  # how the last job failed, or why there is no kernel
     running: str = ""  # what goes on at the moment

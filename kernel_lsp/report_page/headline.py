@@ -98,6 +98,8 @@ def banners(facts: Facts) -> list[Markup]:
         found.append(("none", "At work", f"{facts.running}. This page shows what was known before."))
     if facts.stale:
         found.append(("warn", "Stale", f"{facts.stale} What follows is about the version before."))
+    if facts.outdated:
+        found.append(("warn", "Before", f"{facts.outdated} What follows is from then."))
     if facts.claim is not None and facts.verdict is not None:
         found.append(("none", "Claimed", claims.timed_elsewhere(facts.claim)))
     if facts.report is not None and facts.report.before:

@@ -18,6 +18,7 @@ from .candidates import candidates, schedules, sources
 from .code import side_by_side
 from .facts import Facts
 from .headline import mark, summary, top
+from .history import history
 from .html import Child, Markup, details, div, el, section, span, table
 from .roofline import roofline
 from .speed import speed
@@ -52,9 +53,15 @@ def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
         div("cards two", speed(facts), roofline(facts)) if facts.timed else _not_timed(facts),
         div("cards two", accuracy(facts), div("cards", compiled(facts.verdict), course(facts.report))),
         div("cards", candidates(facts), schedules(facts), sources(facts)),
+        _history(facts),
         source,
         div("cards two", specimen(facts.report), machine(facts)),
     ]
+
+
+def _history(facts: Facts) -> Markup | None:
+    """What was found before; the verdict that the page is about is no history by itself."""
+    return div("cards", history(facts.history)) if len(facts.history) > 1 else None
 
 
 def _not_timed(facts: Facts) -> Markup:

@@ -14,7 +14,7 @@ from .documents import Document
 from .protocol import Raw
 from .standing import Standing, settled, standing_of_kernel_file, standings
 from .state import State
-from .words import claim_words, no_inputs_words, stale_words, verdict_words
+from .words import before_words, claim_words, no_inputs_words, stale_words, verdict_words
 
 SOURCE = "kernel-lsp"
 ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
@@ -60,10 +60,12 @@ def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> 
         add("no-model", HINT, models.words())
     if s.kernel is None or s.pending:
         return found
-    if s.verdict is None and s.claim is None:
+    if s.says_nothing:
         add("kernel-stale", HINT, f"{s.kernel_path} holds no verdict. Choose “Validate Triton kernel for {c.name}”.")
     elif s.stale:
         add("kernel-stale", HINT, stale_words(c.name, s))
+    elif s.before is not None:
+        add("kernel-not-validated", HINT, before_words(c.name, s))
     elif s.verdict is None:
         add("kernel-not-validated", HINT, claim_words(c.name, s))
     elif not s.correct:
@@ -101,6 +103,9 @@ def _of_kernel_file(state: State, document: Document) -> list[dict[str, Any]]:
     if s.pending:
         return []
     area = document.line_range(0)
+    if s.before is not None:
+        words = before_words(parsed.class_name, s)
+        return [_diagnostic(document, area, "kernel-not-validated", HINT, words)]
     if s.verdict is None:
         here = s.claim is not None and not s.stale
         words = claim_words(parsed.class_name, s) if here else ""

@@ -29,7 +29,7 @@ def hints(state: State, document: Document, area: types.Range) -> list[dict[str,
         if not area.start.line <= c.name_range.start.line <= area.end.line:
             continue
         s = standing(state, document, c)
-        if s.kernel is not None and (s.verdict is not None or s.claim is not None):
+        if s.kernel is not None and not s.pending and not s.says_nothing:
             place = document.wire_position(c.name_range.end)
             found.append({"position": place, "label": lens_title(s), "paddingLeft": True})
     return found

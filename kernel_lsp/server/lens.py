@@ -37,12 +37,12 @@ def _lenses(state: State, document: Document) -> list[dict[str, Any]]:
     for c, s in standings(state, document):
         arguments = [{"uri": document.uri, "className": c.name, "version": document.version}]
         area = document.wire_range(c.name_range)
-        plain = s.running is None and (s.kernel is None or (s.verdict is None and s.claim is None and not s.pending))
+        plain = s.running is None and (s.kernel is None or s.says_nothing)
         command = "kernelLsp.generate" if plain else "kernelLsp.showReport"
         found.append(_lens(area, lens_title(s), command, arguments))
         if s.running is not None and s.running.job is not None:
             found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
-        elif s.stale or (s.verdict is None and s.claim is not None):
+        elif s.stale or (s.verdict is None and (s.claim is not None or s.before is not None)):
             found.append(_lens(area, "Validate", "kernelLsp.validate", arguments))
     return found
 

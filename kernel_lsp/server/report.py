@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -16,13 +17,16 @@ from kernel_lsp import errors, kernel_file
 from kernel_lsp.analysis import module_classes
 
 from .documents import Document
-from .standing import Standing, standing, standing_of_kernel_file
+from .standing import Standing, as_it_was, standing, standing_of_kernel_file
 from .state import State
 from .words import running_words
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
     from kernel_lsp.report_page import Facts
+
+
+_HISTORY = 20  # verdicts of the store that a report shows
 
 
 async def show_report(state: State, document: Document, class_name: str) -> str | None:
@@ -34,7 +38,7 @@ async def show_report(state: State, document: Document, class_name: str) -> str 
     await state.validations.settled()
     facts, key = _facts(state, document, class_name)
     path = _page_path(state, *key)
-    await _write(path, facts)
+    await _write(state, path, facts, key)
     if state.client.show_document:
         params = types.ShowDocumentParams(uri=path.as_uri(), external=True, take_focus=True)
         state.server.ask(types.WINDOW_SHOW_DOCUMENT, params)
@@ -57,18 +61,23 @@ def rewrite(state: State, job: Job) -> None:
 
 async def _rewrite(state: State, document: Document, class_name: str, path: Path) -> None:
     try:
-        facts, _ = _facts(state, document, class_name)
-        await _write(path, facts)
+        facts, key = _facts(state, document, class_name)
+        await _write(state, path, facts, key)
     except errors.UserError as error:
         state.server.log_message(str(error), "warning")
 
 
-async def _write(path: Path, facts: Facts) -> None:
+async def _write(state: State, path: Path, facts: Facts, key: tuple[Path, str]) -> None:
     """In a thread: colouring long sources takes tenths of a second. Whole or not at all, since viewers watch it."""
+    settings = state.settings_for(key[0])
 
     def work() -> None:
         from kernel_lsp.report_page import page
+        from kernel_lsp.store import database, history
 
+        with contextlib.suppress(errors.StoreUnusable):  # said when it was asked for a verdict
+            store = database.path_for(settings.store, settings.root)
+            facts.history = history.of_class(store, key[0], settings.root, key[1], _HISTORY).entries
         text = page(facts)
         temporary = None
         try:
@@ -104,11 +113,13 @@ def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tu
         s = standing(state, document, found)
     record = state.record(path, class_name)
     job = record.job if record is not None else None
+    s = as_it_was(s)
     facts = Facts(
         class_name,
         verdict=s.verdict,
         measurement=s.measurement,
         device=s.device,
+        outdated=f"Validated {s.changed}." if s.before is not None else "",
         stale=s.stale,
         claim=s.claim,
         regression=s.regression,

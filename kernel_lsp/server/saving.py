@@ -27,7 +27,9 @@ def validate_changed(state: State) -> list[str]:
     started = []
     for document in state.documents:
         settings = state.settings_for(document.path)
-        if document.is_kernel_file or not settings.validate_on_save or _unsaved(state, document):
+        if not settings.validate_on_save or settings.revalidate == "never":
+            continue
+        if document.is_kernel_file or _unsaved(state, document):
             continue
         for c in state.documents.classes(document):
             found = state.kernels.find(document.path, c.name, settings.kernel_folder)

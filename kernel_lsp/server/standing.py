@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kernel_lsp.errors import UserError
     from kernel_lsp.kernel_file import KernelFile
     from kernel_lsp.schema import Device, Judged, Measurement, Verdict
-    from kernel_lsp.store.validations import Validation
+    from kernel_lsp.store.validations import Known, Validation
 
 
 @dataclass
@@ -25,6 +25,8 @@ class Standing:
 
     Attributes:
         claim: what the file says where this machine has no verdict, or no times, of its own.
+        before: this machine's latest verdict where it was reached on another device or with other versions.
+        changed: what is another now: "with torch 2.11.0 before; now 2.13.0".
         pending: whether this machine validated it is still being looked up.
         stale: why the verdict, or the claim, is about another version; "" while it is about this one.
         error: how the last job failed.
@@ -37,6 +39,8 @@ class Standing:
     device: Device | None = None
     validated_at: str = ""
     claim: Claim | None = None
+    before: Validation | None = None
+    changed: str = ""
     pending: bool = False
     stale: str = ""
     regression: str = ""
@@ -47,6 +51,21 @@ class Standing:
     @property
     def correct(self) -> bool:
         return self.verdict is not None and self.verdict.status in ("ok", "slower")
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether neither this machine nor the file has a verdict, as far as is known by now."""
+        return self.verdict is None and self.claim is None and self.before is None and not self.pending
+
+
+def as_it_was(s: Standing) -> Standing:
+    """With the verdict of before as if it were that of now, to show it with what it was reached with."""
+    before = s.before
+    if before is None:
+        return s
+    found = replace(s, verdict=before.verdict, measurement=before.measurement, device=before.device)
+    found.validated_at = before.validated_at
+    return found
 
 
 def standing(state: State, document: Document, c: ModuleClass) -> Standing:
@@ -132,23 +151,28 @@ def add_kernel(
         result.validated_at = record.ended_at
         _add_claimed_times(result, kernel, now)
         return
-    found, looked_up = state.validations.find(path, now, kernel.actual_body)
-    if found is None:
-        found, looked_up = _before(state, result, kernel, path, now, class_name, looked_up)
+    known, looked_up = state.validations.find(path, now, kernel.actual_body)
+    if known is None:
+        known, looked_up = _of_other_version(state, result, kernel, path, now, class_name, looked_up)
+    found = known.valid if known is not None else None
+    if known is not None and known.before is not None and result.stale:
+        found = known.before  # it is about another version anyway
     if found is not None:
         result.verdict, result.measurement, result.device = found.verdict, found.measurement, found.device
         result.validated_at = found.validated_at
         if not result.stale:
             _add_claimed_times(result, kernel, now)
+    elif known is not None:
+        result.before, result.changed = known.before, known.changed
     elif looked_up:
         result.claim = kernel.claim
     else:
         result.pending = kernel.claim is not None
 
 
-def _before(
+def _of_other_version(
     state: State, result: Standing, kernel: KernelFile, path: Path, now: str | None, class_name: str, looked_up: bool
-) -> tuple[Validation | None, bool]:
+) -> tuple[Known | None, bool]:
     """Why the header is about another version, and what this machine found for that one."""
     if kernel.edited:
         result.stale = "The kernel file was edited since it was validated."

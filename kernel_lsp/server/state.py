@@ -105,9 +105,11 @@ class State:
         """The queue, made when first needed: what it imports is not needed before."""
         if self.jobs is None:
             from kernel_lsp.jobs import Jobs
+            from kernel_lsp.store import sessions
 
             from .listener import Listener
 
+            sessions.name("serve")
             self.jobs = Jobs(self.settings_for, Listener(self), give_way=True)
         return self.jobs
 

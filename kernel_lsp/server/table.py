@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kernel_lsp import claims
 from kernel_lsp.figures import factor, over_compiled, over_eager
 
-from .standing import Standing
+from .standing import Standing, as_it_was
 from .words import validate_title
 
 if TYPE_CHECKING:
@@ -21,22 +21,28 @@ _STATUS = {"ok": "is correct", "slower": "is correct, but no faster"}
 def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None = None) -> str:
     """The hover of a class with a kernel: verdict, table, where and when, and a link to the file."""
     assert s.kernel is not None and s.kernel_path is not None
-    verdict = s.verdict
+    file = f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})"
+    kernel = f"{s.kernel.class_name}Triton"
     lines = []
+    if s.before is not None:
+        lines.append(f"↻ **Validated {s.changed}.** What follows is from then.\n")
+        lines.append(f"The action “{validate_title(class_name)}” validates it again.\n")
+        s = as_it_was(s)
+    verdict = s.verdict
     if s.stale:
         lines.append(f"**Stale.** {s.stale} What follows is about the version before.\n")
     if verdict is None and s.claim is not None:
         lines.append(f"? **Not validated here.** The file {claims.said(s.claim)}.\n")
         lines.append(f"The action “{validate_title(class_name)}” validates it on this machine.\n")
-        lines.append(f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})")
+        lines.append(file)
         return "\n".join(lines)
     if verdict is None:
-        lines.append(f"`{s.kernel_path.name}` holds no verdict.\n")
+        lines.append(f"{file} holds no verdict.\n")
     else:
         mark = "✓" if s.correct else "✗"
         words = _STATUS.get(verdict.status, f"is not usable ({verdict.status})")
         reason = f": {verdict.reason}" if verdict.reason else "."
-        lines.append(f"{mark} **{s.kernel.class_name}Triton** {words}{reason}\n")
+        lines.append(f"{mark} **{kernel}** {words}{reason}\n")
         if s.correct or (s.measurement is not None and s.measurement.shapes):
             lines += measurement_lines(s.measurement)  # why a wrong kernel was not timed is plain
         lines.append(accuracy(verdict) + "\n")
@@ -45,7 +51,7 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
     if s.regression:
         lines.append(f"⚠ {s.regression}\n")
     lines.append(where(s, now) + "\n")
-    lines.append(f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})")
+    lines.append(file)
     return "\n".join(lines)
 
 

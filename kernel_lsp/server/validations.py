@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kernel_lsp.errors import UserError
     from kernel_lsp.settings import Settings
-    from kernel_lsp.store.validations import Validation
+    from kernel_lsp.store.validations import Known
 
     from .state import State
 
@@ -18,8 +18,8 @@ FRESH_SECONDS = 2.0  # another program may validate meanwhile: an older answer i
 WAIT_SECONDS = 0.5  # that a request of the client waits for the first answer
 _MOST = 4096
 
-# What the settings say of the worker, then the fingerprint of the class and the hash of the body.
-_Key = tuple[str, tuple[str, ...], Path | None, str, str, str]
+# What the settings say of the worker and the store, then the fingerprint of the class and the hash of the body.
+_Key = tuple[str, tuple[str, ...], Path | None, str, str, str, str]
 
 
 class Validations:
@@ -27,16 +27,16 @@ class Validations:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._known: dict[_Key, tuple[float, Validation | None]] = {}
+        self._known: dict[_Key, tuple[float, Known | None]] = {}
         self._looking: dict[_Key, asyncio.Task[None]] = {}
         self._turn = 0  # counts what makes an answer that is under way an old one
 
-    def find(self, path: Path, fingerprint: str | None, body: str) -> tuple[Validation | None, bool]:
+    def find(self, path: Path, fingerprint: str | None, body: str) -> tuple[Known | None, bool]:
         """What this machine found for a class and a body (their hashes), and whether that is known by now."""
         if not fingerprint or not body:
             return None, True
         settings = self._state.settings_for(path)
-        worker = (settings.interpreter, tuple(settings.worker_prefix), settings.root, settings.device)
+        worker = (settings.interpreter, tuple(settings.worker_prefix), settings.root, settings.device, settings.store)
         key = (*worker, fingerprint, body)
         at, found = self._known.get(key, (None, None))
         if (at is None or time.monotonic() - at > FRESH_SECONDS) and key not in self._looking:
@@ -46,7 +46,7 @@ class Validations:
     def job_over(self) -> None:
         """A job keeps what it found out: what was not validated before may be now."""
         self._turn += 1
-        self._known = {key: known for key, known in self._known.items() if known[1] is not None}
+        self._known = {key: known for key, known in self._known.items() if known[1] is not None and known[1].valid}
 
     async def settled(self) -> None:
         """Wait for the answers that were asked for, but not long."""
@@ -78,13 +78,14 @@ class Validations:
             self._state.server.refresher.soon(0.0)
 
 
-def _find(settings: Settings, fingerprint: str, body: str) -> tuple[Validation | None, UserError | None]:
+def _find(settings: Settings, fingerprint: str, body: str) -> tuple[Known | None, UserError | None]:
     """In a thread: what it imports takes a while the first time, too."""
     from kernel_lsp.errors import StoreUnusable
     from kernel_lsp.store import database, validations
 
-    command, path = settings.interpreter_command(), database.default_path()
+    command, path = settings.interpreter_command(), database.path_for(settings.store, settings.root)
     try:
-        return validations.find_here(command, settings.device, fingerprint, body, path), None
+        known = validations.look_up(command, settings.device, fingerprint, body, path)
+        return (known if known.valid or known.before else None), None
     except StoreUnusable as error:
         return None, error

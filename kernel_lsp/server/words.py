@@ -33,10 +33,12 @@ def lens_title(s: Standing) -> str:
         return running_words(s.running)
     if s.kernel is not None and s.pending:
         return "…"
-    if s.kernel is None or (s.verdict is None and s.claim is None):
+    if s.kernel is None or s.says_nothing:
         return "Generate Triton kernel"
     if s.stale:
         return f"↻ stale · {'was' if s.verdict is not None else 'says it was'} {_before(s)}"
+    if s.before is not None:
+        return f"↻ validated {s.changed}"
     if s.verdict is None:
         return f"? not validated here · file says {_before(s)}"
     if not s.correct:
@@ -108,6 +110,14 @@ def claim_words(name: str, s: Standing) -> str:
     assert s.claim is not None
     kernel = f"{name.rpartition('.')[2]}Triton"
     return f"The file of {kernel} {claims.said(s.claim)}; not validated here. Choose “{validate_title(name)}”."
+
+
+def before_words(name: str, s: Standing) -> str:
+    """The message of kernel-not-validated where this machine validated the kernel with other versions."""
+    assert s.before is not None
+    then = Standing(verdict=s.before.verdict, measurement=s.before.measurement)
+    kernel = f"{name.rpartition('.')[2]}Triton"
+    return f"{kernel} was validated {s.changed}. It was {_before(then)}. Choose “{validate_title(name)}”."
 
 
 def validate_title(name: str) -> str:

@@ -31,7 +31,8 @@ Check = Callable[[Any], str]  # what is wrong with a value of the right type; ""
 def _option(default: Any, doc: str, check: Check | None = None, *, program: bool = False) -> Any:
     """A field of ``Settings`` or of a group.
 
-    ``program`` marks what names a program, or where secrets go: ignored in a workspace that is not trusted.
+    ``program`` marks what names a program or a file to write, or where secrets go: ignored in a workspace that is not
+    trusted.
     """
     metadata = {"doc": doc, "check": check, "program": program}
     if isinstance(default, (list, dict)):
@@ -225,6 +226,18 @@ class Settings:
     )
     validate_on_save: bool = _option(
         True, "Judge the kernel of a class again when a save has changed what the class computes."
+    )
+    revalidate: str = _option(
+        "save",
+        "When kernels are validated again without being asked for: `save` (after a save that changed what a class "
+        "computes) or `never`. A kernel that was validated before an upgrade is shown as such, with the action to validate it.",
+        _one_of("save", "never"),
+    )
+    store: str = _option(
+        "",
+        "The file that keeps what was validated: a path, relative to the folder of pyproject.toml, or `none` to keep "
+        "nothing. Empty: one in your data folder. The environment variable `KERNEL_LSP_STORE` wins over it.",
+        program=True,
     )
     thorough: bool = _option(
         False,

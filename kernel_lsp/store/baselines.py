@@ -21,14 +21,6 @@ from kernel_lsp import schema
 from kernel_lsp.store import database
 
 _KEY = ("device", "driver", "torch", "triton", "fingerprint", "inputs", "training")
-_TABLE = """
-create table if not exists baselines (
-    device text not null, driver text not null, torch text not null, triton text not null,
-    fingerprint text not null, inputs text not null, training integer not null, mode text not null,
-    timing text not null, measured_at text not null, mark text not null,
-    primary key (device, driver, torch, triton, fingerprint, inputs, training, mode)
-) without rowid
-"""
 _log = logging.getLogger(__name__)
 
 
@@ -69,7 +61,7 @@ class Store:
         if path is not None:
             with self._unless_broken("opened"):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = database.connect(path, [_TABLE])
+                self._connection = database.connect(path)
 
     @property
     def usable(self) -> bool:

@@ -1,42 +1,35 @@
 """What was validated on this machine: the proof for what a kernel file says of itself.
 
-A header is text that anyone can write. A verdict counts as reached here only where this table has it, for exactly this
-class, body, device and versions. Each function opens the file, does one short thing and closes it again.
+A header is text that anyone can write, and so is a file to import. A verdict counts as reached here only where this
+machine reached it, for exactly this class, body, device and versions; the latest such verdict counts. Each function
+opens the file, does one short thing and closes it again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import datetime
 import json
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import __version__, schema
+from kernel_lsp import __version__, kernel_file, schema
 from kernel_lsp.devices import pick_device
-from kernel_lsp.errors import StoreUnusable
-from kernel_lsp.store import database
+from kernel_lsp.store import database, kernels, sessions, targets, verdicts
+from kernel_lsp.store.changes import changed_since
+from kernel_lsp.store.environments import find_devices
+from kernel_lsp.store.kernels import Kernel
+from kernel_lsp.store.sessions import now
+from kernel_lsp.store.targets import Target
+from kernel_lsp.store.verdicts import Row
 
-_TABLES = (
-    """
-    create table if not exists validations (
-        fingerprint text not null, body text not null,
-        device text not null, torch text not null, triton text not null, version text not null,
-        status text not null, mode text not null, passed integer not null, checks integer not null,
-        verdict text not null, measurement text not null, ran_on text not null, validated_at text not null,
-        primary key (fingerprint, body, device, torch, triton, version)
-    ) without rowid
-    """,
-    """
-    create table if not exists environments (
-        command text not null primary key, devices text not null, seen_at text not null
-    ) without rowid
-    """,
-)
+__all__ = ["About", "Key", "Known", "Validation", "find", "keep", "key_for", "look_up", "now"]
+
+_NEWEST = """
+select rowid, reached_at from verdicts
+where target = ? and body = ? and here {more} order by reached_at desc, rowid desc limit 1
+"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +42,7 @@ class Key:
     torch: str
     triton: str
     version: str  # of kernel-lsp
+    driver: str = ""  # empty without a GPU
 
 
 @dataclass
@@ -61,54 +55,80 @@ class Validation:
     validated_at: str  # ISO 8601, UTC
 
 
+@dataclass
+class About:
+    """What history keeps beside a validation. ``source``: the body of the kernel file."""
+
+    target: Target | None = None
+    source: str = ""
+    generator: str = ""
+    note: str = ""
+    variant: str = ""
+    thorough: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Known:
+    """What this machine knows of a class and a body.
+
+    Attributes:
+        valid: what it found with the device and the versions of now.
+        before: where there is none, the latest that it found with others.
+        changed: what is another now: "with torch 2.11.0 before; now 2.13.0".
+    """
+
+    valid: Validation | None = None
+    before: Validation | None = None
+    changed: str = ""
+
+
 def key_for(device: schema.Device | None, fingerprint: str, body: str) -> Key | None:
     """The key of a class and a body (their hashes) on a device; None where any of it is not known."""
     if device is None or not (fingerprint and body and device.name and device.torch and device.triton):
         return None
-    return Key(fingerprint, body, device.name, device.torch, device.triton, __version__)
+    return Key(fingerprint, body, device.name, device.torch, device.triton, __version__, device.driver)
 
 
-def keep(key: Key, validation: Validation, path: Path | None) -> None:
-    """Remember a validation; a later one of the same key takes its place. ``path`` None: keep nothing.
+def keep(key: Key, validation: Validation, path: Path | None, about: About | None = None) -> None:
+    """Remember a validation. Those of the same key before it stay as history. ``path`` None: keep nothing.
 
     Raises:
         StoreUnusable: it cannot be written.
     """
-    verdict = validation.verdict
-    passed = sum(check.passed for check in verdict.checks)
-    records = [_text(record) for record in (verdict, validation.measurement, validation.device)]
-    row = (
-        *dataclasses.astuple(key),
-        *(verdict.status, verdict.mode, passed, len(verdict.checks)),
-        *records,
-        validation.validated_at,
+    if path is None:
+        return
+    about = about or About()
+    target = dataclasses.replace(about.target or Target(""), fingerprint=key.fingerprint)
+    row = Row(
+        dataclasses.replace(sessions.current(), version=key.version),
+        target,
+        *(key.body, key.device, key.driver, key.torch, key.triton),
+        verdict=validation.verdict,
+        reached_at=validation.validated_at,
+        thorough=about.thorough,
+        measurement=validation.measurement,
+        ran_on=validation.device,
+        settings=about.settings,
     )
-    _write(path, f"insert or replace into validations values ({', '.join('?' * len(row))})", row)
+    with database.writing(path) as connection:
+        if about.source and kernel_file.body_hash(about.source) == key.body:
+            kernels.keep(connection, Kernel(key.body, about.source, about.generator, about.note, about.variant))
+        verdicts.keep(connection, row, here=True)
 
 
 def find(key: Key, path: Path | None) -> Validation | None:
-    """The validation of exactly this key; None where there is none, or its row is damaged.
+    """The latest validation of exactly this key; None where there is none, or its row is damaged.
 
     Raises:
         StoreUnusable: the file cannot be read.
     """
-    where = " and ".join(f"{field.name} = ?" for field in dataclasses.fields(Key))
-    query = f"select verdict, measurement, ran_on, validated_at from validations where {where}"
-    row = _read(path, "validations", query, dataclasses.astuple(key))
-    if row is None:
-        return None
-    try:
-        verdict, measurement, device = (
-            schema.from_json(kind, json.loads(text))
-            for kind, text in zip((schema.Verdict, schema.Measurement, schema.Device), row, strict=False)
-        )
-        return Validation(verdict, measurement, device, str(row[3])) if verdict is not None else None
-    except (ValueError, TypeError, AttributeError):
-        return None
+    with database.reading(path) as connection:
+        return _find(connection, key)[0] if connection is not None else None
 
 
-def find_here(command: list[str], wanted: str, fingerprint: str, body: str, path: Path | None) -> Validation | None:
-    """The validation that counts where no worker runs: for the device and versions that the last one named.
+def look_up(command: list[str], wanted: str, fingerprint: str, body: str, path: Path | None) -> Known:
+    """What is known where no worker runs: for the device and versions that the last one named.
 
     Args:
         command: of the interpreter whose worker would run.
@@ -121,67 +141,44 @@ def find_here(command: list[str], wanted: str, fingerprint: str, body: str, path
     try:
         device = pick_device({"devices": devices}, wanted)
     except (TypeError, AttributeError, ValueError):  # not what a worker says
-        return None
+        device = None
     key = key_for(device, fingerprint, body)
-    return find(key, path) if key is not None else None
-
-
-def keep_devices(command: list[str], devices: list[Any], path: Path | None) -> None:
-    """Remember the devices, as JSON data, that the worker of an interpreter named; an editor asks before there is one.
-
-    Raises:
-        StoreUnusable: it cannot be written.
-    """
-    row = (json.dumps(command), json.dumps(devices), now())
-    _write(path, "insert or replace into environments values (?, ?, ?)", row)
-
-
-def find_devices(command: list[str], path: Path | None) -> list[Any]:
-    """The devices that the worker of an interpreter named last; none where it never ran.
-
-    Raises:
-        StoreUnusable: the file cannot be read.
-    """
-    row = _read(path, "environments", "select devices from environments where command = ?", (json.dumps(command),))
-    with contextlib.suppress(ValueError, TypeError):
-        devices = json.loads(row[0]) if row is not None else []
-        return devices if isinstance(devices, list) else []
-    return []
-
-
-def now() -> str:
-    """ISO 8601, UTC, to the second."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _text(record: Any) -> str:
-    return json.dumps(schema.to_json(record) if record is not None else None)
-
-
-def _write(path: Path | None, statement: str, row: tuple[Any, ...]) -> None:
-    if path is None:
-        return
-    with _said(path, "written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(database.connect(path, _TABLES)) as connection, connection:
-            connection.execute(statement, row)
-
-
-def _read(path: Path | None, table: str, query: str, values: tuple[Any, ...]) -> Any:
-    """The first row, or None."""
-    if path is None:
-        return None
-    with _said(path, "read"):
-        connection = database.connect_to_read(path)
+    with database.reading(path) as connection:
         if connection is None:
-            return None
-        with contextlib.closing(connection):
-            return connection.execute(query, values).fetchone() if database.has_table(connection, table) else None
+            return Known()
+        found = _find(connection, key)[0] if key is not None else None
+        if found is not None:
+            return Known(found)
+        before, then = _find(connection, Key(fingerprint, body, "", "", "", ""), any_device=True)
+        if before is None or then is None:
+            return Known()
+        return Known(None, before, changed_since(vars(then), vars(key) if key is not None else None))
 
 
-@contextlib.contextmanager
-def _said(path: Path, done: str) -> Iterator[None]:
+def _find(connection: sqlite3.Connection, key: Key, any_device: bool = False) -> tuple[Validation | None, Key | None]:
+    """The latest validation, and what it held for."""
+    columns = () if any_device else ("device", "torch", "triton", "version", "driver")
+    query = _NEWEST.format(more="".join(f" and {name} = ?" for name in columns))
+    values = [getattr(key, name) for name in columns]
+    newest = []
+    for target in targets.of_fingerprint(connection, key.fingerprint):
+        newest += connection.execute(query, (target, key.body, *values)).fetchall()
+    if not newest:
+        return None, None
+    rowid, _ = max(newest, key=lambda row: (row[1], row[0]))
+    query = """
+        select v.verdict, m.measurement, v.ran_on, v.reached_at, device, torch, triton, version, driver
+        from verdicts v left join measurements m on m.verdict = v.id where v.rowid = ?
+    """
+    row = connection.execute(query, (rowid,)).fetchone()
+    return _validation(*row[:4]), Key(key.fingerprint, key.body, *row[4:])
+
+
+def _validation(verdict: str, measurement: str | None, ran_on: str, reached_at: str) -> Validation | None:
     try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise StoreUnusable(path=str(path), done=done, detail=error) from error
+        found = schema.from_json(schema.Verdict, json.loads(verdict))
+        times = schema.from_json(schema.Measurement, json.loads(measurement or "null"))
+        device = schema.from_json(schema.Device, json.loads(ran_on))
+    except (ValueError, TypeError, AttributeError):
+        return None
+    return Validation(found, times, device, reached_at) if found is not None else None

@@ -17,9 +17,9 @@ from pytest_lsp import LanguageClient, client_capabilities
 from pytest_lsp.client import register_lsp_features
 
 from kernel_lsp import analysis, claims, kernel_file, schema
-from kernel_lsp.store import database, validations
+from kernel_lsp.store import database, environments, validations
 from kernel_lsp.store.validations import Validation
-from kernel_lsp.worker import environment
+from kernel_lsp.worker import environment as worker_environment
 
 SERVER = [sys.executable, "-c", "import sys; from kernel_lsp.server import main; sys.exit(main(sys.argv[1:]))"]
 
@@ -210,8 +210,8 @@ def write_kernel(
 def validate_here(fingerprint: str, body: str, found: Validation, **other: str) -> None:
     """Keep a validation as a job does. ``other``: parts of the key that are not those of this machine."""
     store = database.default_path()
-    devices = environment.cuda_devices() or [environment.interpreter_device()]
-    validations.keep_devices([sys.executable], [schema.to_json(device) for device in devices], store)
+    devices = worker_environment.cuda_devices() or [worker_environment.interpreter_device()]
+    environments.keep_devices([sys.executable], [schema.to_json(device) for device in devices], store)
     key = validations.key_for(devices[0], fingerprint, kernel_file.body_hash(body))
     assert key is not None
     validations.keep(dataclasses.replace(key, **other), found, store)

@@ -148,6 +148,16 @@ async def test_another_device_or_version_does_not_count(client: Client, module: 
     await client.start(module.parent)
     uri = client.open(module)
     await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])
+    word = {"version": "kernel-lsp"}.get(part, part)
+    (diagnostic,) = client.diagnostics[uri]
+    said = f"{'on' if part == 'device' else f'with {word}'} another before; now "
+    assert f"DoubleTriton was validated {said}" in diagnostic.message and "It was 2.31× eager" in diagnostic.message
+    title, action = await client.lenses(uri)
+    assert title.startswith(f"↻ validated {said}") and action == "Validate"
+    hover = await client.hover(uri, 4, 8)
+    assert f"**Validated {said}" in hover and "2.31×" in hover
+    assert "Use DoubleTriton in this file" not in await client.actions(uri, 4, 8)
+    assert f"Validated {said}" in await page_of(client, uri)
     validate_here(fingerprint, BODY, found)  # as another program might, meanwhile
     await client.until(lambda: validated(client, uri))
 

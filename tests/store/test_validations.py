@@ -9,8 +9,8 @@ import pytest
 
 from kernel_lsp import __version__, schema
 from kernel_lsp.errors import StoreUnusable
-from kernel_lsp.store import baselines, database, validations
-from kernel_lsp.store.validations import Key, Validation
+from kernel_lsp.store import baselines, database, environments, validations
+from kernel_lsp.store.validations import Key, Known, Validation
 
 DEVICE = schema.Device("Test GPU", "cuda", "9.0", torch="2.11.0", triton="3.6.0")
 KEY = Key("sha256:class", "sha256:body", "Test GPU", "2.11.0", "3.6.0", __version__)
@@ -28,15 +28,17 @@ def path(tmp_path):
     return tmp_path / "deep" / "store.sqlite"
 
 
-def test_what_is_kept_is_found_whole_and_the_later_takes_the_place_of_the_earlier(path):
+def test_what_is_kept_is_found_whole_and_the_latest_counts(path):
     assert validations.find(KEY, path) is None and not path.exists()
     validations.keep(KEY, FOUND, path)
     assert validations.find(KEY, path) == FOUND
     wrong = Validation(schema.Verdict("wrong", "off by 3"), None, None, "2026-01-03T00:00:00+00:00")
     validations.keep(KEY, wrong, path)
     assert validations.find(KEY, path) == wrong
-    row = sqlite3.connect(path).execute("select status, mode, passed, checks from validations").fetchall()
-    assert row == [("wrong", "none", 0, 0)]
+    rows = sqlite3.connect(path).execute("select status, mode, passed, failed from verdicts order by reached_at")
+    assert rows.fetchall() == [("ok", "gpu", 1, 0), ("wrong", "none", 0, 0)]
+    validations.keep(KEY, FOUND, path)  # of another clock: what is later by its own time counts
+    assert validations.find(KEY, path) == wrong
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Key)])
@@ -50,16 +52,25 @@ def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
     validations.keep(KEY, FOUND, path)
 
     def found(wanted="auto", command=command):
-        return validations.find_here(command, wanted, KEY.fingerprint, KEY.body, path)
+        return validations.look_up(command, wanted, KEY.fingerprint, KEY.body, path)
 
-    assert found() is None  # no worker has said anything yet
-    validations.keep_devices(command, [schema.to_json(DEVICE)], path)
-    assert found() == FOUND and found("cuda:0") == FOUND
-    assert found("cuda:1") is None and found("interpreter") is None and found(command=["/other/python"]) is None
-    validations.keep_devices(command, [schema.to_json(other)], path)  # torch was upgraded
-    assert found() is None
-    validations.keep_devices(command, ["nonsense"], path)
-    assert found() is None
+    def changed(*arguments, **others):
+        known = found(*arguments, **others)
+        assert known.valid is None and known.before == FOUND
+        return known.changed
+
+    assert changed() == "with torch 2.11.0 on Test GPU before"  # no worker has said anything yet
+    environments.keep_devices(command, [schema.to_json(DEVICE)], path)
+    assert found() == Known(FOUND) and found("cuda:0") == Known(FOUND)
+    assert changed("cuda:1") and changed("interpreter") and changed(command=["/other/python"])
+    environments.keep_devices(command, [schema.to_json(other)], path)
+    assert changed() == "with torch 2.11.0 before; now 2.12.0"
+    gone = dataclasses.replace(other, name="Better GPU", driver="590.2")
+    environments.keep_devices(command, [schema.to_json(gone)], path)
+    assert changed() == "on Test GPU, with torch 2.11.0 before; now Better GPU, torch 2.12.0"
+    environments.keep_devices(command, ["nonsense"], path)
+    assert changed() == "with torch 2.11.0 on Test GPU before"
+    assert validations.look_up(command, "auto", "sha256:other", KEY.body, path) == Known()
 
 
 def test_no_key_without_what_it_takes():
@@ -71,8 +82,9 @@ def test_no_key_without_what_it_takes():
 
 def test_no_store_keeps_nothing_and_is_no_fault():
     validations.keep(KEY, FOUND, None)
-    validations.keep_devices(["python"], [], None)
-    assert validations.find(KEY, None) is None and validations.find_devices(["python"], None) == []
+    environments.keep_devices(["python"], [], None)
+    assert validations.find(KEY, None) is None and environments.find_devices(["python"], None) == []
+    assert validations.look_up(["python"], "auto", "a", "b", None) == Known()
 
 
 def write_many(path, name):
@@ -92,7 +104,7 @@ def test_several_processes_write_and_read_at_once(path):
     for child in children:
         child.join(60)
         assert child.exitcode == 0
-    for table in ("validations", "baselines"):
+    for table in ("verdicts", "baselines"):
         assert sqlite3.connect(path).execute(f"select count(*) from {table}").fetchone() == (120,)
 
 
@@ -153,5 +165,5 @@ def test_a_database_of_a_newer_version_is_not_touched(path):
 def test_a_row_that_is_no_verdict_is_as_if_it_were_not_there(path, text):
     validations.keep(KEY, FOUND, path)
     with sqlite3.connect(path) as connection:
-        connection.execute("update validations set verdict = ?", [text])
+        connection.execute("update verdicts set verdict = ?", [text])
     assert validations.find(KEY, path) is None

@@ -1,0 +1,72 @@
+"""``kernel-lsp history [FILE::CLASS | PATH]``: the verdicts on a class over time; see docs/store.md."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import analysis
+from kernel_lsp.commands import html
+from kernel_lsp.commands.running import NOT_JUDGED, WANTED, print_json, refuse
+from kernel_lsp.commands.store import store_in_use
+from kernel_lsp.errors import ReportNotWritten, StoreOff, UserError
+from kernel_lsp.settings import read_project
+from kernel_lsp.store import history
+from kernel_lsp.store.history import History
+
+
+def run(options: Any) -> int:
+    """Exit status: 0, also where nothing was validated yet; 2 the store cannot be read, or a file not be written."""
+    name, _, class_name = options.target.partition("::")
+    path = Path(os.path.abspath(name))
+    try:
+        store = store_in_use(path if path.is_dir() else path.parent)
+        if store is None:
+            raise StoreOff()
+        if options.html is not None:
+            html.check(options.html)
+        found = _found(store, path, class_name, options.last)
+    except UserError as error:
+        return refuse(error, options.json)
+    if options.json:
+        print_json({"store": str(store), "classes": [history.to_json(one) for one in found]})
+    elif found:
+        from kernel_lsp.commands.history_table import print_histories
+
+        print_histories(found, options.svg)
+    if not found:
+        print(f"kernel-lsp: nothing was validated at {options.target}, as far as {store} knows", file=sys.stderr)
+    if options.html is not None:
+        from kernel_lsp.report_page.history_page import page
+
+        try:
+            html.write_text(options.html, page(found))
+        except ReportNotWritten as error:
+            print(f"kernel-lsp: {error}", file=sys.stderr)
+            return NOT_JUDGED
+    return WANTED
+
+
+def _found(store: Path, path: Path, class_name: str, last: int) -> Sequence[History]:
+    """The histories that have an entry."""
+    root = _root(path)
+    classes = [(path, class_name)] if class_name else history.classes_under(store, path, root)
+    every = [history.of_class(store, file, _root(file), name, last, _fingerprint(file, name)) for file, name in classes]
+    return [one for one in every if one.entries]
+
+
+def _root(path: Path) -> Path | None:
+    """The project's folder: that of the nearest pyproject.toml."""
+    project, _, _ = read_project(path / "any.py" if path.is_dir() else path)
+    return project.parent if project is not None else None
+
+
+def _fingerprint(file: Path, class_name: str) -> str:
+    """The class as it is now; "" where that cannot be read."""
+    with contextlib.suppress(UserError, OSError, ValueError):
+        return analysis.fingerprint(file.read_text("utf-8-sig"), file, class_name)
+    return ""

@@ -1,0 +1,93 @@
+"""Histories as tables for people: one a class, the latest verdict last."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from kernel_lsp import schema
+from kernel_lsp.figures import factor
+from kernel_lsp.store.changes import said
+from kernel_lsp.store.history import Entry, History
+
+_WIDTH = 132  # of a picture, and of what is piped into a file
+
+
+def print_histories(histories: Sequence[History], picture: Path | None = None) -> None:
+    """Print a table for each class, and what they do not say; save it as SVG if asked to."""
+    console = Console(record=picture is not None)
+    if picture is not None or not console.is_terminal:
+        console.width = _WIDTH
+    for history in histories:
+        console.print(table_of(history))
+    machines = {entry.machine for history in histories for entry in history.entries if not entry.here}
+    if machines:
+        console.print(f"* imported, reached on another machine: {', '.join(sorted(machines))}.", style="dim")
+    if picture is not None:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        svg = console.export_svg(title="kernel-lsp history")
+        # A picture that loads nothing from anywhere: the reader's own monospaced font does.
+        picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
+
+
+def table_of(history: History) -> Table:
+    """One row a verdict."""
+    title = f"{os.path.relpath(history.file)}::{history.class_name}"
+    more = f"the last {len(history.entries)}" if history.earlier else ""
+    table = Table(
+        title=escape(title), caption=more, title_justify="left", caption_justify="left",
+        title_style="bold", header_style="bold", box=SIMPLE_HEAD, pad_edge=False,
+    )  # fmt: skip
+    table.add_column("when (UTC)", no_wrap=True)
+    table.add_column("result", no_wrap=True)
+    table.add_column("speedup over\neager / compile", justify="right", no_wrap=True)
+    table.add_column("µs", justify="right", no_wrap=True)
+    table.add_column("error (eager's)", justify="right", no_wrap=True)
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("by", no_wrap=True)
+    table.add_column("what changed", overflow="fold")
+    for i, entry in enumerate(history.entries):
+        first = i == 0 and not history.earlier
+        table.add_row(*row(entry), escape(_changed(entry, first)))
+    return table
+
+
+def row(entry: Entry) -> list[str]:
+    """The cells of a verdict, but for what changed."""
+    good = entry.status in schema.CORRECT
+    when = entry.reached_at[:16].replace("T", " ") + ("" if entry.here else " *")
+    return [
+        escape(when),
+        f"[{'green' if good else 'red'}]{escape(entry.status)}[/]",
+        speedups(entry),
+        f"{entry.kernel:.1f}" if entry.kernel is not None else "–",
+        errors(entry),
+        f"{entry.passed} of {entry.passed + entry.failed}" + (f", {entry.skipped} skipped" if entry.skipped else ""),
+        escape(entry.command or "–"),
+    ]
+
+
+def speedups(entry: Entry) -> str:
+    if entry.over_eager is None:
+        return "not timed"
+    return f"{factor(entry.over_eager)} / {factor(entry.over_compiled) if entry.over_compiled else '–'}"
+
+
+def errors(entry: Entry) -> str:
+    if entry.error is None:
+        return "–"
+    return f"{entry.error:.1e}" + (f" ({entry.eager_error:.1e})" if entry.eager_error is not None else "")
+
+
+def _changed(entry: Entry, first: bool) -> str:
+    """What is another than before; of the first what there was, of a kernel that is not usable also why."""
+    versions = [f"torch {entry.torch}", f"triton {entry.triton}"]
+    words = ", ".join([entry.device, *versions]) if first else said(entry.changed)
+    return f"{words}; {entry.reason}" if entry.reason and words else words or entry.reason
