@@ -209,6 +209,15 @@ def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch
     assert document["warnings"] == []
     assert 'on = "Triton interpreter (CPU)"' in kernel.read_text()
 
+    # Each validation is history: by which command, of which kernel, and nothing that changed in between.
+    (seen,) = json.loads(run("history", target, "--json").stdout)["classes"]
+    entries = seen["entries"]
+    assert [entry["command"] for entry in entries] == ["check", "validate"]
+    assert {(e["status"], e["here"], e["generator"], e["mode"]) for e in entries} == {
+        ("ok", True, "synthesizer", "interpreter")
+    }
+    assert entries[1]["changed"] == [] and entries[1]["passed"] > 3 and entries[1]["error"] is not None
+
 
 def test_a_store_that_is_damaged_is_a_warning(samples, monkeypatch):
     store = samples / "store.sqlite"

@@ -44,13 +44,8 @@ def _info(store: Path, options: Any) -> int:
     if options.json:
         print_json(dataclasses.asdict(found))
         return WANTED
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in _lines(found):
-        table.add_row(name, value)
-    Console(highlight=False, markup=False).print(table)
+        print(f"{name:<20} {value}")
     return WANTED
 
 
