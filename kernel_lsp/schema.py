@@ -8,6 +8,7 @@ shapes lists of integers; a quantity that was not measured is ``None``, never a 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import types
 import typing
@@ -289,6 +290,12 @@ def to_json(record: Any) -> Any:
     return dataclasses.asdict(record)
 
 
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields; finding them takes longer than all else that ``from_json`` does."""
+    return typing.get_type_hints(kind)
+
+
 def from_json(kind: type, data: Any) -> Any:
     """The dataclass ``kind`` from what ``to_json`` gave; unknown keys are ignored, so that newer peers may add some."""
     if data is None:
@@ -303,7 +310,7 @@ def from_json(kind: type, data: Any) -> Any:
     if origin is dict and dataclasses.is_dataclass(typing.get_args(kind)[1]):
         return {key: from_json(typing.get_args(kind)[1], item) for key, item in data.items()}
     if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
+        hints = _hints(kind)
         return kind(
             **{f.name: from_json(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data}
         )
