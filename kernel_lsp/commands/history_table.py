@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from kernel_lsp.figures import factor
 from kernel_lsp.store.changes import said
 from kernel_lsp.store.history import Entry, History
 
+_LONGEST = 90  # characters of a reason
 _WIDTH = 132  # of a picture, and of what is piped into a file
 
 
@@ -88,6 +90,6 @@ def errors(entry: Entry) -> str:
 
 def _changed(entry: Entry, first: bool) -> str:
     """What is another than before; of the first what there was, of a kernel that is not usable also why."""
-    versions = [f"torch {entry.torch}", f"triton {entry.triton}"]
-    words = ", ".join([entry.device, *versions]) if first else said(entry.changed)
-    return f"{words}; {entry.reason}" if entry.reason and words else words or entry.reason
+    words = f"{entry.device}, torch {entry.torch}, triton {entry.triton}" if first else said(entry.changed)
+    reason = textwrap.shorten(entry.reason, _LONGEST, placeholder="…")
+    return "; ".join(part for part in (words, reason) if part)

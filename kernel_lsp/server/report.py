@@ -69,7 +69,7 @@ async def _rewrite(state: State, document: Document, class_name: str, path: Path
 
 async def _write(state: State, path: Path, facts: Facts, key: tuple[Path, str]) -> None:
     """In a thread: colouring long sources takes tenths of a second. Whole or not at all, since viewers watch it."""
-    settings = state.settings_for(key[0])
+    settings, fingerprint = state.settings_for(key[0]), state.documents.fingerprint_at(*key) or ""
 
     def work() -> None:
         from kernel_lsp.report_page import page
@@ -77,7 +77,7 @@ async def _write(state: State, path: Path, facts: Facts, key: tuple[Path, str]) 
 
         with contextlib.suppress(errors.StoreUnusable):  # said when it was asked for a verdict
             store = database.path_for(settings.store, settings.root)
-            facts.history = history.of_class(store, key[0], settings.root, key[1], _HISTORY).entries
+            facts.history = history.of_class(store, key[0], settings.root, key[1], _HISTORY, fingerprint).entries
         text = page(facts)
         temporary = None
         try:

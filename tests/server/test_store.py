@@ -1,0 +1,96 @@
+"""The store behind the editor: history in the report, settings that name or leave it out, two servers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+
+from kernel_lsp import analysis, schema
+from kernel_lsp.store import history
+from kernel_lsp.store.info import info
+from kernel_lsp.store.validations import Validation
+from tests.server.lsp_client import BODY, MEASUREMENT, VERDICT, Client, validate_here, write_kernel
+from tests.server.test_claims import REAL, forge, page_of
+
+
+async def test_the_report_shows_what_was_found_before(client: Client, module: Path) -> None:
+    write_kernel(module)
+    measurement = json.loads(json.dumps(MEASUREMENT))
+    measurement["shapes"][0]["kernel"]["median"] = 5.0
+    faster = Validation(
+        schema.from_json(schema.Verdict, VERDICT),
+        schema.from_json(schema.Measurement, measurement),
+        None,
+        "2026-01-09T00:00:00+00:00",
+    )
+    validate_here(analysis.fingerprint(module.read_text(), module, "Double"), BODY, faster)
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    page = await page_of(client, uri)
+    assert "2 verdicts in the store" in page and 'class="curve kernel"' in page
+    assert "2026-01-01 00:00 UTC: 2.31× over eager" in page and "2026-01-09 00:00 UTC: 4.62× over eager" in page
+
+
+async def test_the_setting_names_the_store_or_none(
+    client: Client, module: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_kernel(module)
+    shutil.copy(store, module.parent / "ours.sqlite")
+    monkeypatch.delenv("KERNEL_LSP_STORE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(module.parent / "data"))  # the user's own has nothing
+    (module.parent / "pyproject.toml").write_text('[tool.kernel-lsp]\nstore = "ours.sqlite"\n')
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    client.set_configuration({"store": "none"}, section="kernelLsp")
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
+    await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])
+    # A folder that is not trusted cannot say which verdicts are believed.
+    one = Client()
+    await one.start(module.parent, options={"trusted": False})
+    uri = one.open(module)
+    await one.until(lambda: one.codes(uri) == ["kernel-not-validated"])
+    await one.end()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_two_servers_and_the_command_line_on_one_store(client: Client, module: Path, store: Path) -> None:
+    """Real workers: both validate the same kernel at once, while another process reads what there is."""
+    pytest.importorskip("triton", reason="the worker needs triton")
+    copy = module.parent / "copy"
+    copy.mkdir()
+    for name in ("double.py", "pyproject.toml"):
+        shutil.copy(module.parent / name, copy)
+    other = Client()
+    seen = []
+    for one, path in ((client, module), (other, copy / "double.py")):
+        forge(path, body=REAL)
+        await one.start(path.parent, options={"settings": {"device": "interpreter"}})
+        uri = one.open(path)
+        await one.until(lambda one=one, uri=uri: one.codes(uri) == ["kernel-not-validated"])
+        await one.execute("kernelLsp.validate", {"uri": uri, "className": "Double", "version": 1})
+        seen.append((one, uri))
+
+    async def both() -> bool:
+        command = [sys.executable, "-m", "kernel_lsp.cli", "store", "info", "--json"]
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=dict(os.environ))
+        out, _ = await process.communicate()
+        assert process.returncode == 0
+        return bool(json.loads(out)["rows"].get("verdicts") == 2)
+
+    await client.until(both, 200)
+    for one, uri in seen:
+        await one.until(lambda one=one, uri=uri: one.codes(uri) == ["kernel-valid"], 60)
+    await other.end()
+    assert info(store).rows["sessions"] == 2 and info(store).rows["kernels"] == 1
+    (entry,) = history.of_class(store, module, module.parent, "Double", 9).entries
+    assert (entry.command, entry.status, entry.mode) == ("serve", "ok", "interpreter")
