@@ -24,8 +24,10 @@ class Info:
 
 
 def info(path: Path) -> Info:
-    """Raises:
-    StoreUnusable: it cannot be read.
+    """What the file at ``path`` holds.
+
+    Raises:
+        StoreUnusable: it cannot be read.
     """
     found = Info(str(path))
     with database.reading(path) as connection:

@@ -22,9 +22,9 @@ delete from verdicts where id in (
     ) where number > ? and reached_at < ?
 )
 """
+_ORPHAN_KERNELS = "delete from kernels where body not in (select body from verdicts)"
 _ORPHANS = (
     "delete from measurements where verdict not in (select id from verdicts)",
-    "delete from kernels where body not in (select body from verdicts)",
     "delete from targets where id not in (select target from verdicts)",
     "delete from sessions where id not in (select session from verdicts)",
 )
@@ -60,12 +60,9 @@ def prune(path: Path, days: float | None, keep: int | None) -> Pruned:
         return pruned
     with database.writing(path) as connection:
         pruned.verdicts = connection.execute(_REMOVED, (max(keep or 1, 1), before)).rowcount
-        kernels = connection.total_changes
+        pruned.kernels = connection.execute(_ORPHAN_KERNELS).rowcount
         for statement in _ORPHANS:
-            removed = connection.execute(statement).rowcount
-            if "from kernels" in statement:
-                kernels = removed
-        pruned.kernels = kernels
+            connection.execute(statement)
         if days is not None:
             query = "delete from baselines where measured_at < ?"
             pruned.baselines = connection.execute(query, (before,)).rowcount

@@ -94,3 +94,17 @@ async def test_two_servers_and_the_command_line_on_one_store(client: Client, mod
     assert info(store).rows["sessions"] == 2 and info(store).rows["kernels"] == 1
     (entry,) = history.of_class(store, module, module.parent, "Double", 9).entries
     assert (entry.command, entry.status, entry.mode) == ("serve", "ok", "interpreter")
+
+
+async def test_nothing_is_validated_on_save_where_the_settings_say_never(client: Client, module: Path) -> None:
+    write_kernel(module)
+    await client.start(module.parent, options={"settings": {"revalidate": "never"}})
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    changed = module.read_text().replace("2.0", "3.0")
+    client.change(uri, 2, changed)
+    module.write_text(changed)
+    client.save(uri)
+    await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+    await asyncio.sleep(0.5)  # a save starts its job at once
+    assert (await client.debug())["jobs"] == [] and client.codes(uri) == ["kernel-stale"]
