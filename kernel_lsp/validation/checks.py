@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 LAUNCH_SECONDS = 0.25
 #: seconds that float64 on slices may take at the example's own size, and elsewhere
 _FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
+#: elements of the results of a step that has little time
+_MOST_ELEMENTS = 1 << 20
 #: bytes of parameters up to which they are looked at after a call
 _FEW = 16 << 20
 #: seconds for the configurations of autotuned kernels
@@ -57,7 +59,17 @@ def check(referee: Referee, step: plan.Step) -> None:
     elif step.kind == "calls":
         _many_calls(referee, step)
     else:
+        _bounded_values(referee, step)
+
+
+def _bounded_values(referee: Referee, step: plan.Step) -> None:
+    """A step that takes too long under the interpreter is left out where it may be, and that is said."""
+    try:
         _values(referee, step)
+    except failures.Failure as failure:
+        if step.most_seconds is None or failure.status != "not-interpretable":
+            raise
+        referee.progress.limits.append(f"{step.name} ({failure.reason})")
 
 
 def needed(referee: Referee, step: plan.Step) -> int:
@@ -71,6 +83,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": LAUNCH_SECONDS}
+    if step.most_seconds is not None and not referee.thorough:
+        request["most_seconds"] = step.most_seconds
     try:
         seconds = _FULL_SECONDS if step.inside else _OTHER_SECONDS
         reference = referee.oracle.answer(tree, step.train, seconds)
@@ -85,6 +99,9 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
                 path=None, line=None, class_name=type(referee.module).__name__, detail=failures.sentence(error)
             ) from None
         return None  # the module itself does not take such inputs
+    if "most_seconds" in request and sum(t.numel() for t in tensors_of(reference.eager)) > _MOST_ELEMENTS:
+        referee.progress.limits.append(f"{step.name} (its results are too large for the interpreter)")
+        return None
     if step.decoy and not any(t.numel() for t in tensors_of(reference.eager)) and not step.inside:
         return _values(referee, _at_the_example_sizes(step, referee))
     if step.decoy and not _tells(reference):
