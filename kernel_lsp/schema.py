@@ -222,6 +222,27 @@ class Tried:
 
 
 @dataclass
+class Ratio:
+    """A time over another one, by the median of rounds in which both were taken, with a confidence interval of 99 %."""
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+
+
+@dataclass
+class SpeedComparison:
+    """A kernel beside the one before it, timed in turn in one run. ``missing`` says why that was not done."""
+
+    now: Timing | None = None
+    before: Timing | None = None
+    eager: Timing | None = None
+    ratio: Ratio | None = None  # now over before: above 1 it became slower
+    missing: str = ""
+
+
+@dataclass
 class Measurement:
     """Times of eager, torch.compile and the kernel. ``missing`` says why something was not measured."""
 

@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
 from kernel_lsp.validation import (
@@ -24,7 +23,7 @@ from kernel_lsp.validation import (
     state,
 )
 from kernel_lsp.validation.guards import unwritten
-from kernel_lsp.validation.oracle import SEED, Reference, copied, doubled, tensors_of
+from kernel_lsp.validation.oracle import SEED, Reference, copied, doubled, tensors_of, without_memory
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.exchange import Answer
@@ -112,7 +111,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     if reference.mutated and any(0 in t.stride() for t in tensors_of(tree)):
         return None  # no memory to write to for each element: torch takes none of these in place
     if step.required:
-        referee.outputs = pytree.tree_map(_without_memory, reference.eager)
+        referee.outputs = without_memory(reference.eager)
     eager_error = 0.0
     if reference.exact is None and not reference.slices and referee.oracle.seed is None:
         eager_error = _at_the_largest_size(referee, step, reference)
@@ -149,10 +148,6 @@ def _tells(reference: Reference) -> bool:
     tensors = tensors_of(reference.eager)
     floats = [t for t in tensors if t.dtype.is_floating_point]
     return len(floats) < len(tensors) or not floats or any(bool(torch.isfinite(t.float()).any()) for t in floats)
-
-
-def _without_memory(value: Any) -> Any:
-    return torch.empty_like(value, device="meta") if isinstance(value, torch.Tensor) else value
 
 
 def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference) -> float:

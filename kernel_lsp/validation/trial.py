@@ -339,6 +339,12 @@ class Trial:
             found, out = trial_timing.time_variants(self, tree, message["names"], message["worth"])
         return found | {"changed": self._changed()}, out
 
+    def time_rounds(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None); every round's times."""
+        with self._unwatched():
+            found, out = trial_timing.time_rounds(self, tree, message["names"])
+        return found | {"changed": self._changed()}, out
+
     def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time torch.compile beside them, on the inputs of ``time``."""
         with self._unwatched():
