@@ -30,7 +30,8 @@ def compare(referee: Referee, sources: list[str], emit: Callable[[str, Any], Non
             return schema.SpeedComparison(missing=wrong)
         emit("progress", {"stage": "time", "message": "timing the kernel beside the one before", "fraction": 0.7})
         names = [str(i) for i in range(len(sources))]
-        with referee.asking({"do": "time_rounds", "names": names}, (*tree, None), referee.outputs) as answer:
+        request = {"do": "time_rounds", "names": names}
+        with referee.alone(), referee.asking(request, (*tree, None), referee.outputs) as answer:
             rounds = answer.message["rounds"]
             problem = measuring.same_results(referee, tree, answer.tree)
     except failures.Failure as failure:

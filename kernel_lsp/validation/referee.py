@@ -90,6 +90,8 @@ class Referee:
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory
     spent: dict[str, float] = field(default_factory=dict)  # part → seconds
+    #: within its context nobody else times on the device; raises Failure where somebody does all the time
+    alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
     def verdict(self) -> schema.Verdict:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""

@@ -51,7 +51,7 @@ def tune(
         if not names:
             raise failures.Failure("crashed", tried[0].reason)
         emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
-        with referee.spending("tuning: time"):
+        with referee.spending("tuning: time"), referee.alone():
             return *_time(referee, tried, names, specimen, rates), tried
     finally:
         referee.reach = before

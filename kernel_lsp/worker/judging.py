@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import math
 import os
@@ -16,7 +17,7 @@ from kernel_lsp import errors, figures, loading, schema
 from kernel_lsp.validation import failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import modules, preparing, specimen, trials
+from kernel_lsp.worker import gpu_lock, modules, preparing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -219,6 +220,8 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
     referee.thorough = bool(given.get("thorough"))
+    if mode == "gpu":
+        referee.alone = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
     if ready.hollow:
         referee.progress.limits.append(
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"
