@@ -78,6 +78,7 @@ class Specimen:
     outputs: list[TensorSpec] = field(default_factory=list)
     parameters: list[TensorSpec] = field(default_factory=list)  # parameters and buffers
     ops: dict[str, int] = field(default_factory=dict)  # ATen operator → how often
+    graph: str = ""  # "sha256:…", equal for modules that compute the same under other names; "" without a graph
     flops: int | None = None
     bytes: int | None = None  # least traffic: every input read once, every output written once
     dynamic: dict[str, list[int]] = field(default_factory=dict)  # symbol → [least, greatest] size
