@@ -42,15 +42,16 @@ def checked_of(
     if measurement is None or not any(shape.kernel for shape in measurement.shapes):
         one.not_measured = ((measurement.missing if measurement else "") or "the kernel was not timed").rstrip(".")
 
-    def add(kind: str, message: str) -> None:
+    def add(kind: str, message: str, action: str = "") -> None:
         fails = kind in fail_on
-        one.findings.append(Finding(CODES[kind], "error" if fails else _LEVELS[kind], message, fails))
+        one.findings.append(Finding(CODES[kind], "error" if fails else _LEVELS[kind], message, fails, action))
 
     name = kernel_file.kernel_class(one.class_name)
     if verdict.status not in schema.CORRECT:
-        add("wrong", f"{name} ({verdict.status}): {_sentence(verdict.reason)} Generate it again: {_generate(one)}")
+        add("wrong", f"{name} ({verdict.status}): {_sentence(verdict.reason)}", f"Generate it again: {_generate(one)}")
     if one.stale:
-        add("stale", _stale(one, verdict.status in schema.CORRECT))
+        changed = f"{one.class_name}, or something it uses, changed since its kernel was validated."
+        add("stale", changed, _record(one) if verdict.status in schema.CORRECT else "")
     if one.regression is not None:
         add("regressed", f"{name}: {_sentence(one.regression.message)}")
     if verdict.status == "slower":
@@ -77,12 +78,9 @@ def _locate(one: Checked) -> kernel_file.KernelFile | None:
     return parsed
 
 
-def _stale(one: Checked, correct: bool) -> str:
-    changed = f"{one.class_name}, or something it uses, changed since its kernel was validated."
-    if not correct:
-        return changed
+def _record(one: Checked) -> str:
     command = f"kernel-lsp validate --write {shlex.quote(os.path.relpath(one.kernel))}"
-    return f"{changed} The kernel is still correct; record that with: {command}"
+    return f"The kernel is still correct; record that with: {command}"
 
 
 def _generate(one: Checked) -> str:

@@ -134,5 +134,6 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = os.fsdecode(done.stderr).strip().splitlines()
-    return lines[0].removeprefix("fatal: ").rstrip(".") if lines else f"exit status {done.returncode}"
+    """Git's message as one line. It may name the command that helps, so all of it."""
+    said = " ".join(os.fsdecode(done.stderr).split())
+    return said.removeprefix("fatal: ").rstrip(".") or f"exit status {done.returncode}"

@@ -32,13 +32,20 @@ class Finding:
 
     Attributes:
         code: as the language server's diagnostics, for instance ``kernel-wrong``.
+        message: what was found.
         fails: whether the exit status follows from it.
+        action: what to do about it; "" where the message says so.
     """
 
     code: str
     level: Level
     message: str
     fails: bool
+    action: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.message} {self.action}".strip()
 
 
 @dataclass

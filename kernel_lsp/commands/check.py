@@ -164,8 +164,10 @@ def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> No
         print_reports(tasks, picture)
     for one in outcome.checked:
         for finding in one.findings:
-            if finding.code == CODES["stale"]:
-                print(f"{_place(one, outcome.root)}: {finding.message}")
+            # The table has the reason of a wrong kernel, and says nothing of a stale one.
+            said = finding.text if finding.code == CODES["stale"] else finding.action
+            if said:
+                print(f"{_place(one, outcome.root)}: {said}")
     for why in outcome.not_measured:
         print(f"Regressions: not measured ({why}).")
     if outcome.checked or outcome.unchanged:

@@ -1,13 +1,18 @@
 """``kernel-lsp check`` as CI runs it: real repositories, real validations, several kernels in each run."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from kernel_lsp import cli
 from tests.checking.scratch import commit, write_kernel, write_module
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -53,6 +58,7 @@ def test_what_changed_is_validated_and_nothing_is_written(project: Path, tmp_pat
     }
     assert "Regressions: not measured (no CUDA GPU here" in done.stdout
     assert "record that with: kernel-lsp validate --write kernels/rewritten_triton.py" in done.stdout
+    assert "wrong.py:5: Generate it again: kernel-lsp generate wrong.py::Wrong" in done.stdout
     assert "1 did not change since main." in done.stdout
 
 
@@ -83,3 +89,12 @@ def test_a_run_that_cannot_begin_leaves_a_document_all_the_same(project: Path, t
     (invocation,) = json.loads(output.read_text())["runs"][0]["invocations"]
     assert invocation["exitCode"] == 2 and not invocation["executionSuccessful"]
     assert "There is no file or folder nowhere" in json.dumps(invocation)
+
+
+def test_the_commands_in_the_hook_and_in_the_documentation_are_accepted() -> None:
+    texts = [(ROOT / name).read_text("utf-8") for name in (".pre-commit-hooks.yaml", "docs/ci.md", "README.md")]
+    found = [line for text in texts for line in re.findall(r"kernel-lsp ((?:check|validate)\b[^\n#`;]*)", text)]
+    commands = [line for line in found if "[" not in line]  # not a synopsis
+    assert len(commands) > 8 and "check --changed-since HEAD" in commands
+    for line in commands:
+        cli._parser().parse_args(shlex.split(line))

@@ -15,7 +15,7 @@ def text(outcome: Outcome) -> str:
         path, line = one.place
         for finding in one.findings:
             place = {"file": shown(path, outcome.root), "line": str(line), "title": finding.code}
-            lines.append(_command(_COMMANDS[finding.level], finding.message, place))
+            lines.append(_command(_COMMANDS[finding.level], finding.text, place))
     for why in outcome.not_measured:
         lines.append(_command("notice", f"Regressions: not measured ({why}).", {"title": "kernel-lsp"}))
     if outcome.error:

@@ -53,7 +53,7 @@ def _case(one: Checked, root: Path) -> ElementTree.Element:
     if failing:
         # One element alone: many readers take no second one.
         error = all(finding.code == CANNOT_VALIDATE for finding in failing)
-        found = _element("error" if error else "failure", type=failing[0].code, message=failing[0].message)
+        found = _element("error" if error else "failure", type=failing[0].code, message=failing[0].text)
         found.text = _lines(failing)
         case.append(found)
     others = [finding for finding in one.findings if not finding.fails]
@@ -65,7 +65,7 @@ def _case(one: Checked, root: Path) -> ElementTree.Element:
 
 
 def _lines(findings: list[Finding]) -> str:
-    return _clean("\n".join(f"{finding.code}: {finding.message}" for finding in findings))
+    return _clean("\n".join(f"{finding.code}: {finding.text}" for finding in findings))
 
 
 def _element(tag: str, **attributes: str) -> ElementTree.Element:

@@ -90,7 +90,7 @@ def _result(one: Checked, finding: Finding, root: Path) -> dict[str, Any]:
         "ruleId": finding.code,
         "ruleIndex": list(_RULES).index(finding.code),
         "level": finding.level,
-        "message": {"text": finding.message},
+        "message": {"text": finding.text},
         "locations": [location],
         # The same finding after the class has moved within its file.
         "partialFingerprints": {"kernelLsp/v1": hashlib.sha256(identity.encode("utf-8")).hexdigest()},
