@@ -51,7 +51,7 @@ class Tree:
     def __init__(self, root: Path, ref: str) -> None:
         self._root = Path(os.path.realpath(root))
         commit = git.resolve(root, ref)
-        self._empty = commit is None  # nothing was committed yet: everything is new
+        # Nothing was committed yet: everything is new.
         self._files = git.tree(root, commit) if commit is not None else {}
         self._changes = git.changes(root, commit) if commit is not None else git.Changes(frozenset(), {})
         self._submodules = [path + "/" for path, name in self._files.items() if not name]
@@ -60,8 +60,6 @@ class Tree:
 
     def is_changed(self, kernel: Path) -> bool:
         """Whether the body of a kernel file, or its class, is another one than in the commit."""
-        if self._empty:
-            return True
         try:
             now = kernel_file.read(kernel)
             source = kernel_file.find_source(kernel, now)

@@ -1,4 +1,4 @@
-"""What git says of a repository. Nothing is written: git is told to take no locks."""
+"""What git says of a repository. Nothing is written: git is told to take no locks, and to leave its index alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _SECONDS = 120
 
 @dataclass(frozen=True)
 class Changes:
-    """The tracked files that differ between a commit and the working tree; paths are relative to the root."""
+    """The tracked files that may differ between a commit and the working tree; paths are relative to the root.
+
+    A file with another time and the same contents is among them: to find that out, git would refresh its index.
+    """
 
     files: frozenset[str]  # names of now and of then, submodules too
     renamed: dict[str, str]  # name of now → name of then
@@ -122,7 +125,7 @@ def _checked(root: Path, *arguments: str) -> bytes:
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    command = ["git", "-C", str(folder), *arguments]
+    command = ["git", "-C", str(folder), "-c", "diff.autoRefreshIndex=false", *arguments]
     try:
         return subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
