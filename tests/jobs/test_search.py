@@ -138,7 +138,7 @@ async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, mo
     assert not [check.name for check in checks if check.name in ("odd sizes", "sizes of one", "no elements")]
 
 
-UNTRACEABLE = MODULE.replace("return x * 3 + 1", "return x * 3 + 1 if x.sum().item() < 1e9 else x")
+UNTRACEABLE = MODULE.replace("return x * 3 + 1", "return x * 3 + 1 if x.isnan().sum().item() >= 0 else x")
 
 
 async def test_repairs_of_what_cannot_be_exported_are_samples_too(make_jobs, module, talker) -> None:
