@@ -1,6 +1,6 @@
 """The ``kernel-lsp`` command: its arguments, and which room does the work.
 
-Exit status: 0 as wanted, 1 the kernel is wrong, regressed or none was found, 2 it could not be judged.
+Exit status: 0 success, 1 a kernel is wrong, regressed or was not found, 2 validation could not run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
+
+_EXIT_STATUS = (
+    "Exit status: 0 success; 1 a kernel is wrong, regressed or was not found (of check: what --fail-on names); "
+    "2 validation could not run."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,8 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from kernel_lsp.store import sessions
 
     sessions.name(options.command)
-    module = {"check": "validate"}.get(options.command, options.command)
-    status: int = importlib.import_module(f"kernel_lsp.commands.{module}").run(options)
+    status: int = importlib.import_module(f"kernel_lsp.commands.{options.command}").run(options)
     return status
 
 
@@ -39,17 +43,20 @@ def _parser() -> argparse.ArgumentParser:
 
     from kernel_lsp import __version__, generators
 
-    output = argparse.ArgumentParser(add_help=False)
+    verbose = argparse.ArgumentParser(add_help=False)
+    verbose.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
+    interpreter = argparse.ArgumentParser(add_help=False)
+    interpreter.add_argument(
+        "--interpreter", help="the Python that has torch and triton (default: the one that runs this)"
+    )
+    output = argparse.ArgumentParser(add_help=False, parents=[verbose])
     output.add_argument("--json", action="store_true", help="print one JSON document on standard output, nothing else")
-    output.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
-    shared = argparse.ArgumentParser(add_help=False, parents=[output])
-    shared.add_argument("--interpreter", help="the Python that has torch and triton (default: the one that runs this)")
+    shared = argparse.ArgumentParser(add_help=False, parents=[output, interpreter])
 
     judging = argparse.ArgumentParser(add_help=False)
     judging.add_argument("--device", help="auto, cuda, cuda:N or interpreter (default: auto)")
     judging.add_argument("--seconds", type=float, help="time budget of each job (default: 300)")
     judging.add_argument("--thorough", action="store_true", help="make every check, whatever it takes")
-    judging.add_argument("--no-write", action="store_true", help="write no file")
     judging.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
     parser = argparse.ArgumentParser(
@@ -61,7 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("serve", help="run the language server (kernel-lsp serve --help)", add_help=False)
 
     generate = commands.add_parser(
-        "generate", parents=[shared, judging], help="generate a validated kernel for each class"
+        "generate",
+        parents=[shared, judging],
+        help="generate a validated kernel for each class",
+        epilog=_EXIT_STATUS,
     )
     generate.add_argument("targets", nargs="+", metavar="FILE::CLASS", help="a class; a file or folder means all in it")
     generate.add_argument(
@@ -69,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME[,NAME]",
         help=f"of: {', '.join(generators.names())} (default: every one that can run here)",
     )
+    generate.add_argument("--no-write", action="store_true", help="write no file")
     generate.add_argument("--samples", type=int, help="at most this many candidates of each generator (default: 10)")
     generate.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page for a browser, too")
     generate.add_argument("--overwrite", action="store_true", help="replace kernel files that were edited")
@@ -80,11 +91,21 @@ def _parser() -> argparse.ArgumentParser:
         help="a class that is known not to work: shown with its reason, but not counted in the exit status",
     )
 
-    validate = commands.add_parser("validate", parents=[shared, judging], help="judge a kernel file again")
+    validate = commands.add_parser(
+        "validate", parents=[shared, judging], help="validate a kernel file again", epilog=_EXIT_STATUS
+    )
     validate.add_argument("targets", nargs="+", metavar="KERNEL_FILE")
+    validate.add_argument("--write", action="store_true", help="bring the header of the kernel file up to date")
 
-    check = commands.add_parser("check", parents=[shared, judging], help="judge every kernel file found again")
-    check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
+    _check(
+        commands.add_parser(
+            "check",
+            parents=[verbose, interpreter, judging],
+            help="validate every kernel file found, in CI too",
+            description="Validate every kernel file under the paths. Nothing of the project is written.",
+            epilog=_EXIT_STATUS,
+        )
+    )
 
     _eval(
         commands.add_parser("eval", help="validate kernels for every problem of a suite, and score them"),
@@ -106,6 +127,47 @@ def _parser() -> argparse.ArgumentParser:
         judging,
     )
     return parser
+
+
+def _check(check: argparse.ArgumentParser) -> None:
+    """``kernel-lsp check [PATH…]``; see docs/ci.md."""
+    check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
+    check.add_argument(
+        "--changed-since",
+        metavar="REF",
+        help="only the kernels whose class (with what it uses) or body changed between this commit and the working tree",
+    )
+    check.add_argument(
+        "--fail-on",
+        type=_kinds,
+        metavar="KIND[,KIND]",
+        help="of: wrong, stale (the class changed since the kernel was validated), regressed (slower than when last "
+        "measured), slower (than eager or torch.compile); exit status 1 for these (default: wrong,regressed)",
+    )
+    formats = check.add_mutually_exclusive_group()
+    formats.add_argument(
+        "--format", choices=["text", "json", "sarif", "junit", "github"], default="text", help="default: text"
+    )
+    formats.add_argument("--json", action="store_const", dest="format", const="json", help="the same as --format json")
+    check.add_argument(
+        "--output", type=Path, metavar="FILE", help="write it to a file, and print the table on standard output"
+    )
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    """The kinds of findings that ``--fail-on`` names."""
+    import argparse
+    import difflib
+
+    from kernel_lsp.checking.records import CODES
+
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    for word in words or ("",):
+        if word not in CODES:
+            near = difflib.get_close_matches(word, CODES, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(CODES)}{hint}")
+    return words
 
 
 def _eval(evaluation: argparse.ArgumentParser, shared: argparse.ArgumentParser, generators: list[str]) -> None:

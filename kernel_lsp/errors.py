@@ -427,6 +427,30 @@ class RayUnavailable(UserError):
     template = "Ray could not be used: {detail}. Start a cluster (ray start --head), correct RAY_ADDRESS, or leave out --executor ray."
 
 
+class PathMissing(UserError):
+    template = "There is no file or folder {path}{hint} Check the name."
+
+
+class GitMissing(UserError):
+    template = "git was not found, and --changed-since needs it. Install git (and put it on PATH), or leave out --changed-since."
+
+
+class NotARepository(UserError):
+    template = "{path} is in no git repository, so what changed since {ref} is not known. Run the command in a repository, or leave out --changed-since."
+
+
+class RevisionUnknown(UserError):
+    template = "The git repository {path} has no commit {ref!r}{hint} Name a commit, branch or tag (a branch that was only fetched is written origin/BRANCH)."
+
+
+class RevisionNotFetched(UserError):
+    template = "The git repository {path} is a shallow clone that does not hold {ref}. Fetch the history (git fetch --unshallow, or fetch-depth: 0 of actions/checkout), or check the name."
+
+
+class GitFailed(UserError):
+    template = "git {command} failed in {path}: {detail}. Correct what git names, or leave out --changed-since."
+
+
 class InternalError(UserError):
     template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."
 

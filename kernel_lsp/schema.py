@@ -79,6 +79,7 @@ class Specimen:
     outputs: list[TensorSpec] = field(default_factory=list)
     parameters: list[TensorSpec] = field(default_factory=list)  # parameters and buffers
     ops: dict[str, int] = field(default_factory=dict)  # ATen operator → how often
+    graph: str = ""  # "sha256:…", equal for modules that compute the same under other names; "" without a graph
     flops: int | None = None
     bytes: int | None = None  # least traffic: every input read once, every output written once
     dynamic: dict[str, list[int]] = field(default_factory=dict)  # symbol → [least, greatest] size
@@ -220,6 +221,27 @@ class Tried:
     spills: int | None = None
     timing: Timing | None = None
     fastest: bool = False
+
+
+@dataclass
+class Ratio:
+    """A time over another one, by the median of rounds in which both were taken, with a confidence interval of 99 %."""
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+
+
+@dataclass
+class SpeedComparison:
+    """A kernel beside the one before it, timed in turn in one run. ``missing`` says why that was not done."""
+
+    now: Timing | None = None
+    before: Timing | None = None
+    eager: Timing | None = None
+    ratio: Ratio | None = None  # now over before: above 1 it became slower
+    missing: str = ""
 
 
 @dataclass

@@ -66,10 +66,10 @@ def test_generate_and_check_on_a_real_sample(samples):
     # The class changes, and the kernel no longer fits.
     source = samples / "softmax.py"
     source.write_text(source.read_text().replace("logits / self.temperature", "logits * self.temperature"))
-    done = run("check", samples, "--device", "interpreter", "--no-write")
+    done = run("check", samples, "--device", "interpreter")
     assert done.returncode == 1, done.stderr
     assert "wrong" in done.stdout
-    assert kernel_file.read(kernel).claim.verdict.status == "ok"  # --no-write
+    assert kernel_file.read(kernel).claim.verdict.status == "ok"  # check writes nothing
 
 
 def test_a_folder_is_taken_whole_and_known_failures_do_not_count(samples):
@@ -123,7 +123,7 @@ def test_check_without_kernel_files(tmp_path):
     done = run("check", tmp_path)
     assert done.returncode == 0
     assert "no kernel files" in done.stderr
-    assert json.loads(run("check", tmp_path, "--json").stdout) == {"reports": []}
+    assert json.loads(run("check", tmp_path, "--json").stdout)["reports"] == []
 
 
 def test_doctor_says_what_is_there_and_how_to_fix_the_rest(tmp_path):
@@ -174,7 +174,7 @@ def test_an_interrupt_ends_everything_and_still_prints_one_document(tmp_path):
 
 def test_the_commands_import_no_torch():
     program = (
-        "import sys; from kernel_lsp import cli; import kernel_lsp.commands.generate, kernel_lsp.commands.validate, "
+        "import sys; from kernel_lsp import cli; import kernel_lsp.commands.generate, kernel_lsp.commands.check, "
         "kernel_lsp.commands.doctor; print([m for m in ('torch', 'triton', 'numpy', 'pygls') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -201,10 +201,11 @@ def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch
 
     monkeypatch.setenv("KERNEL_LSP_STORE", str(samples / "here.sqlite"))
     kernel.write_text(kernel.read_text().replace('on = "Triton interpreter (CPU)"', 'on = "NVIDIA H100"'))
-    said = " ".join(run("check", samples, "--device", "interpreter", "--no-write").stdout.split())
+    said = " ".join(run("check", samples, "--device", "interpreter").stdout.split())
     claim = "says it was validated on NVIDIA H100 by kernel-lsp 0.1.0 (correct, not timed)"
     assert f"Its file {claim}; not validated on this machine before." in said
-    document = json.loads(run("validate", kernel, "--device", "interpreter", "--json").stdout)
+    assert 'on = "NVIDIA H100"' in kernel.read_text()  # check writes nothing
+    document = json.loads(run("validate", kernel, "--device", "interpreter", "--write", "--json").stdout)
     assert document["before"].startswith("was validated on this machine on 20")
     assert document["warnings"] == []
     assert 'on = "Triton interpreter (CPU)"' in kernel.read_text()
@@ -228,6 +229,9 @@ def test_a_store_that_is_damaged_is_a_warning(samples, monkeypatch):
     assert done.returncode == 0, done.stderr
     assert "kernel-lsp: warning: The store of what was validated on this machine could not be written" in done.stderr
     (kernel,) = (samples / "kernels").glob("*_triton.py")
+    claimed = kernel.read_text().replace('on = "Triton interpreter (CPU)"', 'on = "NVIDIA H100"')
+    kernel.write_text(claimed)
     document = json.loads(run("validate", kernel, "--device", "interpreter", "--json").stdout)
     assert document["chosen"] == 0 and len(document["warnings"]) == 1  # neither read nor written, said once
+    assert kernel.read_text() == claimed  # without --write a header stays as it is
     assert store.read_bytes().startswith(b"somebody's file")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kernel_lsp.errors import GeneratorUnknown
-from kernel_lsp.schema import Candidate, Judged, Source, Specimen
+from kernel_lsp.schema import Candidate, Device, Judged, Source, Specimen
 from kernel_lsp.settings import Settings
 
 
@@ -41,6 +41,7 @@ class Request:
 
     Attributes:
         inputs: the table of example inputs from pyproject.toml, or None.
+        gpu: the device that candidates are timed on, as far as it is known.
         samples: the most candidates wanted.
         ask_worker: ``await ask_worker(method, stage)`` sends a request about this class to the worker.
         progress: ``progress(message)`` says what is going on.
@@ -66,6 +67,7 @@ class Request:
     settings: Settings = field(default_factory=Settings)
     source: Source = field(default_factory=lambda: Source(""))
     specimen: Specimen | None = None
+    gpu: Device | None = None
     host: Callable[[Sequence[Sequence[str]], dict[str, Any], float], AbstractAsyncContextManager[Host]] | None = None
     generating: Callable[[str], AbstractAsyncContextManager[None]] | None = None
     settled: Callable[[], Awaitable[None]] | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kernel_lsp.generators.feedback import repair
 from kernel_lsp.schema import Subject
@@ -105,7 +105,7 @@ Write Triton kernels for the forward of this PyTorch module, as fast as you can 
 {source}
 ```
 
-Answer with one Python block: imports, `@triton.jit` kernels, functions that launch them, and `class ModelNew(nn.Module)`. \
+{notes}Answer with one Python block: imports, `@triton.jit` kernels, functions that launch them, and `class ModelNew(nn.Module)`. \
 No tests, no example calls.
 
 What ModelNew has to be, since it takes Model's place:
@@ -150,14 +150,19 @@ def completion(source: str, template: str | None) -> str:
     return before + source.strip("\n") + after
 
 
-def chat(subject: Subject) -> list[dict[str, str]]:
-    """The first messages of a conversation; one of the user alone, since some models know no other role at the start."""
+def chat(subject: Subject, notes: Sequence[str] = ()) -> list[dict[str, str]]:
+    """The first messages of a conversation; one of the user alone, since some models know no other role at the start.
+
+    ``notes``: what is known to be fast for such a module, on such a device (``kernel_lsp.knowledge``).
+    """
     varying = [condition.replace(" == ", " (in the example ") + ")" for condition in subject.exact]
     if varying:
         sizes = f"- These sizes vary from call to call: {', '.join(varying)}. All others are always as in the example."
     else:
         sizes = "- All sizes are always those of the example."
     text = _CHAT.replace("{state}", ", ".join(f"`{name}`" for name in subject.state) or "it is empty")
+    known = "\n\n".join(["What is known of such kernels:", *notes]) + "\n\n" if notes else ""
+    text = text.replace("{notes}", known)
     text = text.replace("{parameters}", ", ".join(["self", *subject.parameters])).replace("{sizes}", sizes)
     return [{"role": "user", "content": text.replace("{source}", subject.source.strip("\n"))}]
 

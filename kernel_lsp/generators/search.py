@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import knowledge, schema
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
 from kernel_lsp.generators import Host, Request, answers, assembly, prompt
 from kernel_lsp.schema import Candidate, Judged, Subject
@@ -119,7 +119,7 @@ async def _proposals(run: Search) -> AsyncIterator[Proposal]:
     # At temperature 0 every sample is the same.
     wanted = request.samples if request.settings.temperature > 0 else 1
     request.source.expected = wanted
-    first: Messages = prompt.chat(run.subject) if run.chat else []
+    first: Messages = prompt.chat(run.subject, _notes(request)) if run.chat else []
     template = None if run.chat else run.model.template(str(run.host.loaded.get("name") or ""))
     asked = {"messages": first} if first else {"prompt": prompt.completion(run.subject.source, template)}
     samples: list[Sample] = []
@@ -136,6 +136,11 @@ async def _proposals(run: Search) -> AsyncIterator[Proposal]:
     if run.chat:
         async for proposal in _repair(run, samples):
             yield proposal
+
+
+def _notes(request: Request) -> list[str]:
+    ops = request.specimen.ops if request.specimen is not None else {}
+    return [note.text for note in knowledge.chosen(ops, request.gpu)]
 
 
 async def _repair(run: Search, samples: list[Sample]) -> AsyncIterator[Proposal]:

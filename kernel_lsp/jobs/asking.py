@@ -82,6 +82,7 @@ class Asking:
             settings=run.settings,
             source=self.source,
             specimen=run.report.specimen,
+            gpu=run.report.device,
             host=self._host,
             generating=self._generating,
             settled=self._settled,

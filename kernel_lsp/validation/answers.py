@@ -184,5 +184,6 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "graphs": _map(_timing),
         **_CHANGED,
     },
+    "time_rounds": {"rounds": _map(_list(_number)), **_CHANGED},
     "time_compiled": {**_TIMES, "missing": cleaned},  # torch.compile changes torch's own functions
 }

@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
 from kernel_lsp.validation import (
@@ -24,7 +23,7 @@ from kernel_lsp.validation import (
     state,
 )
 from kernel_lsp.validation.guards import unwritten
-from kernel_lsp.validation.oracle import SEED, Reference, copied, doubled, tensors_of
+from kernel_lsp.validation.oracle import SEED, Reference, copied, doubled, tensors_of, without_memory
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.exchange import Answer
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 LAUNCH_SECONDS = 0.25
 #: seconds that float64 on slices may take at the example's own size, and elsewhere
 _FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
+#: elements of the results of a step that has little time
+_MOST_ELEMENTS = 1 << 20
 #: bytes of parameters up to which they are looked at after a call
 _FEW = 16 << 20
 #: seconds for the configurations of autotuned kernels
@@ -57,7 +58,17 @@ def check(referee: Referee, step: plan.Step) -> None:
     elif step.kind == "calls":
         _many_calls(referee, step)
     else:
+        _bounded_values(referee, step)
+
+
+def _bounded_values(referee: Referee, step: plan.Step) -> None:
+    """A step that takes too long under the interpreter is left out where it may be, and that is said."""
+    try:
         _values(referee, step)
+    except failures.Failure as failure:
+        if step.most_seconds is None or failure.status != "not-interpretable":
+            raise
+        referee.progress.limits.append(f"{step.name} ({failure.reason})")
 
 
 def needed(referee: Referee, step: plan.Step) -> int:
@@ -71,6 +82,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "train": step.train, "launch_seconds": LAUNCH_SECONDS}
+    if step.most_seconds is not None and not referee.thorough:
+        request["most_seconds"] = step.most_seconds
     try:
         seconds = _FULL_SECONDS if step.inside else _OTHER_SECONDS
         reference = referee.oracle.answer(tree, step.train, seconds)
@@ -85,6 +98,9 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
                 path=None, line=None, class_name=type(referee.module).__name__, detail=failures.sentence(error)
             ) from None
         return None  # the module itself does not take such inputs
+    if "most_seconds" in request and sum(t.numel() for t in tensors_of(reference.eager)) > _MOST_ELEMENTS:
+        referee.progress.limits.append(f"{step.name} (its results are too large for the interpreter)")
+        return None
     if step.decoy and not any(t.numel() for t in tensors_of(reference.eager)) and not step.inside:
         return _values(referee, _at_the_example_sizes(step, referee))
     if step.decoy and not _tells(reference):
@@ -95,7 +111,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
     if reference.mutated and any(0 in t.stride() for t in tensors_of(tree)):
         return None  # no memory to write to for each element: torch takes none of these in place
     if step.required:
-        referee.outputs = pytree.tree_map(_without_memory, reference.eager)
+        referee.outputs = without_memory(reference.eager)
     eager_error = 0.0
     if reference.exact is None and not reference.slices and referee.oracle.seed is None:
         eager_error = _at_the_largest_size(referee, step, reference)
@@ -132,10 +148,6 @@ def _tells(reference: Reference) -> bool:
     tensors = tensors_of(reference.eager)
     floats = [t for t in tensors if t.dtype.is_floating_point]
     return len(floats) < len(tensors) or not floats or any(bool(torch.isfinite(t.float()).any()) for t in floats)
-
-
-def _without_memory(value: Any) -> Any:
-    return torch.empty_like(value, device="meta") if isinstance(value, torch.Tensor) else value
 
 
 def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference) -> float:

@@ -39,8 +39,24 @@ def measure(
 ) -> tuple[schema.Measurement, dict[str, float]]:
     """Time the candidate that ``referee`` found correct, at the example's sizes; ``verdict`` becomes "slower" if it is.
 
-    ``how`` is "eager" or "full". The measurement against eager is emitted before torch.compile is begun.
+    ``how`` is "eager" or "full". The measurement against eager is emitted before torch.compile is begun. Nobody else
+    times on the device meanwhile.
     """
+    try:
+        with referee.alone():
+            return _measure(referee, verdict, specimen, how, rates, emit)
+    except failures.Failure as failure:
+        return schema.Measurement(missing=f"timing failed: {failure.reason}"), rates or {}
+
+
+def _measure(
+    referee: Referee,
+    verdict: schema.Verdict,
+    specimen: dict[str, Any],
+    how: str,
+    rates: dict[str, float] | None,
+    emit: Callable[[str, Any], None],
+) -> tuple[schema.Measurement, dict[str, float]]:
     inputs = referee.inputs
     torch.cuda.set_device(inputs.device)
     emit("progress", {"stage": "time", "message": "measuring the device", "fraction": 0.7})

@@ -395,3 +395,8 @@ def _doubled(value: Any) -> Any:
 def copied(tree: Any) -> Any:
     """The tensors of a tree in memory of their own, without history."""
     return pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, tree)
+
+
+def without_memory(tree: Any) -> Any:
+    """The tensors of a tree as shapes, dtypes and strides alone."""
+    return pytree.tree_map(lambda v: torch.empty_like(v, device="meta") if isinstance(v, torch.Tensor) else v, tree)

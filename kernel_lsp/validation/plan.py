@@ -29,6 +29,8 @@ ALWAYS, NICE = float("inf"), 0.5
 _MOST_SETTINGS = 5
 
 
+#: seconds under the interpreter for a call with all rows of the example
+_MANY_ROWS_SECONDS = 1.0
 #: operators that decide between numbers next to each other
 _WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "sign", "eq", "ge", "gt", "le", "lt")
 #: operators that read where an integer input says
@@ -56,6 +58,7 @@ class Step:
     decoy: bool = False
     train: bool = False
     infinite: bool = False  # there are infinities among the inputs
+    most_seconds: float | None = None  # that a call may take under the interpreter before the step is left out
     sizes: dict[str, int] | None = None  # of the dynamic dimensions, where ``make`` takes them
 
     @property
@@ -101,7 +104,7 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list
     if row:
         steps.append(sample("one row of the example's width", row, "normal", 30, patience=essential))
     if mode == "interpreter" and (rows := sizes.all_rows(inputs, small)):
-        steps.append(sample("all rows of the example", rows, "normal", 42))
+        steps.append(sample("all rows of the example", rows, "normal", 42, most_seconds=_MANY_ROWS_SECONDS))
     steps.append(sample("large values", odd, "large", 20, patience=essential))
     steps.append(sample("huge values", small, "huge", 31))
     for layout in ("padded", "transposed", "sliced", "expanded"):

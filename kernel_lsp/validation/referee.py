@@ -90,12 +90,18 @@ class Referee:
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory
     spent: dict[str, float] = field(default_factory=dict)  # part → seconds
+    #: within its context nobody else times on the device; raises Failure where somebody does all the time
+    alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
     def verdict(self) -> schema.Verdict:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""
+        self.prepare()
+        return self._whole()
+
+    def prepare(self) -> None:
+        """Find out how tensors get to the trial, and have an oracle ready."""
         self.lends = exchange.supported(self.inputs.device)
         self.oracle = Oracle(self.module, self.independent, self.training)
-        return self._whole()
 
     def finish(self) -> schema.Verdict:
         """Run what ``verdict`` put off until the times were known; the verdict with that."""

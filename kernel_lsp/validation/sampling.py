@@ -8,6 +8,7 @@ judged. That holds for one launch without atomics and with nothing computed by t
 from __future__ import annotations
 
 import ast
+import math
 import random
 import time
 from typing import Any
@@ -26,6 +27,7 @@ class Sampling:
         self.reset()
 
     def reset(self) -> None:
+        self.grids: list[tuple[int, ...]] = []  # of the launches since
         self.total = self.run = 0
         self.atomics = False
 
@@ -33,6 +35,7 @@ class Sampling:
         """A launch begins: choose the instances, by what one is known to take."""
         self.began = self.last = time.monotonic()
         self.grid = grid
+        self.grids.append(grid)
         self.size = grid[0] * grid[1] * grid[2]
         self.total += self.size
         self.ran = 0
@@ -42,6 +45,10 @@ class Sampling:
             count = max(2, int(self.seconds / cost))
             if count < self.size:
                 self.chosen = {0, self.size - 1, *self.random.sample(range(self.size), count - 1)}
+
+    def expected(self) -> float:
+        """Seconds that the launches since ``reset`` take with all of their instances, as far as is known."""
+        return sum(self.cost.get(grid, 0.0) * math.prod(grid) for grid in self.grids)
 
     def skips(self, index: tuple[int, int, int]) -> bool:
         """Whether the instance at ``index`` is left out."""

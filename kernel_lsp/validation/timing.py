@@ -46,36 +46,51 @@ def interleaved(
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
     20th and 80th percentile.
     """
+    found = rounds(calls, inputs, seconds, renew=renew)
+    return {name: summary(series) for name, series in found.items()}
+
+
+def rounds(
+    calls: dict[str, Call],
+    inputs: list[tuple[Any, Any]],
+    seconds: float = SECONDS,
+    least: int = LEAST_RUNS,
+    most: int = RUNS,
+    renew: bool = True,
+    tight: float = _TIGHT,
+) -> dict[str, list[float]]:
+    """The times of ``interleaved``, one for each call and round, in microseconds; ``least`` to ``most`` rounds.
+
+    ``tight``: the relative spread at which it stops early, 0 for never.
+    """
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle of a launch is no time of the kernel's
     try:
-        return _interleaved(calls, inputs, seconds, _Renewing() if renew else lambda given: given)
+        renewed = _Renewing() if renew else lambda given: given
+        return _rounds(calls, inputs, seconds, least, most, renewed, tight)
     finally:
         if collecting:
             gc.enable()
 
 
-def _interleaved(
-    calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float, renewed: Callable[[Any], Any]
-) -> dict[str, schema.Timing]:
-    began = time.monotonic()
-    round_seconds = 0.0
-    for i in range(WARM_UP):
-        at = time.monotonic()
-        for call in calls.values():
-            call(*renewed(inputs[i % len(inputs)]))
-        torch.cuda.synchronize()
-        round_seconds = time.monotonic() - at
-        if i >= 1 and time.monotonic() - began > seconds / 3:
-            break
+def _rounds(
+    calls: dict[str, Call],
+    inputs: list[tuple[Any, Any]],
+    seconds: float,
+    least: int,
+    most: int,
+    renewed: Callable[[Any], Any],
+    tight: float,
+) -> dict[str, list[float]]:
+    round_seconds = _warm_up(calls, inputs, seconds, renewed)
     flush = flusher()
     nothing = _of_the_events(flush)
     began = time.monotonic()
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
     pending: list[tuple[str, torch.cuda.Event, torch.cuda.Event]] = []
-    slow = round_seconds * RUNS > seconds
-    for i in range(RUNS):
+    slow = round_seconds * most > seconds
+    for i in range(most):
         for name in names[i % len(names) :] + names[: i % len(names)]:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             given = renewed(inputs[i % len(inputs)])
@@ -86,7 +101,7 @@ def _interleaved(
             end.record()
             pending.append((name, start, end))
         # Launches run ahead of the device: where a round takes long, the device has to be asked how far it is.
-        if (i + 1) % _BATCH and not (slow and i + 1 >= LEAST_RUNS):
+        if (i + 1) % _BATCH and not (slow and i + 1 >= least):
             if slow:
                 torch.cuda.synchronize()
             continue
@@ -94,11 +109,30 @@ def _interleaved(
         for name, start, end in pending:
             times[name].append(max(0.0, start.elapsed_time(end) * 1e3 - nothing))
         pending = []
-        timings = {name: summary(series) for name, series in times.items()}
-        tight = all((t.high - t.low) < _TIGHT * t.median for t in timings.values())
-        if time.monotonic() - began > seconds or (tight and (slow or i + 1 >= 2 * _BATCH)):
+        if i + 1 < least:
+            continue
+        timings = [summary(series) for series in times.values()]
+        close = all((t.high - t.low) < tight * t.median for t in timings)
+        if time.monotonic() - began > seconds or (close and (slow or i + 1 >= 2 * _BATCH)):
             break
-    return {name: summary(series) for name, series in times.items()}
+    return times
+
+
+def _warm_up(
+    calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float, renewed: Callable[[Any], Any]
+) -> float:
+    """Call everything a few times; seconds that the last round took."""
+    began = time.monotonic()
+    taken = 0.0
+    for i in range(WARM_UP):
+        at = time.monotonic()
+        for call in calls.values():
+            call(*renewed(inputs[i % len(inputs)]))
+        torch.cuda.synchronize()
+        taken = time.monotonic() - at
+        if i >= 1 and time.monotonic() - began > seconds / 3:
+            break
+    return taken
 
 
 def _of_the_events(flush: Callable[[], None]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import math
 import os
 import sys
 import time
@@ -122,7 +123,8 @@ class Trial:
         """Run the candidate on (args, kwargs, cotangents); outputs, and gradients where ``grad_mode`` is set.
 
         Under the interpreter a launch may leave program instances out after ``launch_seconds``, if the rest can be
-        judged without them; the answer's ``instances`` says how many of how many were run.
+        judged without them; the answer's ``instances`` says how many of how many were run. Fails with
+        "not-interpretable" where all of them are needed and take more than ``most_seconds``.
         """
         if self.sampling is None or message.get("grad_mode") or message.get("launch_seconds") is None:
             return self._call(message, tree)
@@ -147,6 +149,8 @@ class Trial:
         alone = answer is not None and answer["launches"] == 1 and not answer["operators"] and not answer["mutated"]
         told = not self.sampling.atomics and alone and not state.changed(self.module, before)
         if answer is None or (run < total and (soon or not told)):
+            if (seconds := self.sampling.expected()) > message.get("most_seconds", math.inf):
+                raise failures.Failure("not-interpretable", f"its launches take about {seconds:.0f} s here")
             again()
             answer, result = self._call(message, tree)
             run = total
@@ -333,6 +337,12 @@ class Trial:
         """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None)."""
         with self._unwatched():
             found, out = trial_timing.time_variants(self, tree, message["names"], message["worth"])
+        return found | {"changed": self._changed()}, out
+
+    def time_rounds(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None); every round's times."""
+        with self._unwatched():
+            found, out = trial_timing.time_rounds(self, tree, message["names"])
         return found | {"changed": self._changed()}, out
 
     def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: sets of inputs that the runs rotate through
 SETS = 3
+#: the least and the most rounds of two kernels that are compared, and the seconds for them
+ROUNDS, ROUNDS_SECONDS = (15, 100), 2.0
 #: microseconds of a call beyond which a CUDA graph has no launches to save
 _WORTH_CAPTURING = 2000.0
 
@@ -51,6 +53,18 @@ def time_variants(trial: Trial, tree: Any, names: list[str], worth: float) -> tu
         out = trial.module(*args, **kwargs)
     timings = {name: schema.to_json(t) for name, t in found.items()}
     return {"timings": timings, "fastest": fastest, "graphs": graphs}, out
+
+
+def time_rounds(trial: Trial, tree: Any, names: list[str]) -> tuple[dict[str, Any], Any]:
+    """``{"rounds": {"eager" and each of ``names``: its time in each round}}``; then the first one's output."""
+    args, kwargs = _prepared(trial, tree)
+    modules = {name: trial.variants[name] for name in names} | {"eager": _eager(trial)}
+    calls = {name: _caller(module) for name, module in modules.items()}
+    inputs = timing.rotated(args, kwargs, SETS)
+    with torch.no_grad():
+        found = timing.rounds(calls, inputs, ROUNDS_SECONDS, *ROUNDS, tight=0.0)
+        trial.module = trial.variants[names[0]]
+        return {"rounds": found}, trial.module(*args, **kwargs)
 
 
 def run(trial: Trial, tree: Any, calls: int) -> tuple[dict[str, Any], Any]:

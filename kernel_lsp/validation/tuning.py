@@ -43,21 +43,21 @@ def tune(
     before, referee.reach = referee.reach, reach
     try:
         with referee.spending("tuning: load and compile"):
-            tried = _load(referee, sources, emit)
+            tried = load(referee, sources, emit)
         emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
         with referee.spending("tuning: check"):
-            _check(referee, tried)
+            check(referee, tried)
         names = [str(i) for i, one in enumerate(tried) if not one.reason][:MOST_TIMED]
         if not names:
             raise failures.Failure("crashed", tried[0].reason)
         emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
-        with referee.spending("tuning: time"):
+        with referee.spending("tuning: time"), referee.alone():
             return *_time(referee, tried, names, specimen, rates), tried
     finally:
         referee.reach = before
 
 
-def _load(referee: Referee, sources: list[str], emit: Callable[[str, Any], None]) -> list[schema.Tried]:
+def load(referee: Referee, sources: list[str], emit: Callable[[str, Any], None]) -> list[schema.Tried]:
     """Import every variant, and compile the launches of all of them at once."""
     tried = []
     for i, path in enumerate(sources):
@@ -78,7 +78,7 @@ def _load(referee: Referee, sources: list[str], emit: Callable[[str, Any], None]
     return tried
 
 
-def _check(referee: Referee, tried: list[schema.Tried]) -> None:
+def check(referee: Referee, tried: list[schema.Tried]) -> None:
     """Drop the variants that fail, that spill, or that compute something else than the module."""
     tree = measuring.fresh(referee)
     reference = referee.oracle.answer(tree, seconds=0.1)

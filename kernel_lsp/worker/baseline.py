@@ -10,7 +10,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import failures, timing
-from kernel_lsp.worker import preparing
+from kernel_lsp.worker import gpu_lock, preparing
 
 #: sets of inputs that the runs rotate through
 _SETS = 3
@@ -36,7 +36,9 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         emit("progress", {"stage": "baseline", "message": message, "fraction": number / len(given["modes"])})
         began = time.monotonic()
         try:
-            timings = _timed(module, inputs, mode)
+            until = time.monotonic() + float(given.get("seconds") or 0.0)
+            with gpu_lock.held(given.get("locks"), torch.device(given["device"]), until, emit):
+                timings = _timed(module, inputs, mode)
         except Exception as error:
             traceback.print_exc()
             found["missing"][mode] = f"torch.compile: {failures.sentence(error)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import math
 import os
@@ -16,7 +17,7 @@ from kernel_lsp import errors, figures, loading, schema
 from kernel_lsp.validation import failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import modules, preparing, specimen, trials
+from kernel_lsp.worker import gpu_lock, modules, preparing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -41,7 +42,7 @@ def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     source = written(given["source"], trials.sources_of(given), kernel_class)
     reach = trials.fork(given, os.path.join(given["scratch"], "trial"), source)
     try:
-        referee = _referee(given, reach, emit)
+        referee = referee_of(given, reach, emit)
         verdict = _first_verdict(referee)
         emit("verdict", schema.to_json(verdict))
         measurement, rates = _measurement(given, referee, verdict, emit)
@@ -78,7 +79,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     last = trials.fork(given, folder, sources[0], [first, all_at_once], waits=True)
     try:
         began = time.monotonic()
-        referee = _referee(given, first, emit)
+        referee = referee_of(given, first, emit)
         referee.spent["import, inputs, construct"] = round(time.monotonic() - began, 3)
         with referee.spending("first verdict"):
             verdict = _first_verdict(referee)
@@ -194,7 +195,7 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
     )
 
 
-def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
+def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     """The module, its example and the plan of checks, on the device. Raises the user errors of importing and building."""
     mode = "interpreter" if given["device"] == "interpreter" else "gpu"
     where = torch.device("cpu" if mode == "interpreter" else given["device"])
@@ -219,6 +220,8 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
     referee.thorough = bool(given.get("thorough"))
+    if mode == "gpu":
+        referee.alone = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
     if ready.hollow:
         referee.progress.limits.append(
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"
@@ -248,7 +251,7 @@ def _measurement(
     given: dict[str, Any], referee: Referee, verdict: schema.Verdict, emit: Any
 ) -> tuple[schema.Measurement | None, dict[str, float] | None]:
     if referee.mode == "interpreter":
-        return schema.Measurement(missing=_why_no_gpu()), None
+        return schema.Measurement(missing=why_no_gpu()), None
     how = given.get("measure") or "full"
     if how == "none" or verdict.status not in schema.CORRECT:
         return None, None
@@ -258,7 +261,7 @@ def _measurement(
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None
 
 
-def _why_no_gpu() -> str:
+def why_no_gpu() -> str:
     if not torch.version.cuda:
         return f"no CUDA GPU here: torch {torch.__version__} is built without CUDA"
     return "no CUDA GPU here, or the interpreter was asked for"

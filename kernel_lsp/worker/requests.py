@@ -51,11 +51,11 @@ class Desk:
         if method == "warm":
             await asyncio.gather(*(asyncio.shield(zygote.ready) for zygote in self.zygotes.values()))
             return {}
-        if method not in ("introspect", "synthesize", "slice", "judge", "tune", "baseline"):
+        if method not in ("introspect", "synthesize", "slice", "judge", "tune", "compare", "baseline"):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():
             raise problem
-        if method in ("judge", "tune", "baseline"):
+        if method in ("judge", "tune", "compare", "baseline"):
             device = await self._device(params.get("device") or "auto")
             async with self.gpu, watching.watched(device) as memory:
                 result = await self._with_folder(method, {**params, "device": device}, emit)
@@ -91,7 +91,7 @@ class Desk:
             finding.cancel()
             await asyncio.wait({finding}, timeout=5)
         given["specimen"] = _pinned(specimen) if params.get("pinned") else specimen
-        if device == "interpreter":
+        if device == "interpreter" and method != "compare":
             return await self._judge_without_gpu(given, emit)
         result = await self.zygotes["native"].run(method, given, emit, seconds + 30)
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})

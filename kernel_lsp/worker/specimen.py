@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
+from kernel_lsp.synthesis.identity import identity
 from kernel_lsp.validation import channel
 from kernel_lsp.worker import apart, building, examples, exporting, faking, importing
 
@@ -157,6 +158,7 @@ def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, 
     )
     if isinstance(exported, torch.export.ExportedProgram):
         specimen.ops = _ops(exported)
+        specimen.graph = identity(exported)
         specimen.dynamic = _dynamic(exported)
         specimen.independent = _independent(exported)
     specimen.bytes = _least_bytes(module, example, outputs)

@@ -19,6 +19,7 @@ TASKS = {
     "slice": ("kernel_lsp.slicing.subject", "slice_class"),
     "judge": ("kernel_lsp.worker.judging", "judge"),
     "tune": ("kernel_lsp.worker.judging", "tune"),
+    "compare": ("kernel_lsp.worker.comparing", "compare"),
     "baseline": ("kernel_lsp.worker.baseline", "measure"),
     "lending": ("kernel_lsp.worker.lending", "find"),
     "compile": ("kernel_lsp.worker.compiling", "report"),

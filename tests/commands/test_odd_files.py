@@ -40,7 +40,7 @@ def test_a_folder_is_generated_and_checked(tmp_path):
         assert kernel_file.is_of(Path(report["file"]), parsed, tmp_path / parsed.source.partition("::")[0], "Model")
 
     (tmp_path / "my-model.py").write_text(MODEL.format(7))  # its kernel is wrong now, and no other
-    done = run("check", tmp_path, "--no-write")
+    done = run("check", tmp_path)
     assert done.returncode == 1, done.stderr
     wrong = [r["target"]["uri"] for r in json.loads(done.stdout)["reports"] if r["chosen"] is None]
     assert wrong == [(tmp_path / "my-model.py").as_uri()]

@@ -137,6 +137,14 @@ def test_a_conversation_begins_with_the_module_its_state_and_its_sizes():
     assert "it is empty" in message["content"] and "always those of the example" in message["content"]
 
 
+def test_a_conversation_holds_the_notes_that_fit():
+    [bare] = prompt.chat(Subject(MODULE, "m", "RMSNorm"))
+    [message] = prompt.chat(Subject(MODULE, "m", "RMSNorm"), ["One program a row.", "Subtract {the} maximum."])
+    assert "known" not in bare["content"] and "{notes}" not in bare["content"]
+    said = "What is known of such kernels:\n\nOne program a row.\n\nSubtract {the} maximum.\n\nAnswer with one Python block"
+    assert said in message["content"]
+
+
 SOURCE = "import torch\n\n\ndef kernel(x):\n    off = 3\n    y = tl.lod(x)\n    return y\n"
 SPECIMEN = Specimen("RMSNorm", "m", "", "get_inputs()", [TensorSpec("x", [8, 4096], "float32")])
 

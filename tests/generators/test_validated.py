@@ -133,3 +133,12 @@ def test_a_wrong_answer_is_found_wrong_and_not_hidden_by_eager(worker, tmp_path)
     path.write_text(OWN, "utf-8")
     verdict = judged(worker, path, "Window", OWN_ANSWER.replace("c = i % size", "c = i % size // 2"))
     assert verdict.status == "wrong"
+
+
+def test_a_step_that_would_take_long_is_left_out_and_said(worker):
+    """Each row of the example is a launch's program instance here, and torch sums what they write."""
+    text = (HERE / "answers" / "cross_entropy.txt").read_text("utf-8")
+    verdict = judged(worker, SAMPLES / "cross_entropy.py", "CrossEntropy", text)
+    assert verdict.status == "ok"
+    assert [limit for limit in verdict.limits if limit.startswith("all rows of the example (its launches take about ")]
+    assert "all rows of the example" not in [check.name for check in verdict.checks]

@@ -91,6 +91,7 @@ async def test_a_wrong_candidate_is_repaired_from_what_was_found(make_jobs, modu
     assert last[1]["content"] == BROKEN and "undefined_name" in last[2]["content"]
     assert report.candidates[1].verdict.reason[:60] in last[4]["content"]
     assert "class Model(" in last[0]["content"] and "x * 3 + 1" in last[0]["content"]
+    assert "What is known of such kernels" in last[0]["content"] and "Elementwise work is bound" in last[0]["content"]
 
 
 async def test_rounds_are_bounded(make_jobs, module, talker) -> None:
@@ -137,7 +138,7 @@ async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, mo
     assert not [check.name for check in checks if check.name in ("odd sizes", "sizes of one", "no elements")]
 
 
-UNTRACEABLE = MODULE.replace("return x * 3 + 1", "return x * 3 + 1 if x.sum().item() < 1e9 else x")
+UNTRACEABLE = MODULE.replace("return x * 3 + 1", "return x * 3 + 1 if x.isnan().sum().item() >= 0 else x")
 
 
 async def test_repairs_of_what_cannot_be_exported_are_samples_too(make_jobs, module, talker) -> None:

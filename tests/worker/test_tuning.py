@@ -38,7 +38,7 @@ def tune(worker, write, tmp_path):
         given |= {"threads": 1, "rates": None, "inputs": None}
         request, answer = tmp_path / "request.json", tmp_path / "answer.json"
         request.write_text(json.dumps(given))
-        program = [sys.executable, str(HERE / "tune_on_the_host.py"), str(request), str(fast), str(answer)]
+        program = [sys.executable, str(HERE / "timed_on_the_host.py"), "tune", str(request), str(fast), str(answer)]
         done = subprocess.run(program, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr[-3000:]
         found = json.loads(answer.read_text())

@@ -1,7 +1,7 @@
-"""Runs ``judging.tune`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
+"""Runs ``tune`` or ``compare`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
 
-Everything else is as on a GPU: three trials in processes of their own, one of them for all schedules. Arguments: a JSON
-file with the request, the index of the schedule whose time is divided by a hundred, the file for the answer.
+Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
+JSON file with the request, the index of the kernel whose time is divided by a hundred, the file for the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import interpreter, measuring, roofline, timing
-from kernel_lsp.worker import judging
+from kernel_lsp.worker import comparing, judging
 
 
 def _on_the_clock(fast: str) -> Any:
@@ -34,7 +34,18 @@ def _on_the_clock(fast: str) -> Any:
     return interleaved
 
 
-def main(request: str, fast: str, answer: str) -> None:
+def _rounds_on_the_clock(fast: str) -> Any:
+    def rounds(calls: Any, inputs: Any, *_: Any, **__: Any) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(15):
+            for name, call in calls.items():
+                found[name].append(_on_the_clock(fast)({name: call}, inputs)[name].median)
+        return found
+
+    return rounds
+
+
+def main(task: str, request: str, fast: str, answer: str) -> None:
     torch.set_num_threads(1)
     interpreter.repair()
     torch.cuda.set_device = lambda device: None  # type: ignore[assignment]
@@ -42,22 +53,24 @@ def main(request: str, fast: str, answer: str) -> None:
     rates = {"copy_bandwidth": 1e12, "matmul_rate": 1e12}
     roofline.rates = lambda dtype: rates
     timing.interleaved = _on_the_clock(fast)
+    timing.rounds = _rounds_on_the_clock(fast)
     timing.captured = lambda call, inputs: None
     timing.rotated = lambda args, kwargs, count: [(args, kwargs)]
     measuring._device = lambda where, rates: schema.Device("the host", "cuda", **rates)
-    referee = judging._referee
+    referee = judging.referee_of
 
     def as_on_a_gpu(*arguments: Any) -> Any:
         made = referee(*arguments)
         made.mode = "gpu"
         return made
 
-    judging._referee = as_on_a_gpu
+    judging.referee_of = as_on_a_gpu
     with open(request) as file:
         given = json.load(file)
     _, given["answers"] = os.pipe()
     events: list[Any] = []
-    result = judging.tune(given, lambda name, data: events.append([name, data]))
+    run = {"tune": judging.tune, "compare": comparing.compare}[task]
+    result = run(given, lambda name, data: events.append([name, data]))
     with open(answer, "w") as file:
         json.dump({"result": result, "verdicts": [d for n, d in events if n == "verdict"]}, file)
 

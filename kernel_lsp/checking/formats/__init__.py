@@ -1,0 +1,1 @@
+"""The formats of ``kernel-lsp check`` that programs read: one file each, from an ``Outcome`` to text."""

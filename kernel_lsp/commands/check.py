@@ -1,0 +1,225 @@
+"""``kernel-lsp check [PATH…]``: validate every kernel under the paths, and say so in the format that CI reads.
+
+Nothing of the project is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import kernel_file, schema
+from kernel_lsp.checking import git
+from kernel_lsp.checking.changes import changed_since
+from kernel_lsp.checking.findings import checked_of
+from kernel_lsp.checking.formats import github, junit, sarif
+from kernel_lsp.checking.formats.places import shown
+from kernel_lsp.checking.records import CODES, DEFAULT_FAIL_ON, Checked, Outcome
+from kernel_lsp.commands import html
+from kernel_lsp.commands.running import NOT_JUDGED, Task, run_tasks, settings_from
+from kernel_lsp.commands.validate import task_for
+from kernel_lsp.errors import PathMissing, ReportNotWritten, UserError
+from kernel_lsp.suites.files import SKIPPED_FOLDERS
+
+_FORMATS: dict[str, Callable[[Outcome], str]] = {"sarif": sarif.text, "junit": junit.text, "github": github.text}
+
+
+def run(options: Any) -> int:
+    """Validate; exit status as in cli.py."""
+    outcome = Outcome(git.find_root(Path.cwd()) or Path.cwd(), changed_since=options.changed_since)
+    tasks: list[Task] = []
+    try:
+        if options.output is not None:
+            html.check(options.output)
+        files = _selected(options, outcome)
+        settings_for = settings_from(options)
+        tasks = [task_for(file, write=False) for file in files]
+        completed = run_tasks(tasks, settings_for) if tasks else True
+    except UserError as error:
+        return _refused(error, options, outcome)
+    outcome.interrupted = not completed
+    fail_on = options.fail_on or DEFAULT_FAIL_ON
+    for file, task in zip(files, tasks, strict=True):
+        outcome.checked.append(checked_of(file, task.report, task.error, fail_on))
+    status = _show(options, outcome, tasks)
+    for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
+        print(f"kernel-lsp: warning: {warning}", file=sys.stderr)
+    if outcome.interrupted:
+        print("kernel-lsp: cancelled", file=sys.stderr)
+    return status
+
+
+def _selected(options: Any, outcome: Outcome) -> list[Path]:
+    """The kernel files to validate, each once, in order."""
+    paths = [_existing(name) for name in options.targets or ["."]]
+    files = list({os.path.abspath(file): file for path in paths for file in kernel_files(path)}.values())
+    if not files:
+        print("kernel-lsp: no kernel files found", file=sys.stderr)
+    if options.changed_since is None:
+        return files
+    changed = changed_since(files, options.changed_since or "")
+    outcome.unchanged = len(files) - len(changed)
+    return changed
+
+
+def _existing(name: str) -> Path:
+    """The path that an argument names.
+
+    Raises:
+        PathMissing: there is none; with the nearest name in its folder.
+    """
+    path = Path(name)
+    if path.exists():
+        return path
+    missing = path
+    while not os.path.lexists(missing.parent):
+        missing = missing.parent
+    try:
+        there = os.listdir(missing.parent)
+    except OSError:
+        there = []
+    near = difflib.get_close_matches(missing.name, there, n=1)
+    hint = f"; did you mean {missing.parent / near[0]}?" if near else "."
+    raise PathMissing(path=name, hint=hint)
+
+
+def kernel_files(path: Path) -> Iterator[Path]:
+    """The kernel files at or under a path, told by their first line."""
+    if not path.is_dir():
+        yield path
+        return
+    for parent, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith("."))
+        for name in sorted(files):
+            file = Path(parent) / name
+            if name.endswith(".py") and kernel_file.looks_like(file):
+                yield file
+
+
+def _refused(error: UserError, options: Any, outcome: Outcome) -> int:
+    """Say that nothing was begun, and why, in the format that was asked for too."""
+    outcome.error = str(error)
+    print(f"kernel-lsp: {error}", file=sys.stderr)
+    if options.format == "json":
+        _emit(_json({"error": error.to_json()}), None if isinstance(error, ReportNotWritten) else options.output)
+    elif options.format in _FORMATS:
+        _emit(_FORMATS[options.format](outcome), None if isinstance(error, ReportNotWritten) else options.output)
+    return NOT_JUDGED
+
+
+def _show(options: Any, outcome: Outcome, tasks: list[Task]) -> int:
+    """Write the result where it was asked for; returns the exit status."""
+    if options.format == "text":
+        document = _text(outcome, tasks, None) if options.output is not None else ""
+    elif options.format == "json":
+        document = _json(_document(outcome, tasks))
+    else:
+        document = _FORMATS[options.format](outcome)
+    if options.format == "text" or options.output is not None:
+        _print_text(outcome, tasks, options.svg)
+        if options.output is None:
+            return outcome.exit_status()
+    try:
+        _emit(document, options.output)
+    except ReportNotWritten as error:  # the disk is full by now; the result was shown
+        print(f"kernel-lsp: {error}", file=sys.stderr)
+        return NOT_JUDGED
+    return outcome.exit_status()
+
+
+def _emit(document: str, output: Path | None) -> None:
+    """Write a document to a file or to standard output, as UTF-8 whatever the terminal's encoding.
+
+    Raises:
+        ReportNotWritten: the file cannot be written.
+    """
+    data = document.encode("utf-8", "backslashreplace")
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        with html.user_error(output):
+            output.write_bytes(data)
+
+
+def _text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        _print_text(outcome, tasks, picture)
+    return text.getvalue()
+
+
+def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> None:
+    """The table, what it does not say, and the counts."""
+    from kernel_lsp.commands.table import print_reports
+
+    if tasks:
+        print_reports(tasks, picture)
+    for one in outcome.checked:
+        for finding in one.findings:
+            # The table has the reason of a wrong kernel, and says nothing of a stale one.
+            said = finding.text if finding.code == CODES["stale"] else finding.action
+            if said:
+                print(f"{_place(one, outcome.root)}: {said}")
+    for why in outcome.not_measured:
+        print(f"Regressions: not measured ({why}).")
+    if outcome.checked or outcome.unchanged:
+        print(_summary(outcome))
+
+
+def _place(one: Checked, root: Path) -> str:
+    path, line = one.place
+    return f"{shown(path, root)}:{line}"
+
+
+def _summary(outcome: Outcome) -> str:
+    """``3 kernels checked: 1 kernel-wrong, 1 kernel-stale (does not fail). 4 did not change since main.``"""
+    counts: dict[tuple[str, bool], int] = {}
+    for one in outcome.checked:
+        for finding in one.findings:
+            counts[finding.code, finding.fails] = counts.get((finding.code, finding.fails), 0) + 1
+    found = ", ".join(f"{count} {code}{'' if fails else ' (does not fail)'}" for (code, fails), count in counts.items())
+    number = len(outcome.checked)
+    if not number:
+        return f"No kernel changed since {outcome.changed_since}; {outcome.unchanged} did not."
+    text = f"{number} kernel{'' if number == 1 else 's'} checked: {found or 'nothing found'}."
+    if outcome.changed_since is not None:
+        text += f" {outcome.unchanged} did not change since {outcome.changed_since}."
+    return text
+
+
+def _document(outcome: Outcome, tasks: list[Task]) -> dict[str, Any]:
+    reports = [
+        task.to_json() | {"check": _check(one, outcome.root)} for task, one in zip(tasks, outcome.checked, strict=True)
+    ]
+    return {
+        "reports": reports,
+        "unchanged": outcome.unchanged,
+        "changed_since": outcome.changed_since,
+        "exit_status": outcome.exit_status(),
+    }
+
+
+def _check(one: Checked, root: Path) -> dict[str, Any]:
+    path, line = one.place
+    return {
+        "kernel": shown(one.kernel, root),
+        "class_name": one.class_name,
+        "file": shown(path, root),
+        "line": line,
+        "stale": one.stale,
+        "regression": schema.to_json(one.regression) if one.regression is not None else None,
+        "regression_not_measured": one.not_measured,
+        "findings": [schema.to_json(finding) for finding in one.findings],
+    }
+
+
+def _json(document: Any) -> str:
+    return json.dumps(schema.finite(document), ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,33 @@
+"""The child that times a kernel beside the one before it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from kernel_lsp import schema
+from kernel_lsp.validation import comparing
+from kernel_lsp.worker import judging, trials
+
+
+def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
+    """``{"comparison": SpeedComparison}`` of ``given["sources"]``, the kernel of now and the one before. Only a GPU has times.
+
+    Raises the user errors of importing and building.
+    """
+    kernel_class = judging.kernel_class_of(given)
+    for text in given["sources"]:
+        if rejected := judging.rejected_by_its_text(given, text):
+            return {"comparison": schema.to_json(schema.SpeedComparison(missing=rejected.reason))}
+    sources = [
+        judging.written(text, os.path.join(trials.sources_of(given), f"kernel_{i}"), kernel_class)
+        for i, text in enumerate(given["sources"])
+    ]
+    reach = trials.fork(given, os.path.join(given["scratch"], "trial"), sources[0])
+    try:
+        referee = judging.referee_of(given, reach, emit)
+        if referee.mode == "interpreter":
+            return {"comparison": schema.to_json(schema.SpeedComparison(missing=judging.why_no_gpu()))}
+        return {"comparison": schema.to_json(comparing.compare(referee, sources, emit))}
+    finally:
+        reach.kill()

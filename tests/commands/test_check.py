@@ -1,0 +1,100 @@
+"""``kernel-lsp check`` as CI runs it: real repositories, real validations, several kernels in each run."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_lsp import cli
+from tests.checking.scratch import commit, write_kernel, write_module
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kernel_lsp.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=cwd, check=False)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Four kernels; since the commit one class computes something else, one was only written otherwise, one is gone."""
+    project = tmp_path / "project"
+    for name in ("Same", "Wrong", "Rewritten", "Gone"):
+        write_module(project / f"{name.lower()}.py", name, "x * 0.5")
+        write_kernel(project / f"{name.lower()}.py", name)
+    commit(project)
+    write_module(project / "wrong.py", "Wrong", "x * 0.25")
+    write_module(project / "rewritten.py", "Rewritten", "x * (1 / 2)")
+    write_module(project / "gone.py", "Other", "x * 0.5")
+    return project
+
+
+def test_what_changed_is_validated_and_nothing_is_written(project: Path, tmp_path: Path) -> None:
+    before = files_of(project)
+    output = tmp_path / "check.sarif"
+    options = ("--changed-since", "main", "--format", "sarif", "--output", output)
+    done = run("check", "--device", "interpreter", *options, cwd=project)
+    assert done.returncode == 1, done.stderr
+    assert files_of(project) == before
+
+    found = {}
+    for result in json.loads(output.read_text())["runs"][0]["results"]:
+        place = result["locations"][0]["physicalLocation"]
+        found[place["artifactLocation"]["uri"], result["ruleId"]] = result["level"]
+    assert found == {
+        ("wrong.py", "kernel-wrong"): "error",
+        ("wrong.py", "kernel-stale"): "warning",
+        ("rewritten.py", "kernel-stale"): "warning",
+        ("gone.py", "cannot-validate"): "error",
+    }
+    assert "Regressions: not measured (no CUDA GPU here" in done.stdout
+    assert "record that with: kernel-lsp validate --write kernels/rewritten_triton.py" in done.stdout
+    assert "wrong.py:5: Generate it again: kernel-lsp generate wrong.py::Wrong" in done.stdout
+    assert "1 did not change since main." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nowhere"], "There is no file or folder nowhere. Check the name."),
+        (["kernel"], "There is no file or folder kernel; did you mean kernels?"),
+        (["kernels/wrong_tritn.py"], "did you mean kernels/wrong_triton.py?"),
+        (["--changed-since", "mian"], "no commit 'mian'; did you mean main?"),
+        (["--fail-on", "wrong,stlae"], "'stlae' is none of wrong, stale, regressed, slower; did you mean stale?"),
+        (["--json", "--format", "sarif"], "not allowed with argument"),
+        (["--json", "--output", "wrong.py/check.json"], "could not be written"),
+    ],
+)
+def test_what_cannot_be_begun_exits_with_2_and_says_why(project: Path, arguments: list[str], says: str) -> None:
+    done = run("check", *arguments, cwd=project)
+    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
+    assert not done.stdout or "error" in json.loads(done.stdout)
+
+
+def test_a_run_that_cannot_begin_leaves_a_document_all_the_same(project: Path, tmp_path: Path) -> None:
+    said = "::error title=kernel-lsp::There is no file or folder nowhere. Check the name.\n"
+    assert run("check", "nowhere", "--format", "github", cwd=project).stdout == said
+    output = tmp_path / "check.sarif"
+    done = run("check", "nowhere", "--format", "sarif", "--output", output, cwd=project)
+    assert done.returncode == 2 and done.stdout == ""
+    (invocation,) = json.loads(output.read_text())["runs"][0]["invocations"]
+    assert invocation["exitCode"] == 2 and not invocation["executionSuccessful"]
+    assert "There is no file or folder nowhere" in json.dumps(invocation)
+
+
+def test_the_commands_in_the_hook_and_in_the_documentation_are_accepted() -> None:
+    texts = [(ROOT / name).read_text("utf-8") for name in (".pre-commit-hooks.yaml", "docs/ci.md", "README.md")]
+    found = [line for text in texts for line in re.findall(r"kernel-lsp ((?:check|validate)\b[^\n#`;]*)", text)]
+    commands = [line for line in found if "[" not in line]  # not a synopsis
+    assert len(commands) > 8 and "check --changed-since HEAD" in commands
+    for line in commands:
+        cli._parser().parse_args(shlex.split(line))

@@ -1,0 +1,100 @@
+"""Which modules count as the same graph, whatever they and their parameters are called."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.identity import identity, state_in_use
+
+
+class Norm(nn.Module):
+    def __init__(self, width=32, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.unused = nn.Parameter(torch.ones(3))
+        self.shift = nn.Parameter(torch.zeros(width))
+        self.eps = eps
+
+    def forward(self, x):
+        scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+        gate = torch.sigmoid(x)
+        return x * scale * self.weight + self.shift, gate
+
+
+class AnotherName(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ParameterDict({"b": nn.Parameter(torch.zeros(32)), "a": nn.Parameter(torch.rand(32))})
+
+    def forward(self, hidden_states):
+        closed = torch.sigmoid(hidden_states)
+        variance = hidden_states.pow(2).mean(-1, keepdim=True)
+        hidden_states = hidden_states * torch.rsqrt(variance + 1e-6)
+        return hidden_states * self.inner["a"] + self.inner["b"], closed
+
+
+class OtherOrderOfOutputs(AnotherName):
+    def forward(self, x):
+        return super().forward(x)[::-1]
+
+
+class Minus(nn.Module):
+    def __init__(self, first_minus_second):
+        super().__init__()
+        self.straight = first_minus_second
+
+    def forward(self, a, b):
+        return F.relu(a - b if self.straight else b - a)
+
+
+X = torch.randn(5, 32)
+
+
+def of(module, *inputs):
+    return identity(capture(module, inputs or (X,)))
+
+
+def test_names_and_the_order_of_statements_do_not_matter():
+    assert of(Norm()) == of(AnotherName()) == of(Norm(), torch.randn(9, 32))
+    assert state_in_use(capture(Norm(), (X,))) == ["weight", "shift"]
+    assert state_in_use(capture(AnotherName(), (X,))) == ["inner.a", "inner.b"]
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs"),
+    [
+        (Norm(eps=1e-5), (X,)),
+        (Norm(16), (torch.randn(5, 16),)),
+        (Norm().double(), (X.double(),)),
+        (Norm(), (torch.randn(2, 5, 32),)),
+        (OtherOrderOfOutputs(), (X,)),
+    ],
+    ids=["a constant", "a fixed size", "the dtype", "the number of dimensions", "the order of the outputs"],
+)
+def test_what_is_computed_matters(module, inputs):
+    assert of(module, *inputs) != of(Norm())
+
+
+def test_it_matters_which_input_is_which():
+    y = torch.randn(5, 32)
+    assert of(Minus(True), X, y) != of(Minus(False), X, y)
+    assert of(Minus(True), X, y) == of(Minus(True), y, X)
+
+
+def test_a_deep_network_is_no_recursion():
+    deep = nn.Sequential(*[nn.ReLU() for _ in range(3000)])
+    assert of(deep) == of(nn.Sequential(deep))
+    assert of(deep) != of(deep[:-1])
+
+
+def test_it_is_the_same_with_tensors_that_have_no_memory():
+    from kernel_lsp.worker import faking
+
+    mode = faking.mode()
+    with faking.within(mode):
+        module, x = Norm(), torch.randn(5, 32)
+    assert identity(capture(module, (x,))) == of(Norm())
