@@ -20,7 +20,7 @@ from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
 from kernel_lsp.settings import Settings
-from kernel_lsp.store.database import default_path
+from kernel_lsp.store.database import path_for
 
 log = logging.getLogger("kernel_lsp.jobs")
 
@@ -141,7 +141,9 @@ class Run:
             "training": self.job.training,
             "thorough": self.settings.thorough,
             "kernel": str(self.kernel),
-            "locks": str(store.parent) if (store := default_path()) is not None else None,
+            "locks": str(store.parent)
+            if (store := path_for(self.settings.store, self.settings.root)) is not None
+            else None,
         }
 
     async def ask_worker(self, method: str, stage: str) -> Any:
