@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .state import State
 
-FRESH_SECONDS = 3.0  # a program may be recorded meanwhile: an older answer is looked up again when it is asked for
+FRESH_SECONDS = 1.0  # a program may be recorded meanwhile: an older answer is looked up again when it is asked for
 WAIT_SECONDS = 0.5  # that a request of the client waits for the first answer
 _MOST = 256
 
