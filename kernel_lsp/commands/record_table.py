@@ -47,9 +47,10 @@ def table_of(run: Run) -> Table:
 def row(run: Run, record: ClassRecord) -> list[str]:
     """The cells of one class."""
     share = record.seconds / run.forward_seconds if run.forward_seconds else None
-    shapes = f"{len(record.shapes)}+" if record.others else str(len(record.shapes))
+    times = examples.distinct(record.shapes)
+    shapes = f"{len(times)}+" if record.others else str(len(times))
     each = record.seconds / record.calls * 1e6 if record.calls else 0.0
-    first = examples.shape_words(record.shapes[0]) if record.shapes else "–"
+    first = max(times, key=lambda text: times[text], default="–")
     kernel, missed = kernel_words(record)
     return [
         escape(record.name),
@@ -114,7 +115,10 @@ def footer(run: Run) -> list[str]:
     for record in run.classes[:_MOST_ROWS]:
         why = examples.why_not_usable(examples.Recorded(record.name, record.shapes))
         if why:
+            inside = Path(record.file).is_relative_to(run.root)
+            where = os.path.basename(record.file) if inside else "a file that imports it"
             lines.append(
-                f"{record.name} gets no example inputs from this: {why}. Add get_inputs_{record.name.replace('.', '_')}() and get_init_inputs_…() to {os.path.basename(record.file)}."
+                f"{record.name} gets no example inputs from this: {why}. Add get_inputs_{record.name.replace('.', '_')}() "
+                f"and get_init_inputs_{record.name.replace('.', '_')}() to {where}."
             )
     return lines

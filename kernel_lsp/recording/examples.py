@@ -11,7 +11,6 @@ from typing import Any
 from kernel_lsp.recording import files, merging
 from kernel_lsp.recording.records import ClassRecord, Run, Shape
 
-MOST_EXAMPLES = 4  # shapes that are handed to the worker
 _MOSTLY = 0.9  # the share of the time that "most of it" means
 
 
@@ -57,41 +56,17 @@ def _add(recorded: Recorded, run: Run, record: ClassRecord) -> None:
 
 
 def table_for(file: Path, class_name: str) -> dict[str, Any] | None:
-    """What the worker makes example inputs from; None where nothing that it could use was recorded.
-
-    ``{"from": "train.py", "examples": [{"init", "args", "kwargs", "share"}, …]}``, the most time first.
-    """
+    """What the worker makes example inputs from; None where nothing that it could use was recorded."""
     recorded = recorded_of(file, files.find(file, files.default_base())).get(class_name)
     return table_of(recorded) if recorded is not None else None
 
 
 def table_of(recorded: Recorded) -> dict[str, Any] | None:
-    """See ``table_for``."""
-    usable = _different(shape for shape in recorded.shapes if is_usable(shape))
-    if not usable:
+    """``{"from": "train.py", "init": {…}, "args": […], "kwargs": {…}}``: the call that most of the time went into."""
+    shape = next((shape for shape in recorded.shapes if is_usable(shape)), None)
+    if shape is None:
         return None
-    total = sum(merging.time_in(shape) for shape in recorded.shapes) or 1.0
-    return {
-        "from": ", ".join(recorded.scripts),
-        "examples": [
-            {
-                "init": shape.init,
-                "args": shape.args,
-                "kwargs": shape.kwargs,
-                "share": round(merging.time_in(shape) / total, 4),
-            }
-            for shape in usable[:MOST_EXAMPLES]
-        ],
-    }
-
-
-def _different(shapes: Iterator[Shape]) -> list[Shape]:
-    """Without those that differ from an earlier one in their modes alone."""
-    kept: list[Shape] = []
-    for shape in shapes:
-        if not any((shape.init, shape.args, shape.kwargs) == (k.init, k.args, k.kwargs) for k in kept):
-            kept.append(shape)
-    return kept
+    return {"from": ", ".join(recorded.scripts), "init": shape.init, "args": shape.args, "kwargs": shape.kwargs}
 
 
 def is_usable(shape: Shape) -> bool:
@@ -146,10 +121,9 @@ def why_not_usable(recorded: Recorded) -> str:
 
 def words(recorded: Recorded) -> str:
     """``8 shapes recorded from train.py, 97 % of the time in two. 12 % of train.py's forward.``"""
-    count = len(recorded.shapes)
+    times = sorted(distinct(recorded.shapes).values(), reverse=True)
+    count, total = len(times), sum(times)
     text = f"{count} {'shape' if count == 1 else 'shapes'} recorded from {', '.join(recorded.scripts)}"
-    times = [merging.time_in(shape) for shape in recorded.shapes]
-    total = sum(times)
     if count > 2 and total:
         few = next(n for n in range(1, count + 1) if sum(times[:n]) >= _MOSTLY * total)
         if few <= count // 2:
@@ -160,6 +134,15 @@ def words(recorded: Recorded) -> str:
             f"{percent(recorded.outside / max(recorded.kernel_calls, 1))} of the kernel's calls fell back to eager"
         )
     return ". ".join(parts) + "."
+
+
+def distinct(shapes: Sequence[Shape]) -> dict[str, float]:
+    """Seconds by what forward is given, whatever the constructor and the modes."""
+    found: dict[str, float] = {}
+    for shape in shapes:
+        text = shape_words(shape)
+        found[text] = found.get(text, 0.0) + merging.time_in(shape)
+    return found
 
 
 def share_words(recorded: Recorded) -> str:

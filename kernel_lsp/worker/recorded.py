@@ -8,13 +8,13 @@ import torch
 
 
 def constructor(table: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) of the constructor in the first recorded example."""
-    return _made(table["examples"][0]["init"])
+    """(args, kwargs) of the recorded constructor."""
+    return _made(table["init"])
 
 
-def forward(table: dict[str, Any], number: int = 0) -> tuple[tuple[Any, ...], dict[str, Any], str]:
-    """(args, kwargs, where they come from) of a recorded call."""
-    args, kwargs = _made(table["examples"][number])
+def forward(table: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+    """(args, kwargs, where they come from) of the recorded call."""
+    args, kwargs = _made(table)
     return args, kwargs, f"recorded from {table['from']}"
 
 

@@ -60,15 +60,27 @@ class Norm(nn.Module):
 
 class Net(nn.Module):
     def __init__(self, dim):
+        from shop.kernels.norm_triton import NormTriton
+
         super().__init__()
         self.embed = nn.Embedding(50, dim)
-        self.norms = nn.ModuleList([Norm(dim), Norm(dim, eps=1e-3)])
+        self.norms = nn.ModuleList([Norm(dim), NormTriton(dim, eps=1e-3)])
 
     def forward(self, ids, scale=1.0):
         x = self.embed(ids).transpose(0, 1)
         for norm in self.norms:
             x = norm(x, scale=scale)
         return x
+"""
+#: a kernel in use, as far as recording is concerned: for a first dimension of 5 alone
+KERNEL = """# /// kernel-lsp
+# source = "shop/layers.py::Norm"
+# ///
+from shop.layers import Norm
+
+class NormTriton(Norm):
+    def _in_envelope(self, x, scale=1.0):
+        return x.shape[0] == 5
 """
 #: calls one module until it is told to stop
 ENDLESS = """
@@ -95,6 +107,8 @@ def write_package(folder: Path) -> None:
     (folder / "shop" / "__init__.py").write_text("")
     (folder / "shop" / "layers.py").write_text(LAYERS)
     (folder / "shop" / "train.py").write_text(TRAIN)
+    (folder / "shop" / "kernels").mkdir()
+    (folder / "shop" / "kernels" / "norm_triton.py").write_text(KERNEL)
 
 
 def record(*arguments: str) -> list[str]:

@@ -36,6 +36,8 @@ def test_a_package_with_data_loader_workers_that_ends_in_an_exception(tmp_path: 
     assert trained["numbers"]["scale"][:3] == [0.0, 0.1, 0.2]  # a number that varies makes no shape of its own
     assert trained["init"] == {"args": [{"value": 16}], "kwargs": {}}
     assert trained["host"]["runs"] == 20 and trained["host"]["median"] > 0
+    # Its generated kernel counts as the class itself, and says which calls it leaves to eager.
+    assert norm["kernel_calls"] == 31 and sum(s["outside"] for s in norm["shapes"]) == 10
     first = norm["shapes"][0]
     assert first["args"][0]["order"] == "transposed" and first["args"][0]["stride"] == [16, 80, 1]
     assert {json.dumps(s["init"]["kwargs"]) for s in norm["shapes"]} == {

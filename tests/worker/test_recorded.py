@@ -23,12 +23,7 @@ class Scaled(torch.nn.Module):
 INIT = {"args": [{"value": 16}], "kwargs": {"eps": {"value": 0.5}}}
 X = {"tensor": "float16[4, 16]", "order": "transposed", "stride": [1, 4]}
 PAIR = {"tuple": [{"tensor": "int64[16]", "below": 7}, {"value": None}]}
-TABLE = {
-    "recorded": {
-        "from": "train.py",
-        "examples": [{"init": INIT, "args": [X, PAIR], "kwargs": {"scale": {"value": 2.0}}}],
-    }
-}
+TABLE = {"recorded": {"from": "train.py", "init": INIT, "args": [X, PAIR], "kwargs": {"scale": {"value": 2.0}}}}
 
 
 def resolve(module: types.ModuleType, table) -> examples.Example:

@@ -21,7 +21,7 @@ from typing import Any
 
 from . import counts, describing, finding, writing
 
-SHARE = 0.005  # of the program's time that looking at calls may take
+SHARE = 0.002  # of the program's time that looking at calls may take
 FIRST = 32  # calls of a class that are all looked at
 LONGEST_STRIDE = 1 << 14
 MOST_PENDING = 256  # pairs of CUDA events that are not read yet
