@@ -107,6 +107,20 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
 
+    record = commands.add_parser(
+        "record", parents=[output], help="run a program and note what its modules are called with (docs/record.md)"
+    )
+    record.add_argument(
+        "--class",
+        dest="classes",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="this class only, also one of a library; may be given again (default: all in the project's files)",
+    )
+    record.add_argument("--output", type=Path, metavar="FILE", help="write the recording to this JSON file, too")
+    record.add_argument("program", nargs=argparse.REMAINDER, metavar="-- COMMAND…", help="python train.py …")
+
     _eval(
         commands.add_parser("eval", help="validate kernels for every problem of a suite, and score them"),
         shared,

@@ -419,6 +419,18 @@ class ResultsNotWritten(UserError):
     template = "The results could not be written to {path}: {detail}. What is in it is kept. Free space, or name a file that can be written (--results)."
 
 
+class CommandNotStarted(UserError):
+    template = "{command} could not be started: {detail}. Check the command after --, for instance: kernel-lsp record -- python train.py"
+
+
+class NothingRecorded(UserError):
+    template = "Nothing was recorded from {command}: {detail}"
+
+
+class RecordingNotWritten(UserError):
+    template = "The recording could not be written to {path}: {detail}. Free space, or name a file that can be written (--output)."
+
+
 class RayMissing(UserError):
     template = "{interpreter} has no package ray, which --executor ray needs. Install it: {command}"
 

@@ -74,7 +74,7 @@ class Asking:
         request = generators.Request(
             path=run.job.path,
             class_name=run.job.target.class_name,
-            inputs=run.settings.inputs_for(run.job.path, run.job.target.class_name),
+            inputs=run.inputs(),
             device=run.settings.device,
             samples=run.settings.samples,
             ask_worker=run.ask_worker,

@@ -19,6 +19,7 @@ from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
+from kernel_lsp.recording.examples import table_for
 from kernel_lsp.settings import Settings
 from kernel_lsp.store.database import path_for
 
@@ -50,6 +51,7 @@ class Run:
     gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
     shown: int = 0  # the percentage last told, which never goes back
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
+    recorded: dict[str, Any] | None = None  # calls that were recorded, see recording.examples.table_for
 
     @functools.cached_property
     def kernel(self) -> Path:
@@ -115,6 +117,7 @@ class Run:
             UserError: it cannot start, or lacks a package.
         """
         self.progress("starting", "Starting the worker", 2)
+        self.recorded = await asyncio.to_thread(table_for, self.job.path, self.job.target.class_name)
         hello = await self.worker.start()
         problems = hello.get("problems") or []
         if problems:
@@ -131,12 +134,17 @@ class Run:
         """To be held around whatever times something: no model generates on the GPU meanwhile."""
         return self.gpu if self.on_gpu else contextlib.nullcontext()
 
+    def inputs(self) -> dict[str, Any] | None:
+        """The table of example inputs from pyproject.toml, with what was recorded under ``recorded``."""
+        table = self.settings.inputs_for(self.job.path, self.job.target.class_name)
+        return {**(table or {}), "recorded": self.recorded} if self.recorded is not None else table
+
     def params(self) -> dict[str, Any]:
         """What every request about the class begins with."""
         return {
             "path": str(self.job.path),
             "class_name": self.job.target.class_name,
-            "inputs": self.settings.inputs_for(self.job.path, self.job.target.class_name),
+            "inputs": self.inputs(),
             "device": self.settings.device,
             "training": self.job.training,
             "thorough": self.settings.thorough,

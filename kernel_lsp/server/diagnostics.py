@@ -82,7 +82,10 @@ def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> 
 def _has_inputs(state: State, document: Document, c: ModuleClass) -> bool:
     if c.inputs is not None:
         return True
-    return state.settings_for(document.path).inputs_for(document.path, c.name) is not None
+    if state.settings_for(document.path).inputs_for(document.path, c.name) is not None:
+        return True
+    recorded = state.recordings.of(document.path, c.name)
+    return recorded is not None and recorded.usable
 
 
 def _is_here(error_path: str | None, path: Path) -> bool:

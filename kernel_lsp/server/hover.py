@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lsprotocol import types
 
 from .documents import Document
@@ -9,21 +11,31 @@ from .plain import plain_text
 from .standing import Standing, settled, standing
 from .state import State
 from .table import hover_markdown
-from .words import running_words
+from .words import recorded_words, running_words
+
+if TYPE_CHECKING:
+    from kernel_lsp.recording.examples import Recorded
 
 
 def register(state: State) -> None:
     @state.server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(params: types.HoverParams) -> types.Hover | None:
         document = await settled(state, params.text_document.uri)
-        return find(state, document, params.position) if document is not None else None
+        if document is None:
+            return None
+        found = find(state, document, params.position)
+        if found is None and state.recordings.looking(document.path):
+            await state.recordings.settled(document.path)
+            found = find(state, document, params.position)
+        return found
 
 
 def find(state: State, document: Document, place: types.Position) -> types.Hover | None:
     position = document.position(place)
     for c in state.documents.classes(document):
         if c.name_range.contains(position):
-            text = _text(c.name, standing(state, document, c))
+            recorded = state.recordings.of(document.path, c.name)
+            text = _text(c.name, standing(state, document, c), recorded)
             if text is None:
                 return None
             content = types.MarkupContent(types.MarkupKind.Markdown, text)
@@ -33,7 +45,7 @@ def find(state: State, document: Document, place: types.Position) -> types.Hover
     return None
 
 
-def _text(name: str, s: Standing) -> str | None:
+def _text(name: str, s: Standing, recorded: Recorded | None) -> str | None:
     parts = []
     if s.running is not None:
         parts.append(f"{running_words(s.running)}: {s.running.message} ({s.running.percentage} %)")
@@ -43,4 +55,6 @@ def _text(name: str, s: Standing) -> str | None:
         parts.append(str(s.error))
     elif s.no_kernel:
         parts.append(s.no_kernel)
+    if recorded is not None:
+        parts.append(recorded_words(recorded))
     return "\n\n".join(parts) or None

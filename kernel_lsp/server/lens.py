@@ -39,7 +39,7 @@ def _lenses(state: State, document: Document) -> list[dict[str, Any]]:
         area = document.wire_range(c.name_range)
         plain = s.running is None and (s.kernel is None or s.says_nothing)
         command = "kernelLsp.generate" if plain else "kernelLsp.showReport"
-        found.append(_lens(area, lens_title(s), command, arguments))
+        found.append(_lens(area, lens_title(s, state.recordings.of(document.path, c.name)), command, arguments))
         if s.running is not None and s.running.job is not None:
             found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
         elif s.stale or (s.verdict is None and (s.claim is not None or s.before is not None)):

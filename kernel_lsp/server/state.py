@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .client import Client
 from .documents import Document, Documents
 from .kernels import Kernels
+from .recordings import Recordings
 from .validations import Validations
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class State:
     documents: Documents = field(default_factory=Documents)
     kernels: Kernels = field(default_factory=Kernels)
     validations: Validations = field(init=False)
+    recordings: Recordings = field(init=False)
     records: dict[tuple[Path, str], Record] = field(default_factory=dict)
     trusted: bool = True
     paused: bool = False  # no background work: nothing is validated on save, no worker is started early
@@ -69,6 +71,7 @@ class State:
 
     def __post_init__(self) -> None:
         self.validations = Validations(self)
+        self.recordings = Recordings(self)
 
     def settings_for(self, path: Path) -> Settings:
         """The settings in force for a file. Kept for a second: every lens of a long file asks for them."""

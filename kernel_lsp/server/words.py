@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kernel_lsp import claims
 from kernel_lsp.analysis import ModuleClass
 from kernel_lsp.figures import factor, speedups
 
 from .standing import Standing
 from .state import Record
+
+if TYPE_CHECKING:
+    from kernel_lsp.recording.examples import Recorded
 
 
 def speed(s: Standing) -> str:
@@ -27,14 +32,15 @@ def _before(s: Standing) -> str:
     return speed(s) if speedups(s.measurement)[0] else "correct"
 
 
-def lens_title(s: Standing) -> str:
-    """The text above the class."""
+def lens_title(s: Standing, recorded: Recorded | None = None) -> str:
+    """The text above the class; without a kernel, how much of a recorded run it is."""
     if s.running is not None:
         return running_words(s.running)
     if s.kernel is not None and s.pending:
         return "…"
     if s.kernel is None or s.says_nothing:
-        return "Generate Triton kernel"
+        share = share_words(recorded) if recorded is not None else ""
+        return f"Generate Triton kernel · {share}" if share else "Generate Triton kernel"
     if s.stale:
         return f"↻ stale · {'was' if s.verdict is not None else 'says it was'} {_before(s)}"
     if s.before is not None:
@@ -127,3 +133,17 @@ def validate_title(name: str) -> str:
 
 def no_inputs_words(c: ModuleClass) -> str:
     return f"No example inputs for {c.name}: kernel-lsp needs them to validate a kernel (action: Add example inputs)."
+
+
+def recorded_words(recorded: Recorded) -> str:
+    """``8 shapes recorded from train.py, 97 % of the time in two. 12 % of train.py's forward.``"""
+    from kernel_lsp.recording import examples
+
+    return examples.words(recorded)
+
+
+def share_words(recorded: Recorded) -> str:
+    """``12 % of train.py's forward``"""
+    from kernel_lsp.recording import examples
+
+    return examples.share_words(recorded)

@@ -16,7 +16,7 @@ import numpy
 import torch
 
 from kernel_lsp import errors
-from kernel_lsp.worker import faults
+from kernel_lsp.worker import faults, recorded
 
 _TENSOR = re.compile(r"^(?P<dtype>[a-z]+[a-z0-9_]*)\[(?P<shape>[\d,\s]*)\](?:\s*<\s*(?P<below>\d+))?$")
 
@@ -48,7 +48,9 @@ def resolve(
     seed: int = 0,
     inside: contextlib.AbstractContextManager[None] | None = None,
 ) -> Example:
-    """Example inputs of ``cls``: its own functions, then the file's, then ``table`` from pyproject.toml.
+    """Example inputs of ``cls``: its own functions, then the file's, then ``table``.
+
+    ``table``: from pyproject.toml, and under ``recorded`` what ``kernel-lsp record`` saw, which comes last.
 
     ``inside``: entered while forward's inputs are made; the constructor's arguments are made outside of it. Raises
     NoExampleInputs, ExampleInputsFailed, DeviceMissing.
@@ -74,7 +76,15 @@ def constructor(
             return args, kwargs
     if table and ("init" in table or "init-kwargs" in table):
         return tuple(parse(table.get("init", []))), parse(table.get("init-kwargs", {}))
+    if table and "recorded" in table and not (_inputs_given(module, class_name, table) and _accepts(cls, (), {})):
+        return recorded.constructor(table["recorded"])
     return (), {}
+
+
+def _inputs_given(module: ModuleType, class_name: str, table: dict[str, Any]) -> bool:
+    """Whether forward's inputs are the user's own: recorded ones belong to the recorded constructor."""
+    functions = (function_for(module, "get_inputs", class_name), getattr(module, "get_inputs", None))
+    return any(map(callable, functions)) or "args" in table or "kwargs" in table
 
 
 def _forward(
@@ -94,6 +104,8 @@ def _forward(
         except (ValueError, RuntimeError, AttributeError) as error:
             detail = faults.sentence(error)
             raise errors.ExampleInputsFailed(function="[tool.kernel-lsp.inputs]", line=None, detail=detail) from None
+    if table and "recorded" in table:
+        return recorded.forward(table["recorded"])
     raise errors.NoExampleInputs(path=path, class_name=class_name)
 
 
