@@ -36,11 +36,13 @@ def _parser() -> argparse.ArgumentParser:
 
     from kernel_lsp import __version__, generators
 
-    output = argparse.ArgumentParser(add_help=False)
+    logged = argparse.ArgumentParser(add_help=False)
+    logged.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
+    output = argparse.ArgumentParser(add_help=False, parents=[logged])
     output.add_argument("--json", action="store_true", help="print one JSON document on standard output, nothing else")
-    output.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
-    shared = argparse.ArgumentParser(add_help=False, parents=[output])
-    shared.add_argument("--interpreter", help="the Python that has torch and triton (default: the one that runs this)")
+    worker = argparse.ArgumentParser(add_help=False)
+    worker.add_argument("--interpreter", help="the Python that has torch and triton (default: the one that runs this)")
+    shared = argparse.ArgumentParser(add_help=False, parents=[output, worker])
 
     judging = argparse.ArgumentParser(add_help=False)
     judging.add_argument("--device", help="auto, cuda, cuda:N or interpreter (default: auto)")
@@ -82,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", parents=[shared, judging], help="judge every kernel file found again")
     check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
+
+    watch = commands.add_parser(
+        "watch", parents=[logged, worker, judging], help="judge every kernel again when it or its class changes"
+    )
+    watch.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
+    watch.add_argument("--poll", action="store_true", help="compare files from time to time: for network folders")
 
     _eval(
         commands.add_parser("eval", help="validate kernels for every problem of a suite, and score them"),

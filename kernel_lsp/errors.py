@@ -411,6 +411,14 @@ class RayUnavailable(UserError):
     template = "Ray could not be used: {detail}. Start a cluster (ray start --head), correct RAY_ADDRESS, or leave out --executor ray."
 
 
+class WatchesExhausted(UserError):
+    template = "The system cannot tell of changed files: {detail}. They are compared every few seconds instead; raise the limit to see changes at once."
+
+
+class TooManyFolders(UserError):
+    template = "More than {most} folders: {path} and deeper ones are not watched. Name, or open, the folders that hold the kernels."
+
+
 class InternalError(UserError):
     template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."
 
