@@ -24,7 +24,7 @@ log = logging.getLogger("kernel_lsp.server")
 
 QUIET_SECONDS = 0.2  # without news from the client, after which a burst is over
 MOST_SECONDS = 10.0  # that a burst is waited for
-START_SECONDS = 1.0  # before a watcher of our own is started: the editor is still starting, too
+START_SECONDS = 0.5  # before a watcher of our own is started: the editor is still starting, too
 
 
 class Rounds:

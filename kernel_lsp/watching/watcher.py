@@ -22,6 +22,7 @@ QUIET_SECONDS = 0.2  # without a change, after which a burst is over
 MOST_SECONDS = 10.0  # that a burst is waited for
 POLL_SECONDS = 1.0  # between two looks where there are no notifications; more where a look takes long
 _POLL_SHARE = 0.004  # of a core, that looking may take
+_POLL_WAIT = 0.1  # of the time, that looking may take where the disk is slow
 _TURNS = 5  # looks at folders that appear while they are looked at
 
 Changed = Callable[[Tree, set[Path]], Awaitable[None]]
@@ -59,7 +60,7 @@ class Watcher:
         self._last = 0.0  # when something happened
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
-        self._pause = POLL_SECONDS
+        self._pause = POLL_SECONDS  # while comparing
         self.tree = Tree()
 
     @property
@@ -134,9 +135,8 @@ class Watcher:
     async def _settle(self) -> Tree:
         """Look, and watch what is there. Folders that came before they were watched are looked at again."""
         for _ in range(_TURNS):
-            began = time.monotonic()
-            tree = await asyncio.to_thread(look, self._roots, self._beside)
-            self._pause = max(POLL_SECONDS, (time.monotonic() - began) / _POLL_SHARE)
+            tree, processor, seconds = await asyncio.to_thread(_timed_look, self._roots, self._beside)
+            self._pause = max(POLL_SECONDS, processor / _POLL_SHARE, seconds / _POLL_WAIT)
             if tree.left_out is not None:
                 self._say_once(TooManyFolders(most=len(tree.folders), path=str(tree.left_out)))
             if self._notifier is None:
@@ -173,6 +173,12 @@ class Watcher:
         notifier, self._notifier = self._notifier, None
         if notifier is not None:
             notifier.close()
+
+
+def _timed_look(roots: Iterable[Path], beside: Iterable[Path]) -> tuple[Tree, float, float]:
+    """A look with the seconds that it took, of the processor and in all."""
+    processor, began = time.thread_time(), time.monotonic()
+    return look(roots, beside), time.thread_time() - processor, time.monotonic() - began
 
 
 def _notifier(woken: Callable[[], None]) -> Notifier:
