@@ -142,7 +142,7 @@ class _Terminal(Display):
     def __init__(self, gone: Callable[[], None], console: Console) -> None:
         super().__init__(gone)
         self._console = console
-        self._live = Live(Text("Looking for kernels …"), console=console, auto_refresh=False, redirect_stderr=False)
+        self._live = Live(Text("Looking for kernels …"), console=console, auto_refresh=False)
         self._timer: asyncio.TimerHandle | None = None
 
     def soon(self) -> None:

@@ -21,7 +21,7 @@ log = logging.getLogger("kernel_lsp.watching")
 QUIET_SECONDS = 0.2  # without a change, after which a burst is over
 MOST_SECONDS = 10.0  # that a burst is waited for
 POLL_SECONDS = 1.0  # between two looks where there are no notifications; more where a look takes long
-_POLL_SHARE = 0.004  # of a core, that looking may take
+_POLL_SHARE = 0.003  # of a core, that looking may take
 _POLL_WAIT = 0.1  # of the time, that looking may take where the disk is slow
 _TURNS = 5  # looks at folders that appear while they are looked at
 

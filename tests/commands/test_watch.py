@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -17,8 +18,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from kernel_lsp import analysis, schema
+from kernel_lsp.commands.watch_display import Row, table_of
+from kernel_lsp.commands.watched import Kernel
 from kernel_lsp.store.validations import Validation
 from tests.server.lsp_client import BODY, MODULE, VERDICT, validate_here, write_kernel
 
@@ -225,6 +229,17 @@ def test_a_wrong_option_is_said_at_once(project: Path, start: Start) -> None:
     watch = start(project, "--seconds", "-1")
     watch.until("kernel-lsp: The setting seconds = -1.0 is not valid")
     assert watch.process.wait(10) == 2
+
+
+def test_a_table_that_is_too_long_keeps_what_runs_and_what_is_wrong() -> None:
+    rows = [Row(Kernel(Path(f"{n}.py"), f"Class{n}"), f"{n}.py", status="ok") for n in range(40)]
+    rows[7].progress, rows[23].status, rows[31].progress = "validating 10 %", "wrong", "queued"
+    console = Console(file=io.StringIO(), width=100)
+    console.print(table_of(rows, 6))
+    shown = console.file.getvalue()
+    assert "Class7 " in shown and "validating 10 %" in shown and "Class23 " in shown
+    assert "and 35 more, all ok" in shown
+    assert shown.count(".py") == 5
 
 
 def test_a_reader_that_goes_away_ends_it(project: Path, start: Start) -> None:
