@@ -78,6 +78,9 @@ class Watch:
         self._survey = Survey(paths, settings_for)
         self._watcher = Watcher(paths, self._changed, shown.warn, poll=poll)
         self._jobs = Jobs(settings_for, self, give_way=True)
+        self._queue: list[Row] = []
+        self._running: Row | None = None
+        self._closing = False
         self._resting: asyncio.TimerHandle | None = None
         self._store_said = False
 
@@ -93,7 +96,7 @@ class Watch:
             self._rest_later()
 
     async def close(self) -> None:
-        self._shown.closing = True
+        self._shown.closing = self._closing = True
         if self._resting is not None:
             self._resting.cancel()
         await asyncio.gather(self._watcher.close(), self._jobs.close())
@@ -118,6 +121,7 @@ class Watch:
             await self._take_up(row)
         self._rows = {path: self._rows[path] for path in found}
         self._shown.rows(list(self._rows.values()))
+        self._next()
 
     async def _take_up(self, row: Row) -> None:
         """A kernel is new, or another version: what is known of it is shown, else it is validated."""
@@ -132,10 +136,19 @@ class Watch:
             row.take(known.verdict, known.measurement, _local(known.validated_at))
             self._shown.changed(row, "validated before")
             return
-        target = schema.Target(kernel.source.as_uri(), kernel.class_name)
-        row.job = self._jobs.submit("validate", target, kernel.source, kernel=kernel.path, write=self._write)
         row.progress = "queued"
+        self._queue.insert(0 if row.why else len(self._queue), row)
         self._shown.soon()
+
+    def _next(self) -> None:
+        """One job at a time, what changed last before what was only never validated."""
+        if self._running is not None or not self._queue or self._closing:
+            return
+        row = self._running = self._queue.pop(0)
+        kernel, source = row.kernel, row.kernel.source
+        assert source is not None
+        target = schema.Target(source.as_uri(), kernel.class_name)
+        row.job = self._jobs.submit("validate", target, source, kernel=kernel.path, write=self._write)
 
     def _find(self, kernel: Kernel) -> Validation | None:
         try:
@@ -148,7 +161,10 @@ class Watch:
 
     def _cancel(self, row: Row) -> None:
         job, row.job, row.progress, row.early = row.job, None, "", ""
+        if row in self._queue:
+            self._queue.remove(row)
         if job is not None:
+            self._running = None
             self._jobs.cancel(job.id)
 
     def _row(self, job: Job) -> Row | None:
@@ -174,7 +190,7 @@ class Watch:
         row = self._row(job)
         if row is None or job.state == "cancelled":
             return
-        row.job, row.progress, row.early = None, "", ""
+        self._running, row.job, row.progress, row.early = None, None, "", ""
         report = job.report
         if job.error is not None or report is None or not report.candidates:
             row.failed(job.error)
@@ -182,6 +198,7 @@ class Watch:
             judged = report.candidates[-1]
             row.take(judged.verdict, judged.measurement, datetime.now().astimezone(), report.regression)
         self._shown.changed(row)
+        self._next()
 
     def _rest_later(self) -> None:
         if self._resting is not None:
