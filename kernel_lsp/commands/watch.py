@@ -215,6 +215,8 @@ class Watch:
 def _why(before: Kernel, now: Kernel) -> str:
     """Which files made a kernel another one: ``norm.py and 2 more changed``."""
     files = [file for file, then in before.reads.items() if file in now.reads and now.reads[file] != then]
+    if before.body == now.body and before.fingerprint != now.fingerprint:  # its header alone, which a validation writes
+        files = [file for file in files if file != now.path]
     names = [_relative(file) for file in sorted(files)] or [_relative(now.path)]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{more} changed"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FRAME_SECONDS = 0.1  # between two pictures of the table, at least
 _AROUND = 6  # lines of the terminal that are not rows
 _LINES = 8  # of a picture, above the table
-_WIDTH = 110
+_WIDTH = 132
 _NOT_JUDGED = "not validated"
 _LONGEST_REASON = 200
 
@@ -187,8 +187,8 @@ def display(gone: Callable[[], None], picture: Path | None = None) -> Iterator[D
 def table_of(rows: Sequence[Row], most: int) -> Table:
     """One line a kernel, in the order of the files; of too many, those that run, are bad, or changed last."""
     table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("class", no_wrap=True)
-    table.add_column("kernel file", no_wrap=True)
+    table.add_column("class", overflow="ellipsis")  # a narrow terminal cuts the names, which do not wrap
+    table.add_column("kernel file", overflow="ellipsis")
     table.add_column("verdict", no_wrap=True)
     table.add_column("speedup over\neager / compile", justify="right", no_wrap=True)
     table.add_column("when", justify="right", no_wrap=True)
