@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 from collections.abc import Callable
@@ -26,7 +27,7 @@ REST_SECONDS = 300.0  # without a job, after which the worker is let go; the nex
 
 def run(options: Any) -> int:
     """Watch until Ctrl-C; the exit status is then 0."""
-    paths = [Path(os.path.abspath(name)) for name in options.targets or ["."]]
+    paths = [_here() / os.path.normpath(name) for name in options.targets or ["."]]
     try:
         settings_for = settings_from(options)
         for path in paths:
@@ -222,8 +223,14 @@ def _why(before: Kernel, now: Kernel) -> str:
     return f"{names[0]}{more} changed"
 
 
+@functools.cache
+def _here() -> Path:
+    """The current folder, as it was at the start: it may be deleted."""
+    return Path.cwd()
+
+
 def _relative(path: Path) -> str:
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    return str(path.relative_to(_here())) if path.is_relative_to(_here()) else str(path)
 
 
 def _local(text: str) -> datetime | None:
