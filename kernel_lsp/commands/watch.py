@@ -27,7 +27,7 @@ REST_SECONDS = 300.0  # without a job, after which the worker is let go; the nex
 
 def run(options: Any) -> int:
     """Watch until Ctrl-C; the exit status is then 0."""
-    paths = [_here() / os.path.normpath(name) for name in options.targets or ["."]]
+    paths = [Path(os.path.normpath(_here() / name)) for name in options.targets or ["."]]
     try:
         settings_for = settings_from(options)
         for path in paths:
