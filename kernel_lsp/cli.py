@@ -121,6 +121,12 @@ def _parser() -> argparse.ArgumentParser:
     record.add_argument("--output", type=Path, metavar="FILE", help="write the recording to this JSON file, too")
     record.add_argument("program", nargs=argparse.REMAINDER, metavar="-- COMMAND…", help="python train.py …")
 
+    watch = commands.add_parser(
+        "watch", parents=[verbose, interpreter, judging], help="judge every kernel again when it or its class changes"
+    )
+    watch.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
+    watch.add_argument("--poll", action="store_true", help="compare files from time to time: for network folders")
+
     _eval(
         commands.add_parser("eval", help="validate kernels for every problem of a suite, and score them"),
         shared,

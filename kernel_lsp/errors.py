@@ -463,6 +463,14 @@ class GitFailed(UserError):
     template = "git {command} failed in {path}: {detail}. Correct what git names, or leave out --changed-since."
 
 
+class WatchesExhausted(UserError):
+    template = "The system cannot tell of changed files: {detail}. They are compared every few seconds instead; raise the limit to see changes at once."
+
+
+class TooManyFolders(UserError):
+    template = "More than {most} folders: {path} and deeper ones are not watched. Name, or open, the folders that hold the kernels."
+
+
 class InternalError(UserError):
     template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."
 

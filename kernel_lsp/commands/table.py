@@ -38,10 +38,15 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        svg = console.export_svg(title="kernel-lsp")
-        # A picture that loads nothing from anywhere: the reader's own monospaced font does.
-        picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
+        save_picture(console, picture)
+
+
+def save_picture(console: Console, picture: Path) -> None:
+    """Save what a console has recorded as SVG."""
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    svg = console.export_svg(title="kernel-lsp")
+    # A picture that loads nothing from anywhere: the reader's own monospaced font does.
+    picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
 
 
 def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> Table:

@@ -18,6 +18,7 @@ from .client import read_client
 from .progress import Progress
 from .protocol import Protocol
 from .refresh import Refresher
+from .rounds import Rounds
 from .saving import warm_worker
 from .state import State
 from .status import StatusReports
@@ -39,6 +40,7 @@ class Server(LanguageServer):
         self.job_progress = Progress(self)
         self.refresher = Refresher(self.state)
         self.status_reports = StatusReports(self.state)
+        self.rounds = Rounds(self.state)
         self.stopped = asyncio.Event()
         self.status = 1
         self.exited = False  # by an exit notification, not a lost connection
@@ -61,8 +63,10 @@ class Server(LanguageServer):
         asyncio.get_running_loop().call_later(WARM_SECONDS, warm_worker, self.state, document.path)
 
     def on_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        if self.state.documents.change(params) is not None:
-            self.refresher.changed(params.text_document.uri)
+        document = self.state.documents.change(params)
+        if document is not None:
+            self.refresher.changed(document.uri)
+            self.rounds.edited(document)
 
     def on_close(self, uri: str) -> None:
         self.state.documents.close(uri)

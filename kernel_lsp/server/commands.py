@@ -228,6 +228,7 @@ def debug_information(state: State) -> dict[str, Any]:
         "modelHostPids": state.jobs.model_host_pids() if state.jobs is not None else [],
         "trusted": state.trusted,
         "paused": state.paused,
+        "watching": state.server.rounds.how,
         "documents": sum(1 for _ in state.documents),
         "jobs": [job.id for job in state.jobs.active()] if state.jobs is not None else [],
         "pendingFutures": len(protocol._request_futures),

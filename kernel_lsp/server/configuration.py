@@ -35,13 +35,12 @@ def register(state: State) -> None:
 
     @feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def watched(params: types.DidChangeWatchedFilesParams) -> None:
-        state.forget_settings()
-        state.documents.touch()
-        state.server.refresher.soon()
+        state.server.rounds.news()
 
     @feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
         pull(state)  # pygls has brought its own list up to date
+        state.server.rounds.folders_changed()
 
     @feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))
     def saved(params: types.DidSaveTextDocumentParams) -> None:
@@ -149,4 +148,17 @@ def _register_for_changes(state: State) -> None:
         options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
         wanted.append(types.Registration("kernel-lsp-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
     if wanted:
-        state.server.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(wanted))
+        future = state.server.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(wanted))
+        future.add_done_callback(lambda answer: _registered(state, answer))
+    if not state.client.register_watching:
+        state.server.rounds.watch()
+
+
+def _registered(state: State, answer: Any) -> None:
+    """A client that refuses, or never answers, does not tell of changed files either."""
+    if answer.cancelled() or answer.exception() is not None:
+        log.warning("the client did not register for changes")
+        if not state.closing:
+            state.server.rounds.watch()
+    else:
+        state.server.rounds.by_client = state.client.register_watching

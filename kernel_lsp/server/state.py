@@ -130,6 +130,7 @@ class State:
     async def close(self) -> None:
         """End every job and worker."""
         self.closing = True
+        await self.server.rounds.close()
         for download in list(self.downloads.values()):
             download.cancel()
         for task in list(self.background):

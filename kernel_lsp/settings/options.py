@@ -225,7 +225,8 @@ class Settings:
         _known_modes,
     )
     validate_on_save: bool = _option(
-        True, "Judge the kernel of a class again when a save has changed what the class computes."
+        True,
+        "Judge the kernel of a class again when a save, or a change outside the editor, has changed what the class computes.",
     )
     revalidate: str = _option(
         "save",

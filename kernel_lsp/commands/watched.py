@@ -1,0 +1,133 @@
+"""The kernels under the watched paths: which there are, and what each is to be validated as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernel_lsp import kernel_file
+from kernel_lsp.analysis import fingerprint, module_classes, read_file
+from kernel_lsp.errors import UserError
+from kernel_lsp.settings import Settings
+from kernel_lsp.store import database, validations
+from kernel_lsp.store.validations import Validation
+from kernel_lsp.watching import Stamp, Tree, stamp
+
+
+@dataclass
+class Kernel:
+    """One kernel file as it is on disk.
+
+    Attributes:
+        source: the file of its class; None where it was not found.
+        fingerprint: of the class as it is now.
+        body: the hash of the kernel's body as it is now.
+        problem: why it cannot be validated as it is.
+        reads: every file that this was found out from, there or not, as it was.
+    """
+
+    path: Path
+    class_name: str = ""
+    source: Path | None = None
+    fingerprint: str = ""
+    body: str = ""
+    problem: UserError | None = None
+    reads: dict[Path, Stamp | None] = field(default_factory=dict)
+
+    @property
+    def version(self) -> tuple[str, str, str]:
+        """What a verdict is about. Another header, comment or layout leaves it as it is."""
+        return self.fingerprint, self.body, str(self.problem or "")
+
+
+class Survey:
+    """Finds the kernels anew after each change; files whose stamps are the same are not read again."""
+
+    def __init__(self, paths: Iterable[Path], settings_for: Callable[[Path], Settings]) -> None:
+        self._paths = list(paths)
+        self._settings_for = settings_for
+        self._plain: dict[Path, Stamp] = {}  # files that are no kernel files
+        self._candidates: set[Path] = set()  # where kernels of the source files named would be
+        self.kernels: dict[Path, Kernel] = {}
+
+    def files(self) -> set[Path]:
+        """Every file that a verdict depends on, there or not."""
+        return self._candidates.union(*(kernel.reads for kernel in self.kernels.values()))
+
+    def look(self, tree: Tree) -> dict[Path, Kernel]:
+        """The kernels by path; those that did not change are the same objects as before."""
+        stamps: dict[Path, Stamp | None] = {**tree.beside, **tree.files}
+        named = [path for path in self._paths if path in tree.files]
+        self._candidates = {kernel for path in named for kernel in self._kernels_of(path, tree.files[path])}
+        files = {path: tree.files[path] for path in tree.files if path.suffix == ".py"}
+        files |= {path: found for path in self._candidates if (found := stamp(path)) is not None}
+        files = {path: found for path, found in files.items() if not (path.is_symlink() and path.resolve() in files)}
+        self.kernels = {
+            path: self._kernel(path, stamps) for path, found in sorted(files.items()) if self._is_kernel(path, found)
+        }
+        return self.kernels
+
+    def _is_kernel(self, path: Path, found: Stamp) -> bool:
+        if self._plain.get(path) == found:
+            return False
+        if kernel_file.looks_like(path):
+            self._plain.pop(path, None)
+            return True
+        self._plain[path] = found
+        return False
+
+    def _kernels_of(self, path: Path, found: Stamp) -> list[Path]:
+        """Where the kernels of the classes in a source file are, or would be; none for a kernel file."""
+        text = None if self._is_kernel(path, found) else read_file(path)
+        if text is None:
+            return []
+        folder = self._settings_for(path).kernel_folder
+        return [kernel_file.find_kernel(path, c.name, folder) for c in module_classes(text, path)]
+
+    def _kernel(self, path: Path, stamps: dict[Path, Stamp | None]) -> Kernel:
+        known = self.kernels.get(path)
+        if known is not None and all(_stamp(file, stamps) == then for file, then in known.reads.items()):
+            return known
+        return read_kernel(path)
+
+
+def read_kernel(path: Path) -> Kernel:
+    """A kernel file and its class as they are now."""
+    kernel = Kernel(path, reads={path: stamp(path)})
+    try:
+        parsed = kernel_file.read(path)
+        kernel.class_name, kernel.body = parsed.class_name, parsed.actual_body
+        name = parsed.source.partition("::")[0]
+        if name:  # it may come to be in any of the folders above
+            kernel.reads |= {folder / name: stamp(folder / name) for folder in path.parents}
+        kernel.source = kernel_file.find_source(path, parsed)
+        kernel.fingerprint = _fingerprint(kernel.source, parsed.class_name, kernel.reads)
+    except UserError as error:
+        kernel.problem = error
+    return kernel
+
+
+def _fingerprint(source: Path, class_name: str, reads: dict[Path, Stamp | None]) -> str:
+    """The class's fingerprint; each file on the way goes into ``reads``. Raises ClassNotFound."""
+
+    def read(file: Path) -> str | None:
+        reads[file] = stamp(file)
+        return read_file(file)
+
+    return fingerprint(read(source) or "", source, class_name, read)
+
+
+def _stamp(file: Path, stamps: dict[Path, Stamp | None]) -> Stamp | None:
+    if file not in stamps:
+        stamps[file] = stamp(file)
+    return stamps[file]
+
+
+def find_validation(kernel: Kernel, settings: Settings) -> Validation | None:
+    """What this machine found for exactly this class and body. Raises StoreUnusable."""
+    if kernel.problem is not None or not kernel.fingerprint:
+        return None
+    path = database.path_for(settings.store, settings.root)
+    command = settings.interpreter_command()
+    return validations.look_up(command, settings.device, kernel.fingerprint, kernel.body, path).valid

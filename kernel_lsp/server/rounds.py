@@ -1,0 +1,128 @@
+"""Files that change without the editor: the client tells of them, else a watcher of our own. A burst is one round."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pygls.uris import to_fs_path
+
+from .documents import Document
+from .saving import is_unsaved, validate_changed
+
+if TYPE_CHECKING:
+    from kernel_lsp.errors import UserError
+    from kernel_lsp.watching import Watcher
+
+    from .state import State
+
+log = logging.getLogger("kernel_lsp.server")
+
+QUIET_SECONDS = 0.2  # without news from the client, after which a burst is over
+MOST_SECONDS = 10.0  # that a burst is waited for
+START_SECONDS = 0.5  # before a watcher of our own is started: the editor is still starting, too
+
+
+class Rounds:
+    """``how``: who tells of changes, for bug reports: nobody, the client, the system, or comparing of files."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._watcher: Watcher | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._since = 0.0  # when the burst began
+        self._behind: set[str] = set()  # documents that were not as the disk is when it changed
+        self.by_client = False
+
+    @property
+    def how(self) -> str:
+        if self._watcher is not None:
+            return "comparing" if self._watcher.polls else "system"
+        return "client" if self.by_client else "nobody"
+
+    def news(self) -> None:
+        """The client says that files changed."""
+        loop = asyncio.get_running_loop()
+        if self._timer is None:
+            self._since = loop.time()
+        else:
+            self._timer.cancel()
+        due = min(loop.time() + QUIET_SECONDS, self._since + MOST_SECONDS)
+        self._timer = loop.call_at(due, self._run)
+
+    def edited(self, document: Document) -> None:
+        """An editor may load a changed file after its change was told of, and never saves it then."""
+        if document.uri in self._behind:
+            asyncio.get_running_loop().call_later(QUIET_SECONDS, self._catch_up, document.uri)
+
+    def watch(self) -> None:
+        """Watch the workspace folders ourselves: the client cannot."""
+        if self._starting is None and not self._state.closing:
+            self._starting = asyncio.get_running_loop().create_task(self._watch())
+
+    def folders_changed(self) -> None:
+        if self._watcher is not None:
+            self._watcher.watch_only(self._folders())
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._starting is not None:
+            self._starting.cancel()
+        if self._watcher is not None:
+            await self._watcher.close()
+
+    async def _watch(self) -> None:
+        await asyncio.sleep(START_SECONDS)
+        from kernel_lsp.watching import Watcher
+
+        began = time.monotonic()
+        self._watcher = Watcher(self._folders(), self._changed, self._say)
+        try:
+            tree = await self._watcher.start()
+        except Exception:
+            log.exception("watching the workspace folders")
+            return
+        log.info("%d folders are watched, after %.2f s", len(tree.folders), time.monotonic() - began)
+        self._run()  # what changed before
+
+    async def _changed(self, tree: Any, files: set[Path]) -> None:
+        self._run()
+
+    def _say(self, error: UserError) -> None:
+        self._state.server.log_message(str(error), "warning")
+
+    def _run(self) -> None:
+        """As after a save: what is shown is brought up to date, and validated where the settings, trust and pause allow."""
+        state, self._timer = self._state, None
+        if state.closing:
+            return
+        state.forget_settings()
+        state.documents.touch()
+        self._behind = {document.uri for document in state.documents if is_unsaved(document)}
+        validate_changed(state)
+        state.server.refresher.soon(0.0)
+
+    def _catch_up(self, uri: str) -> None:
+        document = self._state.documents.get(uri)
+        if self._state.closing or uri not in self._behind:
+            return
+        if document is None or not is_unsaved(document):
+            self._behind.discard(uri)
+            validate_changed(self._state)
+
+    def _folders(self) -> list[Path]:
+        return list(_folders(self._state))
+
+
+def _folders(state: State) -> Iterator[Path]:
+    workspace = state.server.workspace
+    named = [to_fs_path(uri) for uri in workspace.folders] or [workspace.root_path]
+    for name in named:
+        if name:
+            yield Path(name)
