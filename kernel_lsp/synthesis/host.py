@@ -65,15 +65,17 @@ def write(
     hints: Hints,
     chunks: dict[sympy.Symbol, sympy.Expr],
     name: str,
+    function: str,
     options: Options,
     scattered: frozenset[str] = frozenset(),
 ) -> Host:
     """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits.
 
-    ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
+    ``name``: what kernels are named after; ``function``: the host function's own. ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
     """
     host = Host()
-    names = Names([name])
+    wanted = _kernel_names(plan, name)
+    names = Names([function, *wanted.values()])
     variables: dict[Value, str] = {}
     used = _used_inputs(plan, graph)
     used.sort(key=lambda v: input_of(v).kind != "argument")  # what forward is given comes first
@@ -91,8 +93,7 @@ def write(
             host.body.append(f"{variables[value]} = {variables[value]}.contiguous()")
         elif isinstance(value.op, Input) and value.op.kind != "argument" and value.shape and value not in strided:
             host.requires.append(f"{value.op.source}.is_contiguous()")
-    wanted = _kernel_names(plan, name)
-    kernel_names = Names()
+    kernel_names = Names(variables.values())
     for step in plan.steps:
         if isinstance(step, Kernel):
             _launch(step, wanted[step], kernel_names, host, names, variables, symbols, hints, options, strided)
