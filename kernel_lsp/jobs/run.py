@@ -139,6 +139,7 @@ class Run:
             "device": self.settings.device,
             "training": self.job.training,
             "thorough": self.settings.thorough,
+            "bounds": self.settings.bounds,
             "kernel": str(self.kernel),
         }
 

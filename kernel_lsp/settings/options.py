@@ -231,6 +231,14 @@ class Settings:
         "Make every check, whatever it takes; else those that are not essential are left out when time is short, and "
         "counted as skipped.",
     )
+    bounds: str = _option(
+        "trust",
+        "What becomes of an index out of range, for which eager raises an error (embedding, gather, index_select, the "
+        "targets of a loss). `trust`: the kernel reads what lies there. `check`: the synthesizer's kernel files look at the "
+        "indices before the launch and raise IndexError, which takes a reduction over them and a synchronisation with the "
+        "GPU in every call; a kernel that does not raise there is wrong.",
+        _one_of("trust", "check"),
+    )
     inlay_hints: bool = _option(False, "Show the speedup after the class name.")
     overwrite: bool = _option(False, "Overwrite a kernel file that was edited since kernel-lsp wrote it.")
 

@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import snake_case
 
+from . import bounds
 from .envelope import Signature, conditions
 from .formula import definitions
 from .graph import Graph, Value, input_of, numel
@@ -38,8 +39,12 @@ def compose(
     import_from: str,
     import_file: str,
     options: Options,
+    check_indices: bool = False,
 ) -> str:
-    """The complete source of ``<Class>Triton`` for one point of the schedule space."""
+    """The complete source of ``<Class>Triton`` for one point of the schedule space.
+
+    ``check_indices``: the host function raises where an index is out of range.
+    """
     name = snake_case(class_name)
     plain = class_name.rsplit(".", 1)[-1]
     signature = Signature(module, *exported.example_inputs)
@@ -50,7 +55,7 @@ def compose(
     alias = class_alias(outer)
     base = f"{alias}.{rest}" if rest else alias
     function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
-    host = write(graph, plan, hints, chunks, name, function, options, scattered)
+    host = write(graph, plan, hints, chunks, name, function, options, scattered, check_indices)
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),
@@ -69,6 +74,7 @@ def compose(
     parts += [
         "\n".join(constants),
         *(kernel.text for kernel in host.kernels.values()),
+        *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         _host_function(function, host),
         _class(plain, base, host, signature, checks, function),
     ]
@@ -129,7 +135,10 @@ def _host_function(name: str, host: Host) -> str:
     parameters = ", ".join(variable for variable, _ in host.parameters)
     what = "Run the kernel." if len(host.kernels) == 1 else "Run the kernels in order."
     body = "\n".join(f"    {line}" for line in host.body)
-    return f'def {name}({parameters}):\n    """{what} The tensors have to be in the envelope of the class below."""\n{body}'
+    said = f"{what} The tensors have to be in the envelope of the class below."
+    if host.checks_indices:
+        said += "\n\n    Raises IndexError where an index is out of range, before the kernel that reads by it.\n    "
+    return f'def {name}({parameters}):\n    """{said}"""\n{body}'
 
 
 def _class(plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str) -> str:

@@ -18,6 +18,7 @@ from kernel_lsp.validation import (
     decoy,
     failures,
     memory,
+    out_of_range,
     plan,
     randomness,
     sampling,
@@ -56,6 +57,8 @@ def check(referee: Referee, step: plan.Step) -> None:
         _configurations(referee, step)
     elif step.kind == "calls":
         _many_calls(referee, step)
+    elif step.kind == "bounds":
+        out_of_range.check(referee, step)
     else:
         _values(referee, step)
 

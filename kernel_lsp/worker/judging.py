@@ -219,6 +219,7 @@ def _referee(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
     referee.thorough = bool(given.get("thorough"))
+    referee.check_bounds = given.get("bounds") == "check"
     if ready.hollow:
         referee.progress.limits.append(
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"
