@@ -55,7 +55,8 @@ def synthesize(
     try:
         return _candidates(module, exported, class_name, import_from, import_file, check_indices)
     except Untraceable as error:
-        raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail) from error
+        path, line = error.place or (None, None)
+        raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail, path=path, line=line) from error
     except Unwritable as error:
         raise NotWritable(class_name=class_name, detail=error.detail) from error
     except RecursionError:
