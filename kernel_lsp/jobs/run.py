@@ -138,7 +138,7 @@ class Run:
             "inputs": self.settings.inputs_for(self.job.path, self.job.target.class_name),
             "device": self.settings.device,
             "training": self.job.training,
-            "thorough": self.settings.thorough,
+            "thorough": self.settings.thorough or self.job.follow_up,
             "bounds": self.settings.bounds,
             "kernel": str(self.kernel),
         }

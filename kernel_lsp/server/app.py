@@ -63,6 +63,7 @@ class Server(LanguageServer):
     def on_change(self, params: types.DidChangeTextDocumentParams) -> None:
         if self.state.documents.change(params) is not None:
             self.refresher.changed(params.text_document.uri)
+            self.state.follow_up.interrupt()
 
     def on_close(self, uri: str) -> None:
         self.state.documents.close(uri)

@@ -27,7 +27,7 @@ def validate_changed(state: State) -> list[str]:
     started = []
     for document in state.documents:
         settings = state.settings_for(document.path)
-        if document.is_kernel_file or not settings.validate_on_save or _unsaved(state, document):
+        if document.is_kernel_file or not settings.validate_on_save or is_unsaved(document):
             continue
         for c in state.documents.classes(document):
             found = state.kernels.find(document.path, c.name, settings.kernel_folder)
@@ -51,7 +51,7 @@ def _judged_for(state: State, document: Document, class_name: str, kernel: Kerne
     return kernel.fingerprint
 
 
-def _unsaved(state: State, document: Document) -> bool:
+def is_unsaved(document: Document) -> bool:
     """Whether the editor holds changes that the disk does not: the worker would judge something else."""
     try:
         with open(document.path, encoding="utf-8-sig", errors="replace", newline="") as file:

@@ -226,6 +226,12 @@ class Settings:
     validate_on_save: bool = _option(
         True, "Judge the kernel of a class again when a save has changed what the class computes."
     )
+    validate_when_idle: float = _option(
+        5.0,
+        "Seconds without an edit or a job after which an editor's server makes the checks that the last validation of a "
+        "class left out. Any edit, save or command ends that. Not on battery. 0: never.",
+        _zero_or_more,
+    )
     thorough: bool = _option(
         False,
         "Make every check, whatever it takes; else those that are not essential are left out when time is short, and "
