@@ -57,6 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     judging.add_argument("--device", help="auto, cuda, cuda:N or interpreter (default: auto)")
     judging.add_argument("--seconds", type=float, help="time budget of each job (default: 300)")
     judging.add_argument("--thorough", action="store_true", help="make every check, whatever it takes")
+    judging.add_argument(
+        "--bounds", choices=["trust", "check"], help="whether kernels check their indices (default: trust)"
+    )
     judging.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
     parser = argparse.ArgumentParser(

@@ -76,7 +76,15 @@ class OutputsNotTensors(UserError):
 
 
 class NotExportable(UserError):
-    template = "torch.export cannot trace {class_name}.forward (line {line}): {detail}. Data-dependent control flow must become torch.where, or stay outside the module."
+    template = "torch.export cannot trace {class_name}.forward (line {line}): {detail}. {advice}"
+
+    def __init__(
+        self,
+        *,
+        advice: str = "Data-dependent control flow must become torch.where, or stay outside the module.",
+        **values: Any,
+    ) -> None:
+        super().__init__(advice=advice, **values)
 
 
 class AttributeAssigned(UserError):

@@ -41,6 +41,13 @@ def agrees(then: float, now: float) -> bool:
     return abs(then - now) <= AGREES * now
 
 
+def skipped_text(verdict: Verdict | None) -> str:
+    """``10 passed, 14 skipped``: the checks of a verdict for which some were left out; "" where none was."""
+    if verdict is None or not verdict.skipped:
+        return ""
+    return f"{sum(check.passed for check in verdict.checks)} passed, {len(verdict.skipped)} skipped"
+
+
 def note_if_slower(verdict: Verdict, kernel: Timing | None, name: str, other: Timing | None) -> None:
     """Make a verdict of "ok" one of "slower" where the kernel is, than ``other``, which is ``name``'s time.
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from kernel_lsp import schema
 from kernel_lsp.commands.running import WANTED, Task
+from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
 
 _GOOD, _BAD = "green", "red"
@@ -33,7 +34,7 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(reason)}", highlight=False)
         before = task.report.before if task.report is not None else ""
-        for line in [*([f"Its file {before}."] if before else []), *source_lines(task)]:
+        for line in [*([f"Its file {before}."] if before else []), *skipped_lines(task), *source_lines(task)]:
             console.print(f"  {escape(line)}", highlight=False, style="dim")
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
@@ -157,6 +158,13 @@ def reason_of(task: Task) -> str:
     if report.regression:
         return report.regression
     return "" if judged.verdict.status == "ok" else judged.verdict.reason or report.why
+
+
+def skipped_lines(task: Task) -> list[str]:
+    """How many checks a verdict left out, where it did."""
+    judged = shown(task)
+    skipped = skipped_text(judged.verdict) if judged is not None and judged.verdict.status in schema.CORRECT else ""
+    return [f"{names([task])[0]}: checks: {skipped}; --thorough makes all of them."] if skipped else []
 
 
 def source_lines(task: Task) -> list[str]:

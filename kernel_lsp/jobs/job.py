@@ -24,6 +24,7 @@ class Job:
         write: whether files may be written at all.
         overwrite: whether an edited kernel file may be replaced; None leaves it to the settings.
         training: whether the class is run in training mode, as a module is that nobody called ``eval()`` on.
+        follow_up: whether it makes the checks that the job before left out: all of them, with the times of then.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
@@ -37,6 +38,7 @@ class Job:
     overwrite: bool | None = None
     review: bool = False
     training: bool = False
+    follow_up: bool = False
     proposal: str | None = None
     state: State = "queued"
     report: Report | None = None

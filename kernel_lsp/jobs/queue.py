@@ -60,6 +60,7 @@ class Jobs:
         overwrite: bool | None = None,
         review: bool = False,
         training: bool = False,
+        follow_up: bool = False,
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -72,13 +73,12 @@ class Jobs:
                 continue
             if other.target.class_name == target.class_name:
                 same = other.target.version == target.version is not None and other.source == source
-                asked = (other.write, other.overwrite, other.review, other.training)
-                if same and asked == (write, overwrite, review, training):
+                asked = (other.write, other.overwrite, other.review, other.training, other.follow_up)
+                if same and asked == (write, overwrite, review, training, follow_up):
                     return other
                 self.cancel(other.id)
-        job = Job(
-            f"{kind}-{next(self._numbers)}", kind, target, path, source, kernel, write, overwrite, review, training
-        )
+        number = f"{kind}-{next(self._numbers)}"
+        job = Job(number, kind, target, path, source, kernel, write, overwrite, review, training, follow_up)
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)

@@ -147,7 +147,8 @@ class Run:
             "inputs": self.inputs(),
             "device": self.settings.device,
             "training": self.job.training,
-            "thorough": self.settings.thorough,
+            "thorough": self.settings.thorough or self.job.follow_up,
+            "bounds": self.settings.bounds,
             "kernel": str(self.kernel),
             "locks": str(store.parent)
             if (store := path_for(self.settings.store, self.settings.root)) is not None

@@ -36,8 +36,11 @@ async def validate(run: Run) -> None:
     )
     run.progress("validating", f"Judging {kernel.name}", 20)
     async with run.timing():
-        judged = await run.judge(candidate, "full", lambda fraction: 20 + 75 * fraction)
+        measure = "none" if job.follow_up else "full"
+        judged = await run.judge(candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead
+    if job.follow_up and known is not None:
+        _keep_times(report, known, judged)
     report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
     report.regression = regression(parsed, known, judged)
     report.why = judged.verdict.reason or report.regression
@@ -54,6 +57,14 @@ async def validate(run: Run) -> None:
             kernel_file.write(kernel, kernel_file.assemble(updated, parsed.body), parsed.source)
     elif parsed.edited:
         report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
+
+
+def _keep_times(report: schema.Report, known: Validation, judged: schema.Judged) -> None:
+    """Put the times of the validation before, and what it said of them, beside a verdict that was reached without any."""
+    if not _timed(judged.measurement) and _timed(known.measurement):
+        judged.measurement, report.device = known.measurement, known.device or report.device
+    if known.verdict.status == "slower" and judged.verdict.status == "ok":
+        judged.verdict.status, judged.verdict.reason = known.verdict.status, known.verdict.reason
 
 
 def _timed(measurement: schema.Measurement | None) -> bool:

@@ -66,8 +66,13 @@ def _about(run: Run, judged: schema.Judged) -> About:
         target_of(run.job.path, settings.root, target.class_name, target.fingerprint),
         candidate.source,
         *(candidate.generator, candidate.note, candidate.variant),
-        thorough=settings.thorough,
-        settings={"seconds": settings.seconds, "device": settings.device, "baselines": settings.baselines},
+        thorough=settings.thorough or run.job.follow_up,
+        settings={
+            "seconds": settings.seconds,
+            "device": settings.device,
+            "baselines": settings.baselines,
+            "bounds": settings.bounds,
+        },
     )
 
 

@@ -67,6 +67,7 @@ class Server(LanguageServer):
         if document is not None:
             self.refresher.changed(document.uri)
             self.rounds.edited(document)
+            self.state.follow_up.interrupt()
 
     def on_close(self, uri: str) -> None:
         self.state.documents.close(uri)

@@ -8,6 +8,7 @@ from .state import State
 def pause(state: State) -> None:
     """Stop it, and let go of the GPU. What somebody asks for still runs."""
     state.paused = True
+    state.follow_up.interrupt()
     if state.jobs is not None:
         for record in state.records.values():
             if record.job is not None and not record.job.over and not record.asked:
@@ -25,4 +26,5 @@ def resume(state: State) -> None:
     for document in state.documents:
         warm_worker(state, document.path)
     validate_changed(state)
+    state.follow_up.interrupt()
     state.server.status_reports.soon()

@@ -37,6 +37,7 @@ def register(state: State) -> None:
 
     @command("kernelLsp.cancel")
     def cancel(*arguments: Any) -> str | None:
+        state.follow_up.interrupt()
         return _cancel(state, _argument(arguments))
 
     @command("kernelLsp.showReport")
@@ -130,6 +131,7 @@ def submit(
     if document.is_kernel_file:
         path, kernel = _source_of(document), document.path
     jobs = state.start_jobs()
+    state.follow_up.interrupt()
     target = schema.Target(document.uri, class_name, document.version)
     record = Record(asked=asked, text=document.text)
     if kernel is None:

@@ -46,6 +46,7 @@ def register(state: State) -> None:
     def saved(params: types.DidSaveTextDocumentParams) -> None:
         state.forget_settings()
         state.documents.touch()
+        state.follow_up.interrupt()
         validate_changed(state)
         state.server.refresher.soon(0.0)
 

@@ -60,6 +60,7 @@ class Listener:
         report.rewrite(state, job)
         if record is not None and record.asked and not state.closing:
             validate_changed(state)  # saves there were meanwhile did not push in
+        state.follow_up.job_over(job)
         state.server.refresher.soon(0.0)
 
     def _record(self, job: Job) -> Record | None:

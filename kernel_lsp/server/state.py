@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernel_lsp.settings import Settings
 
     from .app import Server
+    from .follow_up import FollowUp
     from .models import Download
 
 
@@ -51,6 +52,7 @@ class State:
     kernels: Kernels = field(default_factory=Kernels)
     validations: Validations = field(init=False)
     recordings: Recordings = field(init=False)
+    follow_up: FollowUp = field(init=False)
     records: dict[tuple[Path, str], Record] = field(default_factory=dict)
     trusted: bool = True
     paused: bool = False  # no background work: nothing is validated on save, no worker is started early
@@ -70,8 +72,11 @@ class State:
     _reported: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        from .follow_up import FollowUp  # it needs the state's type
+
         self.validations = Validations(self)
         self.recordings = Recordings(self)
+        self.follow_up = FollowUp(self)
 
     def settings_for(self, path: Path) -> Settings:
         """The settings in force for a file. Kept for a second: every lens of a long file asks for them."""

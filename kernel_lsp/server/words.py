@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
 from kernel_lsp.analysis import ModuleClass
-from kernel_lsp.figures import factor, speedups
+from kernel_lsp.figures import factor, skipped_text, speedups
 
 from .standing import Standing
 from .state import Record
@@ -51,7 +51,8 @@ def lens_title(s: Standing, recorded: Recorded | None = None) -> str:
         return f"✗ {s.verdict.status}"
     if s.regression:
         return f"▼ slower than before · {speed(s)}"
-    return f"✓ {speed(s)}" if speed(s) != "not timed" else "✓ correct · not timed"
+    skipped = f" · {text}" if (text := skipped_text(s.verdict)) else ""
+    return f"✓ {speed(s)}{skipped}" if speed(s) != "not timed" else f"✓ correct · not timed{skipped}"
 
 
 #: What the worker and the pipeline call their stages, as a user would.
@@ -87,6 +88,7 @@ def verdict_words(name: str, s: Standing) -> str:
     if not s.correct:
         reason = s.verdict.reason or s.verdict.status
         return f"{kernel} is not usable ({s.verdict.status}): {reason}"
+    skipped = f" Checks: {text}." if (text := skipped_text(s.verdict)) else ""
     eager, compiled = speedups(s.measurement)
     device = s.measurement.device if s.measurement is not None and s.measurement.device is not None else s.device
     where = f" on {device.name}" if device is not None else ""
@@ -95,14 +97,14 @@ def verdict_words(name: str, s: Standing) -> str:
         checked = " under Triton's interpreter" if s.verdict.mode == "interpreter" else where
         why = f": {missing.rstrip('.')}." if missing else "."
         said = f" {claims.timed_elsewhere(s.claim)}" if s.claim is not None else ""
-        return f"{kernel} is correct{checked}; its speed was not measured{why}{said}"
+        return f"{kernel} is correct{checked}; its speed was not measured{why}{said}{skipped}"
     figures = f"{factor(eager)} eager, " + (
         f"{factor(compiled)} torch.compile" if compiled else "torch.compile not measured"
     )
     if s.regression:
         return f"{kernel} is correct, but lost speed{where}. {s.regression}"
     slower = " It is no faster than what PyTorch does already." if s.verdict.status == "slower" else ""
-    return f"{kernel} is correct: {figures}{where}.{slower}"
+    return f"{kernel} is correct: {figures}{where}.{slower}{skipped}"
 
 
 def stale_words(name: str, s: Standing) -> str:

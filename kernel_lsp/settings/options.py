@@ -240,10 +240,24 @@ class Settings:
         "nothing. Empty: one in your data folder. The environment variable `KERNEL_LSP_STORE` wins over it.",
         program=True,
     )
+    validate_when_idle: float = _option(
+        5.0,
+        "Seconds without an edit or a job after which an editor's server makes the checks that the last validation of a "
+        "class left out. Any edit, save or command ends that. Not on battery. 0: never.",
+        _zero_or_more,
+    )
     thorough: bool = _option(
         False,
         "Make every check, whatever it takes; else those that are not essential are left out when time is short, and "
         "counted as skipped.",
+    )
+    bounds: str = _option(
+        "trust",
+        "What becomes of an index out of range, for which eager raises an error (embedding, gather, index_select, the "
+        "targets of a loss). `trust`: the kernel reads what lies there. `check`: the synthesizer's kernel files look at the "
+        "indices before the launch and raise IndexError, which takes a reduction over them and a synchronisation with the "
+        "GPU in every call; a kernel that does not raise there is wrong.",
+        _one_of("trust", "check"),
     )
     inlay_hints: bool = _option(False, "Show the speedup after the class name.")
     overwrite: bool = _option(False, "Overwrite a kernel file that was edited since kernel-lsp wrote it.")

@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 from kernel_lsp.errors import NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
+from . import bounds
 from .errors import Unwritable
 from .index import Unalignable
 from .lowering import lower
@@ -37,17 +38,25 @@ _MANY = 24
 
 
 def synthesize(
-    module: torch.nn.Module, exported: ExportedProgram, *, class_name: str, import_from: str, import_file: str = ""
+    module: torch.nn.Module,
+    exported: ExportedProgram,
+    *,
+    class_name: str,
+    import_from: str,
+    import_file: str = "",
+    check_indices: bool = False,
 ) -> list[Candidate]:
     """Candidates for ``module``, the default schedule first, then alternatives worth timing.
 
     ``exported`` comes from ``capture``; ``import_from`` is the module that a kernel file gets the class from, and
-    ``import_file`` its file where no import statement can name it (see ``loading``). Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
+    ``import_file`` its file where no import statement can name it (see ``loading``). ``check_indices``: the kernel files raise
+    where an index is out of range. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
     """
     try:
-        return _candidates(module, exported, class_name, import_from, import_file)
+        return _candidates(module, exported, class_name, import_from, import_file, check_indices)
     except Untraceable as error:
-        raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail) from error
+        path, line = error.place or (None, None)
+        raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail, path=path, line=line) from error
     except Unwritable as error:
         raise NotWritable(class_name=class_name, detail=error.detail) from error
     except RecursionError:
@@ -62,7 +71,12 @@ def synthesize(
 
 
 def _candidates(
-    module: torch.nn.Module, exported: ExportedProgram, class_name: str, import_from: str, import_file: str
+    module: torch.nn.Module,
+    exported: ExportedProgram,
+    class_name: str,
+    import_from: str,
+    import_file: str,
+    check_indices: bool,
 ) -> list[Candidate]:
     values = [node.meta.get("val") for node in exported.graph.nodes]
     if found := next((v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_complex()), None):
@@ -74,7 +88,7 @@ def _candidates(
         hints = graph.hints
         share(graph)
         chunks = split_long_reductions(graph, hints)
-        steps = plan(graph)
+        steps = plan(graph, bounds.computed(graph) if check_indices else None)
         kernels = [s for s in steps.steps if isinstance(s, Kernel)]
         if not kernels:
             first = graph.kept[0] if graph.kept else "forward"
@@ -93,6 +107,7 @@ def _candidates(
             import_from=import_from,
             import_file=import_file,
             options=options,
+            check_indices=check_indices,
         )
         note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
         if graph.kept:

@@ -42,6 +42,9 @@ _TORCH_DERIVED = frozenset(
     ]
 )
 
+#: names that every generated class uses
+_USED = frozenset(["torch", "type", "super"])
+
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
 
 
@@ -54,6 +57,10 @@ class Signature:
 
     def __init__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.parameters, self.names = _parameters(module, args, kwargs)
+        if hidden := sorted(_USED & {*inspect.signature(module.forward).parameters}):
+            raise Unwritable(
+                "forward", f"its argument {hidden[0]} hides a name that the generated class uses; rename it"
+            )
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         leaves: list[tuple[str, torch.Tensor]] = []
         self.conditions: list[str] = []

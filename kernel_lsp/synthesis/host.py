@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 import torch
 
+from . import bounds
 from .arguments import Arguments
 from .errors import Unwritable
 from .formula import formula
@@ -57,6 +58,7 @@ class Host:
     sources: list[KernelSource] = field(default_factory=list)  # of every launch
     requires: list[str] = field(default_factory=list)
     torch_calls: int = 0
+    checks_indices: bool = False
 
 
 def write(
@@ -65,15 +67,18 @@ def write(
     hints: Hints,
     chunks: dict[sympy.Symbol, sympy.Expr],
     name: str,
+    function: str,
     options: Options,
     scattered: frozenset[str] = frozenset(),
+    check_indices: bool = False,
 ) -> Host:
     """Write the host function for a plan. ``chunks``: the symbols of split reductions with the length each splits.
 
-    ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
+    ``name``: what kernels are named after; ``function``: the host function's own. ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
     """
     host = Host()
-    names = Names([name])
+    wanted = _kernel_names(plan, name)
+    names = Names([function, *wanted.values()])
     variables: dict[Value, str] = {}
     used = _used_inputs(plan, graph)
     used.sort(key=lambda v: input_of(v).kind != "argument")  # what forward is given comes first
@@ -91,10 +96,12 @@ def write(
             host.body.append(f"{variables[value]} = {variables[value]}.contiguous()")
         elif isinstance(value.op, Input) and value.op.kind != "argument" and value.shape and value not in strided:
             host.requires.append(f"{value.op.source}.is_contiguous()")
-    wanted = _kernel_names(plan, name)
-    kernel_names = Names()
+    kernel_names = Names(variables.values())
+    checked: set[str] = set()
     for step in plan.steps:
         if isinstance(step, Kernel):
+            if check_indices:
+                host.body += bounds.statements(step, variables, symbols, checked)
             _launch(step, wanted[step], kernel_names, host, names, variables, symbols, hints, options, strided)
         elif isinstance(step, HostView):
             (operand,) = operands(step.value)
@@ -102,6 +109,7 @@ def write(
         else:
             _call(step, host, names, variables, symbols)
     host.body.append(f"return {_result(graph, variables)}")
+    host.checks_indices = bool(checked)
     return host
 
 

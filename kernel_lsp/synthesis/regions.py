@@ -15,9 +15,12 @@ from .placing import place
 from .steps import Call, HostView, Kernel, Materialise, Plan, Step
 
 
-def plan(graph: Graph) -> Plan:
-    """Steps that compute the graph's outputs. Raises ``Unalignable`` where an access fits no kernel."""
-    completes, forced = epilogues(graph), set[Value]()
+def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
+    """Steps that compute the graph's outputs. Raises ``Unalignable`` where an access fits no kernel.
+
+    ``stored``: values that are stored before a kernel reads them, though it could compute them itself.
+    """
+    completes, forced = epilogues(graph), set(stored or ())
     for _ in range(200):
         attempt = _Planner(graph, completes, forced)
         shared = attempt.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 
 import sympy
@@ -11,10 +12,12 @@ from torch.export import ExportedProgram
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import snake_case
 
+from . import bounds
 from .envelope import Signature, conditions
 from .formula import definitions
 from .graph import Graph, Value, input_of, numel
 from .host import Host, write
+from .names import class_alias, function_name
 from .printing import attribute
 from .schedule import Options
 from .steps import Hints, Plan
@@ -36,19 +39,27 @@ def compose(
     import_from: str,
     import_file: str,
     options: Options,
+    check_indices: bool = False,
 ) -> str:
-    """The complete source of ``<Class>Triton`` for one point of the schedule space."""
+    """The complete source of ``<Class>Triton`` for one point of the schedule space.
+
+    ``check_indices``: the host function raises where an index is out of range.
+    """
     name = snake_case(class_name)
     plain = class_name.rsplit(".", 1)[-1]
     signature = Signature(module, *exported.example_inputs)
     signature.name_arguments(graph)
     held = [*module.named_parameters(), *module.named_buffers()]
     scattered = frozenset(attribute(path) for path, tensor in held if not tensor.is_contiguous())
-    host = write(graph, plan, hints, chunks, name, options, scattered)
+    outer, _, rest = class_name.partition(".")
+    alias = class_alias(outer)
+    base = f"{alias}.{rest}" if rest else alias
+    function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
+    host = write(graph, plan, hints, chunks, name, function, options, scattered, check_indices)
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),
-        _imports(host, import_from, import_file, class_name.split(".")[0]),
+        _imports(host, import_lines(import_from, import_file, outer, alias)),
     ]
     constants = [
         '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
@@ -63,8 +74,9 @@ def compose(
     parts += [
         "\n".join(constants),
         *(kernel.text for kernel in host.kernels.values()),
-        _host_function(name, host),
-        _class(plain, class_name, host, signature, checks, name),
+        *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
+        _host_function(function, host),
+        _class(plain, base, host, signature, checks, function),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -112,18 +124,21 @@ def _bytes(n: float) -> str:
     raise AssertionError
 
 
-def _imports(host: Host, import_from: str, import_file: str, outer: str) -> str:
+def _imports(host: Host, of_the_class: list[str]) -> str:
     lines = ["import torch", "import triton", "import triton.language as tl"]
     if any(source.library for source in host.sources):
         lines.append("from triton.language.extra import libdevice")
-    return "\n".join([*lines, "", *import_lines(import_from, import_file, outer, outer)])
+    return "\n".join([*lines, "", *of_the_class])
 
 
 def _host_function(name: str, host: Host) -> str:
     parameters = ", ".join(variable for variable, _ in host.parameters)
     what = "Run the kernel." if len(host.kernels) == 1 else "Run the kernels in order."
     body = "\n".join(f"    {line}" for line in host.body)
-    return f'def {name}({parameters}):\n    """{what} The tensors have to be in the envelope of the class below."""\n{body}'
+    said = f"{what} The tensors have to be in the envelope of the class below."
+    if host.checks_indices:
+        said += "\n\n    Raises IndexError where an index is out of range, before the kernel that reads by it.\n    "
+    return f'def {name}({parameters}):\n    """{said}"""\n{body}'
 
 
 def _class(plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str) -> str:

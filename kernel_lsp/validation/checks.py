@@ -17,6 +17,7 @@ from kernel_lsp.validation import (
     decoy,
     failures,
     memory,
+    out_of_range,
     plan,
     randomness,
     sampling,
@@ -57,6 +58,8 @@ def check(referee: Referee, step: plan.Step) -> None:
         _configurations(referee, step)
     elif step.kind == "calls":
         _many_calls(referee, step)
+    elif step.kind == "bounds":
+        out_of_range.check(referee, step)
     else:
         _bounded_values(referee, step)
 

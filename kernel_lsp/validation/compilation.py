@@ -22,7 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import failures, interpreter
+from kernel_lsp.validation import failures, interpreter, precompiling
 
 #: seconds after which no further kernel is compiled
 SECONDS = 40.0
@@ -98,7 +98,7 @@ def _launch_on_the_cpu(path: str, class_name: str, make: Any, args: Any, kwargs:
     """
     with _interpreting_in_name_only():
         kind = _imported(path, class_name)
-    with interpreter.pretending_cuda(), torch.no_grad():
+    with interpreter.pretending_cuda(), torch.no_grad(), precompiling.ZeroIntegers():
         make(kind)(*args, **kwargs)
 
 

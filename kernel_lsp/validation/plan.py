@@ -34,7 +34,7 @@ _MANY_ROWS_SECONDS = 1.0
 #: operators that decide between numbers next to each other
 _WITH_TIES = ("round", "floor", "ceil", "trunc", "frac", "fmod", "remainder", "sign", "eq", "ge", "gt", "le", "lt")
 #: operators that read where an integer input says
-READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy", "index_select")
+READS_BY_INDEX = ("embedding", "index", "gather", "take", "nll", "cross_entropy_loss", "index_select")
 OUT_OF_RANGE = "indices out of range (eager raises an error, a kernel returns what lies there)"
 #: operators for which an integer may be an index or a size
 _INDEXING = (
@@ -49,7 +49,7 @@ class Step:
 
     name: str
     make: Callable[[Inputs], Any]
-    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls"
+    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
     required: bool = False  # the module itself must take these inputs
@@ -67,8 +67,16 @@ class Step:
         return self.kind == "values" and self.sizes is not None and not self.train
 
 
-def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list[Step]:
-    """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down to ``small``."""
+def reads_by_index(inputs: Inputs) -> bool:
+    """Whether an index in the inputs may be out of range."""
+    return inputs.has_integers and inputs.has_op(*READS_BY_INDEX)
+
+
+def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None, check_bounds: bool = False) -> list[Step]:
+    """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down to ``small``.
+
+    ``check_bounds``: the candidate is to raise where an index is out of range.
+    """
     full = dict(inputs.example_sizes)
     small = sizes.small(inputs) if small is None else small
     base = full if mode == "gpu" else small
@@ -133,6 +141,8 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None) -> list
     steps.append(sample("many calls", small, "normal", 33, kind="calls"))
     steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", patience=essential))
     steps.append(sample("train mode", small, "normal", 12, train=True, patience=essential))
+    if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
+        steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
     steps.append(sample("float64", small, "normal", 13, kind="double", patience=essential))
     return steps
 

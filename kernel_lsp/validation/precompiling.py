@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_lsp.validation.launches import Launches
 
@@ -47,11 +48,21 @@ def _is_description(value: Any) -> bool:
     return isinstance(value, dict) and list(value) == ["empty"]
 
 
+class ZeroIntegers(TorchDispatchMode):
+    """Fresh tensors of integers are zero: where launches are left out nothing writes to them, and they may be indices."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__.startswith(("empty", "new_empty")) and not result.dtype.is_floating_point:
+            result.zero_()
+        return result
+
+
 def precompile(calls: Sequence[Callable[[], Any]], launches: Launches) -> None:
     """Make the calls with their launches compiled and left out. What fails here fails again where it counts."""
     launches.compiling = True
     try:
-        with torch.no_grad(), _in_parallel():
+        with torch.no_grad(), _in_parallel(), ZeroIntegers():
             for call in calls:
                 try:
                     call()

@@ -84,6 +84,7 @@ class Referee:
         None  # the inputs with their dynamic dimensions, where the candidate is for the example's alone
     )
     thorough: bool = False  # every check is made, whatever it takes
+    check_bounds: bool = False  # the candidate is to raise where an index is out of range
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
     lends: bool = False  # tensors go to the trial in lent device memory
@@ -119,9 +120,9 @@ class Referee:
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
             self.progress.limits += plan.INTERPRETER_LIMITS
-        if self.inputs.has_integers and self.inputs.has_op(*plan.READS_BY_INDEX):
+        if plan.reads_by_index(self.inputs):
             self.progress.limits.append(plan.OUT_OF_RANGE)
-        steps = plan.plan(self.inputs, self.mode, self._small())
+        steps = plan.plan(self.inputs, self.mode, self._small(), self.check_bounds)
         if self.unpinned is not None:
             steps += plan.beside_pinned(self.unpinned)
         return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)

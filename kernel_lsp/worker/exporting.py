@@ -15,19 +15,21 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp import errors
-from kernel_lsp.worker import building, examples, faults
+from kernel_lsp.worker import building, data_dependence, examples, faults
 
+_ON_VALUES = "what it does next depends on values in the tensors, not on their sizes alone"
+_IN_NUMPY = "it leaves torch for numpy"
 #: what torch says → what it means
 _WORDS = (
     (
         r"GuardOnDataDependentSymNode|DataDependentOutputException|data-dependent",
-        "what it does next depends on values in the tensors, not on their sizes alone",
+        _ON_VALUES,
     ),
     (r"unbacked symint", "a size depends on values in the tensors"),
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
     (r"in output, which is not a known type", "it returns an object of a type that torch.export does not know"),
-    (r"numpy\(\) is not supported|Cannot convert .* to numpy", "it leaves torch for numpy"),
+    (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
     (r"_dispatch_keys|FakeTensor.*data_ptr|data pointer of", "it reads the memory of a tensor directly"),
 )
 
@@ -53,7 +55,12 @@ def export(
             building.call(module, example.args, example.kwargs, path, class_name)
         found = _told_line(path, error) or faults.line_in(path, error)
         at, line = (path, found) if found is not None else _forward_at(module) or (path, 1)
-        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=_plainly(error, at, line))
+        detail = _plainly(error, at, line)
+        if detail.startswith(_ON_VALUES) and (told := data_dependence.described(at, line)) is not None:
+            detail, advice = f"{_ON_VALUES} ({told.what})", told.advice
+            return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=advice)
+        other = {"advice": "Use torch's own functions there."} if detail.startswith(_IN_NUMPY) else {}
+        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, **other)
 
 
 def _told_line(path: str, error: Exception) -> int | None:

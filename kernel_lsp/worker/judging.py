@@ -222,6 +222,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee.thorough = bool(given.get("thorough"))
     if mode == "gpu":
         referee.alone = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
+    referee.check_bounds = given.get("bounds") == "check"
     if ready.hollow:
         referee.progress.limits.append(
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"

@@ -75,6 +75,7 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             class_name=given["class_name"],
             import_from=specimen.module,
             import_file=specimen.file,
+            check_indices=given.get("bounds") == "check",
         )
         return {"specimen": schema.to_json(specimen), "candidates": [schema.to_json(c) for c in candidates]}
 

@@ -41,6 +41,17 @@ def test_what_was_not_timed_says_why():
     assert "Not measured: no CUDA GPU here: torch is built without CUDA." in footer([NOT_TIMED])
 
 
+def test_checks_that_were_left_out_are_counted(capsys):
+    some = task("e.py::E", None)
+    verdict = some.report.candidates[0].verdict
+    verdict.checks = [schema.Check(f"check {i}", True) for i in range(10)]
+    print_reports([some])
+    assert "skipped" not in capsys.readouterr().out
+    verdict.skipped = ["float64", "train mode"]
+    print_reports([some])
+    assert "E: checks: 10 passed, 2 skipped; --thorough makes all of them." in capsys.readouterr().out
+
+
 def test_what_is_not_there_says_why():
     missing = Task("c.py::C", None, error=errors.NoExampleInputs(class_name="C"))
     assert "no kernel" in row(missing)[0]

@@ -128,6 +128,18 @@ def timed(kernel: float, eager: float = 100.0, device: str = "H100") -> schema.M
     return schema.Measurement([shape], schema.Device(device, "cuda"))
 
 
+@pytest.mark.parametrize(("found", "said"), [("ok", "slower"), ("wrong", "wrong")])
+def test_a_follow_up_keeps_the_times_and_what_was_said_of_them(found, said):
+    from kernel_lsp.jobs.validate import _keep_times
+
+    device = schema.Device("H100", "cuda", copy_bandwidth=3e12)
+    known = Validation(schema.Verdict("slower", reason="correct, but slower"), timed(120), device, "2026-01-01")
+    judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict(found, reason="off"), None)
+    report = schema.Report(schema.Target("", "A"))
+    _keep_times(report, known, judged)
+    assert (judged.verdict.status, judged.measurement, report.device) == (said, known.measurement, device)
+
+
 @pytest.mark.parametrize(
     ("new", "regressed"),
     [

@@ -321,3 +321,13 @@ async def test_pull_diagnostics(client: Any, module: Path) -> None:
     report = await client.text_document_diagnostic_async(params)
     assert [d.code for d in report.items] == ["kernel-stale"]
     assert uri not in client.diagnostics
+
+
+async def test_checks_that_were_left_out_are_counted_everywhere(client: Any, module: Path) -> None:
+    write_kernel(module, {**VERDICT, "skipped": ["float64", "train mode"]})
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    assert await client.lenses(uri) == ["✓ 2.31× eager · 1.24× compile · 1 passed, 2 skipped"]
+    assert "Checks: 1 passed, 2 skipped." in client.diagnostics[uri][0].message
+    assert "1 of 1 checks passed, 2 skipped" in await client.hover(uri, 4, 8)

@@ -1,7 +1,7 @@
 import pytest
 
 from kernel_lsp.naming import snake_case
-from kernel_lsp.synthesis.names import Names
+from kernel_lsp.synthesis.names import Names, class_alias, function_name
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,24 @@ def test_a_name_is_handed_out_once() -> None:
 def test_a_name_is_an_identifier_and_no_word_of_the_templates(wanted: str) -> None:
     name = Names().fresh(wanted)
     assert name.isidentifier() and name not in ("tl", "rows", "lambda", "for")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken", "expected"),
+    [
+        ("rms_norm", ["x"], "rms_norm"),
+        ("mask", ["x", "mask"], "mask_forward"),
+        ("x", ["x"], "x_forward"),
+        ("mask", ["mask", "mask_forward"], "mask_forward2"),
+        ("print", ["x"], "print_forward"),
+        ("super", ["x"], "super_forward"),
+        ("lambda", ["x"], "lambda_forward"),
+        ("triton", ["x"], "triton_forward"),
+    ],
+)
+def test_the_host_function_hides_nothing_and_is_not_hidden(wanted: str, taken: list[str], expected: str) -> None:
+    assert function_name(wanted, taken) == expected
+
+
+def test_a_class_does_not_take_the_place_of_an_import() -> None:
+    assert (class_alias("RMSNorm"), class_alias("triton")) == ("RMSNorm", "triton_module")

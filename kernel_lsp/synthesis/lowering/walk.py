@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from typing import Any
@@ -17,7 +16,7 @@ from kernel_lsp.naming import snake_case
 
 from ..graph import Graph, Input, Scalar, TorchCall, Value, topological
 from ..printing import attribute
-from . import elementwise, losses, norms, products, reductions, views
+from . import data_dependence, elementwise, losses, norms, products, reductions, views
 from .builder import NotLowered, expr_of, opmath, shape_of
 
 OPERATORS: dict[str, Any] = {
@@ -51,8 +50,12 @@ _ADDRESSING = frozenset(views.OPERATORS) - {
 class Untraceable(Exception):
     """A node that neither lowers nor can stand as a torch call (its result is no tensor of known shape)."""
 
-    def __init__(self, op: str, detail: str) -> None:
-        self.op, self.detail = op, detail
+    def __init__(self, op: str, detail: str, place: tuple[str, int] | None = None) -> None:
+        self.op, self.detail, self.place = (
+            op,
+            detail,
+            place,
+        )  # place: (file, line) of the user's code, where it is known
         super().__init__(f"{op}: {detail}")
 
 
@@ -95,7 +98,8 @@ def placeholders(exported: ExportedProgram) -> Graph:
 
 def _range(bounds: Any) -> tuple[int, int | None]:
     """(least, most) of a size, None where nothing bounds it."""
-    return int(bounds.lower), int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**31 else None
+    least = int(bounds.lower) if bounds.lower.is_Integer else 0  # a number out of a tensor may be anything
+    return least, int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**31 else None
 
 
 def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) -> Any:
@@ -164,6 +168,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
         return args[0][args[1]]
     if (number := _folded(node, env, fake)) is not None:
         return number
+    if reason := data_dependence.why(node, (args, kwargs)):
+        raise Untraceable(name, reason, data_dependence.place(node))
     handler = OPERATORS.get(_OF_TWO.get(str(node.target), name))
     if handler is not None:
         try:
@@ -282,8 +288,6 @@ def _completes(node: Any) -> str:
 
 
 def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
-    if any(not shape.free_symbols <= _known_symbols(node.graph) for shape in _sizes(fake)):
-        raise Untraceable(name, "the size of its result depends on the data.")
     schema = getattr(node.target, "_schema", None)
     for argument, value in zip(schema.arguments if schema else (), args, strict=False):
         if isinstance(argument.type, torch.TensorType) and isinstance(value, bool | int | float):
@@ -297,21 +301,6 @@ def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
         else None
         for i, f in enumerate(fake)
     ]
-
-
-def _sizes(fake: Any) -> list[sympy.Expr]:
-    if isinstance(fake, list | tuple):
-        return [n for f in fake for n in _sizes(f)]
-    return list(shape_of(fake.shape)) if isinstance(fake, torch.Tensor) else []
-
-
-@functools.lru_cache(maxsize=1)
-def _known_symbols(graph: Any) -> set[Any]:
-    known: set[Any] = set()
-    for other in graph.nodes:
-        if other.op == "placeholder" and isinstance(other.meta.get("val"), torch.Tensor):
-            known |= {s for n in shape_of(other.meta["val"].shape) for s in n.free_symbols}
-    return known
 
 
 def _python_name(target: Any) -> str:

@@ -1,0 +1,73 @@
+"""Which value of forward a line depends on, and what to do: for a line that torch.export cannot trace without the values."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+#: calls that make a Python number of a tensor
+_TAKES_OUT = frozenset(["item", "tolist", "int", "float", "bool"])
+_DECIDE = "Choose between the results with torch.where, or decide before the module is called."
+_REPEAT = "Make the number of steps an argument or a setting, or leave the loop outside the module."
+_CHECK = "Check it before the module is called."
+_KEEP = "Take sizes from shapes, keep the value a tensor, or pass the number to forward as an argument."
+_DECIDING: tuple[tuple[str, type[ast.If | ast.While | ast.Assert], str], ...] = (
+    ("if", ast.If, _DECIDE),
+    ("while", ast.While, _REPEAT),
+    ("assert", ast.Assert, _CHECK),
+)
+
+
+class Told(NamedTuple):
+    """``what``: the code that the line depends on, as a clause; ``advice``: a sentence."""
+
+    what: str
+    advice: str
+
+
+def described(path: str, line: int) -> Told | None:
+    """What a line of a file depends on; None where nothing in it is known to look at values."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    here = [n for n in ast.walk(tree) if isinstance(n, ast.stmt | ast.expr) and n.lineno <= line <= (n.end_lineno or 0)]
+    functions = [n for n in here if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in sorted(here, key=lambda n: ((n.end_lineno or 0) - n.lineno, not isinstance(n, ast.stmt))):
+        for keyword, kind, advice in _DECIDING:
+            if isinstance(node, kind) and node.test.lineno <= line <= (node.test.end_lineno or 0):
+                colon = "" if keyword == "assert" else ":"
+                what = f"`{keyword} {ast.unparse(node.test)}{colon}`"
+                return Told(what + _where_from(node.test, functions), advice)
+        if isinstance(node, ast.IfExp):
+            what = f"`{ast.unparse(node.test)}`, which chooses"
+            return Told(what + _where_from(node.test, functions), _DECIDE)
+        taken = [n for n in ast.walk(node) if isinstance(n, ast.Call) and _takes_out(n) and n.lineno <= line]
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.ClassDef) and taken:
+            return Told(f"`{ast.unparse(taken[0])}`, a number out of a tensor", _KEEP)
+    return None
+
+
+def _takes_out(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in _TAKES_OUT and (isinstance(node.func, ast.Attribute) or len(node.args) == 1)
+
+
+def _where_from(test: ast.expr, functions: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> str:
+    """Where a name in a condition was given a value: "; k = x.sum().item(), line 12"."""
+    names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    inner = max(functions, key=lambda f: f.lineno, default=None)
+    if inner is None or any(_takes_out(n) for n in ast.walk(test)):
+        return ""
+    given = [
+        n
+        for n in ast.walk(inner)
+        if isinstance(n, ast.Assign)
+        and n.lineno < test.lineno
+        and any(isinstance(target, ast.Name) and target.id in names for target in n.targets)
+        and any(_takes_out(part) for part in ast.walk(n.value))
+    ]
+    return f"; `{ast.unparse(given[-1])}`, line {given[-1].lineno}" if given else ""

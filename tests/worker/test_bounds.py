@@ -1,0 +1,67 @@
+"""Indices out of range: with ``bounds = "check"`` a kernel has to raise where eager does, else that is a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.worker.worker_client import Client
+
+EMBEDDING = """
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(12, 16)
+    def forward(self, ids):
+        return self.table(ids + 1) * 2
+def get_inputs(): return [torch.randint(0, 11, (4, 8))]
+"""
+GATHER = """
+class Pick(nn.Module):
+    def forward(self, x, at):
+        return x.gather(1, at) * 2
+def get_inputs(): return [torch.randn(4, 10), torch.randint(0, 10, (4, 6))]
+"""
+CROSS_ENTROPY = """
+class Loss(nn.Module):
+    def forward(self, x, target):
+        return F.cross_entropy(x, target)
+def get_inputs(): return [torch.randn(6, 10), torch.randint(0, 10, (6,))]
+"""
+#: class → module, what the kernel file checks, and what the validation tried
+CASES = {
+    "Words": (EMBEDDING, '_check_indices("indices", indices, 12)', "12 in ids"),
+    "Pick": (GATHER, '_check_indices("at", at, x.shape[1])', "10 in at, -1 in at"),
+    "Loss": (CROSS_ENTROPY, "masked_fill(target == -100, 0), x.shape[1])", "10 in target, -1 in target"),
+}
+STEP, LIMIT = "indices out of range", "indices out of range (eager raises an error"
+
+
+def given(write: Callable[..., str], name: str) -> dict[str, Any]:
+    path = write("import torch\nimport torch.nn.functional as F\nfrom torch import nn\n" + CASES[name][0])
+    return {"path": path, "class_name": name, "device": "interpreter", "seconds": 60}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_that_checks_its_indices(worker: Client, write: Callable[..., str], name: str) -> None:
+    job = given(write, name) | {"bounds": "check"}
+    source = worker.call("synthesize", **job)["candidates"][0]["source"]
+    assert CASES[name][1] in source
+    verdict = worker.call("judge", source=source, measure="none", **job)["verdict"]
+    assert (verdict["status"], verdict["reason"]) == ("ok", "")
+    tried = {check["name"]: check["detail"] for check in verdict["checks"]}
+    assert tried[STEP] == f"it raises an error for {CASES[name][2]}"
+    assert not [limit for limit in verdict["limits"] if "IndexError" in limit or limit.startswith(LIMIT)]
+
+
+def test_a_kernel_that_trusts_its_indices(worker: Client, write: Callable[..., str]) -> None:
+    job = given(write, "Loss")
+    source = worker.call("synthesize", **job)["candidates"][0]["source"]
+    assert "_check_indices" not in source
+    trusted = worker.call("judge", source=source, measure="none", **job)["verdict"]
+    assert trusted["status"] == "ok" and any(limit.startswith(LIMIT) for limit in trusted["limits"])
+    assert STEP not in [check["name"] for check in trusted["checks"]]
+    checked = worker.call("judge", source=source, measure="none", bounds="check", **job)["verdict"]
+    assert checked["status"] == "wrong" and "the index 10 in target is out of range" in checked["reason"]
