@@ -37,6 +37,13 @@ def describe(status: int, pid: int, scratch: str, before: int) -> str:
     how = processes.describe(status)
     if how != "killed by SIGKILL":
         return how
-    with contextlib.suppress(OSError), open(os.path.join(os.path.dirname(scratch), FOLDER, str(pid))) as file:
+    noted = os.path.join(os.path.dirname(scratch), FOLDER, str(pid))
+    with contextlib.suppress(OSError), open(noted) as file:
+        os.unlink(noted)  # another process may get the number
         return f"ended since {file.read()}"
-    return f"{how} when memory ran out" if for_want_of_memory() > before else how
+    return with_want_of_memory(how, before)
+
+
+def with_want_of_memory(how: str, before: int) -> str:
+    """The words for how a process ended, and whether the system ended one since ``before`` because memory ran out."""
+    return f"{how} when memory ran out" if how == "killed by SIGKILL" and for_want_of_memory() > before else how

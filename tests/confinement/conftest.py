@@ -14,7 +14,7 @@ from tests.worker.worker_client import Client
 class Victim:
     """A user with a project, a home folder and a worker; ``attack`` has a candidate run a function of the module."""
 
-    def __init__(self, folder: Path, without: str = "") -> None:
+    def __init__(self, folder: Path, without: str = "", command: list[str] | None = None) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.project = self.home / "work" / "project"
@@ -31,7 +31,8 @@ class Victim:
             "MY_SERVICE_TOKEN": "the token of this test",
             "KERNEL_LSP_WITHOUT_LAYERS": without,
         }
-        self.worker = Client(env=self.env)
+        self.warm = False  # whether it has validated something
+        self.worker = Client(command, env=self.env)
 
     def attack(self, code: str, device: str = "interpreter", seconds: float = 60, **facts: Any) -> dict[str, Any]:
         """The verdict on a kernel that is right, and first runs ``code`` with ``facts`` as names, confined as it is.
