@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from tests.confinement.conftest import Victim
-
-
-def wait_until(condition: Callable[[], Any], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
+from tests.confinement.waiting import wait_until
 
 
 def next_one_works(victim: Victim) -> None:
@@ -35,7 +26,7 @@ def belongings(victim: Victim) -> dict[str, Any]:
         "processes": sorted(p.pid for p in family),
         "descriptors": {p.pid: p.num_fds() for p in family},
         "shared memory": {p.pid: _shared(p.pid) for p in family},
-        "files": sorted(str(p.relative_to(victim.scratch)) for p in victim.scratch.rglob("*") if p.name != "ended"),
+        "files": sorted(str(p.relative_to(victim.scratch)) for p in victim.scratch.rglob("*")),
     }
 
 

@@ -16,7 +16,8 @@ import pytest
 
 from tests.confinement.attacks import KERNEL, MODULE
 from tests.confinement.conftest import Victim
-from tests.confinement.leftovers import nothing_left, wait_until
+from tests.confinement.leftovers import nothing_left
+from tests.confinement.waiting import wait_until
 from tests.worker.worker_client import WorkerError
 
 FLOOD = "line = b'x' * (1 << 20)\nfor _ in range(100):\n    os.write({}, line)\n"
@@ -106,6 +107,33 @@ def test_a_referee_that_is_stopped_meets_the_deadline(victim):
         with pytest.raises(WorkerError) as caught:
             victim.worker.wait(ident)
         assert caught.value.code == "WorkerTimedOut"
+
+
+@pytest.mark.parametrize(
+    "whom",
+    [
+        "the manager",
+        "the keeper",
+        pytest.param("a zygote", marks=pytest.mark.slow),
+        pytest.param("the other zygote", marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_of_the_worker_is_killed(fresh, whom):
+    """In the middle of a job: the worker ends as a whole, which the server sees, and takes everything along."""
+    victim = fresh()
+    manager = psutil.Process(victim.worker.process.pid)
+    until_it_sleeps(victim)
+    (keeper,) = [p for p in manager.children() if p.children()]
+    (native,) = keeper.children()
+    interpreter = min(native.children(), key=lambda p: p.create_time())
+    (folder,) = victim.scratch.glob("kernel-lsp-*")
+    family = manager.children(recursive=True)
+    chosen = {"the manager": manager, "the keeper": keeper, "a zygote": native, "the other zygote": interpreter}
+    chosen[whom].kill()
+    _, alive = psutil.wait_procs([manager, *family], timeout=8)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
+    assert wait_until(lambda: not list(victim.scratch.glob("kernel-lsp-*")), 3)
+    assert wait_until(lambda: not glob.glob(f"/sys/fs/cgroup/**/{folder.name}", recursive=True), 3)
 
 
 @contextlib.contextmanager
