@@ -6,7 +6,8 @@ Two warm workers take turns with every sample in samples/: one with all layers, 
 those that can be switched off. The layers that cannot be (limits, environment, descriptors, capabilities) are timed by
 themselves, with all others, in a process that enters them. The unusual inputs (NaN, infinities, offsets, other settings, …)
 are checks of their own, each announced by the worker when it begins: their share is the time from there to the next.
-All are medians of one run; load on the machine meets both workers alike. Writes benchmarks/results/confinement-<device>.json and .md.
+All are medians of one run; load on the machine meets both workers alike. Processor time, of all of a worker's processes for
+the whole request, hardly depends on load. Writes benchmarks/results/confinement-<device>.json and .md.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +69,27 @@ def entering(rounds: int) -> float:
     )
 
 
-async def first_verdict(worker: Worker, given: dict[str, Any]) -> tuple[float, float, str]:
-    """(seconds to the first verdict, those of them in checks on unusual inputs, its status)."""
+def processor_seconds(pid: int) -> float:
+    """What a process and all below it, also those that have ended, have spent."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    spent = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return spent + sum(processor_seconds(int(child)) for child in below)
+
+
+@dataclass
+class Run:
+    """Seconds of one request: to the first verdict, in checks on unusual inputs before it, of processors in all."""
+
+    verdict: float
+    unusual: float
+    processor: float
+    status: str
+
+
+async def first_verdict(worker: Worker, given: dict[str, Any]) -> Run:
+    assert worker.pid
+    spent = processor_seconds(worker.pid)
     began = time.monotonic()
     stages: list[tuple[float, str]] = []
     verdicts: list[tuple[float, str]] = []
@@ -84,7 +105,7 @@ async def first_verdict(worker: Worker, given: dict[str, Any]) -> tuple[float, f
     end, status = verdicts[0]
     ends = [at for at, _ in stages[1:]] + [end]
     unusual = sum(until - at for (at, name), until in zip(stages, ends, strict=True) if name.startswith(UNUSUAL))
-    return end, unusual, status
+    return Run(end, unusual, processor_seconds(worker.pid) - spent, status)
 
 
 async def measure(names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
@@ -107,7 +128,7 @@ async def measure(names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
                     "synthesize", about, seconds=SECONDS, stage="synthesizing", on_event=None
                 )
                 given = {**about, "source": asked["candidates"][0]["source"], "measure": "none", "seconds": SECONDS}
-                taken: dict[str, list[tuple[float, float, str]]] = {which: [] for which in workers}
+                taken: dict[str, list[Run]] = {which: [] for which in workers}
                 for number in range(rounds + 1):
                     for which in sorted(workers, reverse=bool(number % 2)):
                         one = await first_verdict(workers[which], given)
@@ -121,15 +142,23 @@ async def measure(names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def summary(taken: dict[str, list[tuple[float, float, str]]]) -> dict[str, Any]:
-    times = {which: [one[0] for one in all_] for which, all_ in taken.items()}
-    pairs = [a - b for a, b in zip(times["with"], times["without"], strict=True)]
+def summary(taken: dict[str, list[Run]]) -> dict[str, Any]:
+    def median(what: str, which: str) -> float:
+        return round(statistics.median(getattr(run, what) for run in taken[which]), 3)
+
+    def added(what: str) -> float:
+        pairs = zip(taken["with"], taken["without"], strict=True)
+        return round(statistics.median(getattr(a, what) - getattr(b, what) for a, b in pairs), 3)
+
     return {
-        "status": sorted({one[2] for all_ in taken.values() for one in all_}),
-        "with": round(statistics.median(times["with"]), 3),
-        "without": round(statistics.median(times["without"]), 3),
-        "confinement": round(statistics.median(pairs), 3),
-        "unusual_inputs": round(statistics.median(one[1] for one in taken["with"]), 3),
+        "status": sorted({run.status for runs in taken.values() for run in runs}),
+        "with": median("verdict", "with"),
+        "without": median("verdict", "without"),
+        "added": added("verdict"),
+        "unusual_inputs": median("unusual", "with"),
+        "processor_with": median("processor", "with"),
+        "processor_without": median("processor", "without"),
+        "processor_added": added("processor"),
     }
 
 
@@ -145,7 +174,8 @@ def main() -> int:
     found = asyncio.run(measure(names, options.rounds))
     middle = {
         key: round(statistics.median(one[key] for one in found.values()), 3)
-        for key in ("with", "without", "confinement", "unusual_inputs")
+        for key in next(iter(found.values()))
+        if key != "status"
     }
     about = {
         "date": str(datetime.date.today()),
@@ -155,10 +185,10 @@ def main() -> int:
         "rounds": options.rounds,
         "entering": round(entered, 4),
     }
+    columns = ("without", "with", "added", "unusual_inputs", "processor_without", "processor_with", "processor_added")
     rows = [
-        f"| {name} | {', '.join(one['status'])} | {one['without']:.2f} | {one['with']:.2f} | {one['confinement']:+.2f} | "
-        f"{one['unusual_inputs']:.2f} |"
-        for name, one in found.items()
+        f"| {name} | {', '.join(one['status'])} | " + " | ".join(f"{one[key]:.2f}" for key in columns) + " |"
+        for name, one in (*found.items(), ("median", {"status": [], **middle}))
     ]
     lines = [
         "# What confinement and the unusual inputs cost",
@@ -166,15 +196,13 @@ def main() -> int:
         f"Seconds to the first verdict on a warm worker under the interpreter, medians of {options.rounds} in turn; Python "
         f"{about['python']}, {about['cpus']} CPUs, load average before it began {about['load']}, {about['date']}. Written by "
         "benchmarks/confinement.py, whose first lines say what is compared. *Added*: the median of the differences between "
-        "neighbouring runs.",
+        f"neighbouring runs. *Without*: without {OFF}. *Processor*: of the whole request.",
         "",
         f"A process enters all layers in {entered * 1000:.1f} ms.",
         "",
-        f"| module | result | without {OFF} | with all | added by the layers | unusual inputs |",
-        "| --- | --- | --: | --: | --: | --: |",
+        "| module | result | without | with all | added | unusual inputs | processor without | with all | added |",
+        "| --- | --- | --: | --: | --: | --: | --: | --: | --: |",
         *rows,
-        f"| median | | {middle['without']:.2f} | {middle['with']:.2f} | {middle['confinement']:+.2f} | "
-        f"{middle['unusual_inputs']:.2f} |",
     ]
     text = "\n".join(lines) + "\n"
     RESULTS.mkdir(exist_ok=True)

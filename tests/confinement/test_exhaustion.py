@@ -51,6 +51,7 @@ def test_what_it_takes_is_bounded(victim, name):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_full_disk_is_not_reached(victim):
     """Files of 1 GB each until somebody stops it; less than 4 GB and what is written between two looks."""
     free = shutil.disk_usage(victim.scratch).free
@@ -69,7 +70,7 @@ while True:
     n += 1
 """
     said = len(victim.said())
-    verdict = victim.attack(code, seconds=60)
+    verdict = victim.attack(code, seconds=90)
     assert verdict["status"] == "crashed" and "GB" in verdict["reason"], verdict
     assert 3 <= len(victim.said()[said:]) < 12
     assert wait_until(lambda: shutil.disk_usage(victim.scratch).free > free - (1 << 30), 10)
