@@ -1,5 +1,7 @@
 # make demo     generate, validate and (with a GPU) time a kernel for every module in samples/, and print one table
 # make test     the test suite
+# make test-corpus  all of the hostile and honest kernels (tests/validation/adversarial) and all of the tests of the
+#               confinement, of which make test runs a few of each kind
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
@@ -24,13 +26,16 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-models lint bench picture docs extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-corpus test-models lint bench picture docs extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2
+
+test-corpus: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow" tests/validation/adversarial tests/confinement
 
 # One thread a process: several libraries with a pool of threads each would wait for one another.
 test-models: $(MODELS_INSTALLED)

@@ -44,6 +44,13 @@ class NotSavedYet(UserError):
     template = "{path} is not on disk yet. Save the file first: the worker imports it from there."
 
 
+class PathNotUtf8(UserError):
+    template = (
+        "{name} is not valid UTF-8: {part} has bytes of another encoding. torch.export and Triton cannot read such a "
+        "path. Rename it."
+    )
+
+
 class SyntaxInvalid(UserError):
     template = "{path} does not parse at line {line}: {detail}. Fix the syntax error and try again."
 
@@ -177,6 +184,13 @@ class WorkerDied(UserError):
 
 class WorkerTimedOut(UserError):
     template = "The worker gave no answer within {seconds:.0f} s while {stage}; it was stopped. Raise kernelLsp.seconds or use smaller example inputs."
+
+
+class TemporaryFolderFull(UserError):
+    template = (
+        "The folder for temporary files, {folder}, is full ({detail}). Candidates are kept there while they are "
+        "validated. Free space there, or restart with TMPDIR set to a folder that has space."
+    )
 
 
 class Cancelled(UserError):

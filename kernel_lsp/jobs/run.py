@@ -83,7 +83,9 @@ class Run:
 
         Raises:
             NotSavedYet: it is not there.
+            PathNotUtf8: torch and Triton could not read it.
         """
+        _check_path(self.job.path)
         try:
             with self.job.path.open(encoding="utf-8-sig", newline="") as file:
                 return file.read()
@@ -336,6 +338,18 @@ class Run:
             self.listener.verdict(self.job)
         except Exception:
             log.exception("listener.verdict")
+
+
+def _check_path(path: Path) -> None:
+    """Raises PathNotUtf8. Where an editor's URI was decoded, the bytes that are not UTF-8 have become U+FFFD."""
+    for part in path.parts:
+        undecoded = any("\udc80" <= character <= "\udcff" for character in part)
+        if undecoded or ("\ufffd" in part and not path.exists()):
+            raise errors.PathNotUtf8(name=_escaped(str(path)), part=_escaped(part))
+
+
+def _escaped(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def fastest(candidates: list[schema.Judged]) -> int | None:

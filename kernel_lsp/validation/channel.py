@@ -235,7 +235,7 @@ class Channel:
         while True:
             left = None if until is None else max(0.0, until - time.monotonic())
             ready, _, _ = select.select([self.socket], [], [], left)
-            if not ready:
+            if not ready or left == 0:  # also where bytes without a file never end
                 raise TooLate
             try:
                 data, fds, _, _ = socket.recv_fds(self.socket, 1, 2)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import errors
-from kernel_lsp.worker import processes
+from kernel_lsp.worker import deaths, processes
 
 #: lines of a child's standard error that are kept to explain its end
 KEPT_LINES = 20
@@ -33,6 +33,7 @@ class Child:
         self.drained: asyncio.Future[None] = loop.create_future()
         self.stderr: collections.deque[bytes] = collections.deque(maxlen=KEPT_LINES)
         self.noted = 0
+        self.out_of_memory = deaths.for_want_of_memory()
         self.stage = "starting"
 
     def hear(self, message: dict[str, Any]) -> None:
@@ -156,7 +157,7 @@ class Zygote:
 
 def _how(child: Child) -> str:
     """How a child ended, with the last line it wrote, if any."""
-    how = processes.describe(child.exited.result())
+    how = deaths.with_want_of_memory(processes.describe(child.exited.result()), child.out_of_memory)
     last = next((_text(line) for line in reversed(child.stderr) if line.strip()), "")
     return f"{how} while {child.stage}" + (f"; its last words: {last.strip()[:300]}" if last else "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 
 from kernel_lsp.worker import processes
 
@@ -29,6 +30,11 @@ def note(scratch: str, pid: int, why: str) -> None:
             file.write(why)
 
 
+def forget(scratch: str) -> None:
+    """Remove the notes: another process may get the number."""
+    shutil.rmtree(os.path.join(scratch, FOLDER), ignore_errors=True)
+
+
 def describe(status: int, pid: int, scratch: str, before: int) -> str:
     """A wait status in words, with the reason where it was killed. ``before``: ``for_want_of_memory`` when it began.
 
@@ -39,4 +45,9 @@ def describe(status: int, pid: int, scratch: str, before: int) -> str:
         return how
     with contextlib.suppress(OSError), open(os.path.join(os.path.dirname(scratch), FOLDER, str(pid))) as file:
         return f"ended since {file.read()}"
-    return f"{how} when memory ran out" if for_want_of_memory() > before else how
+    return with_want_of_memory(how, before)
+
+
+def with_want_of_memory(how: str, before: int) -> str:
+    """The words for how a process ended, and whether the system ended one since ``before`` because memory ran out."""
+    return f"{how} when memory ran out" if how == "killed by SIGKILL" and for_want_of_memory() > before else how

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import traceback
+
+from kernel_lsp import errors
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 #: what torch says when CUDA is asked for and cannot be had
 _NO_CUDA = (
@@ -43,6 +48,13 @@ def sentence(error: BaseException, limit: int = 300) -> str:
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     said = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return said if len(said) <= limit else said[: limit - 1] + "…"
+
+
+def no_space(error: BaseException, folder: str) -> errors.TemporaryFolderFull | None:
+    """The user error where the disk of ``folder``, the one for temporary files, is full; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in _NO_SPACE:
+        return None
+    return errors.TemporaryFolderFull(folder=folder, detail=error.strerror)
 
 
 def missing_device(error: BaseException) -> str | None:

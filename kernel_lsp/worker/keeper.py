@@ -81,6 +81,8 @@ def _keep(alive: int, told: int, scratch: str) -> None:
                 wanted, running = [alive], 0
             running = max(0, running + said.count(BEGINS) - said.count(ENDS))
             orphans = not said or ENDS in said
+            if running == 0:  # nobody is left who would read them
+                deaths.forget(scratch)
         if orphans:  # until there is none: what an orphan has started becomes one when that ends
             orphans = _end_orphans(mine)
         if running and time.monotonic() - looked > _LOOK_SECONDS:

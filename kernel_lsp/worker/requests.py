@@ -13,7 +13,7 @@ from typing import Any
 
 from kernel_lsp import errors, schema
 from kernel_lsp.confinement import entering, layers
-from kernel_lsp.worker import environment, watching
+from kernel_lsp.worker import environment, faults, watching
 from kernel_lsp.worker.children import Zygote
 
 Emit = Callable[[str, Any], None]
@@ -70,7 +70,10 @@ class Desk:
         return result
 
     async def _with_folder(self, method: str, params: dict[str, Any], emit: Emit) -> dict[str, Any]:
-        folder = tempfile.mkdtemp(dir=self.scratch)
+        try:
+            folder = tempfile.mkdtemp(dir=self.scratch)
+        except OSError as error:
+            raise faults.no_space(error, tempfile.gettempdir()) or error from None
         try:
             return await self._on_device(method, {**params, "scratch": folder}, emit)
         finally:

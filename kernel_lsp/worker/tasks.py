@@ -6,11 +6,13 @@ import importlib
 import json
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import errors
+from kernel_lsp.worker import faults
 
 #: task → (module, function); a function takes (parameters, emit) and returns the result as plain JSON data
 TASKS = {
@@ -52,6 +54,9 @@ def run(task: str, parameters: int, answers: int, threads: int) -> None:
         send({"error": error.to_json()})
     except BaseException as error:
         traceback.print_exc()
+        if full := faults.no_space(error, tempfile.gettempdir()):
+            send({"error": full.to_json()})
+            return
         where = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"
         send({"error": errors.InternalError(detail=detail).to_json()})

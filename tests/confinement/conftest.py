@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.confinement.attacks import KERNEL, MODULE
+from tests.confinement.waiting import wait_until
 from tests.worker.worker_client import Client
 
 
 class Victim:
     """A user with a project, a home folder and a worker; ``attack`` has a candidate run a function of the module."""
 
-    def __init__(self, folder: Path, without: str = "") -> None:
+    def __init__(self, folder: Path, without: str = "", command: list[str] | None = None) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.project = self.home / "work" / "project"
@@ -31,7 +33,8 @@ class Victim:
             "MY_SERVICE_TOKEN": "the token of this test",
             "KERNEL_LSP_WITHOUT_LAYERS": without,
         }
-        self.worker = Client(env=self.env)
+        self.warm = False  # whether it has validated something
+        self.worker = Client(command, env=self.env)
 
     def attack(self, code: str, device: str = "interpreter", seconds: float = 60, **facts: Any) -> dict[str, Any]:
         """The verdict on a kernel that is right, and first runs ``code`` with ``facts`` as names, confined as it is.
@@ -47,6 +50,23 @@ class Victim:
         result = self.worker.call("judge", path=str(path), class_name="Scale", source=KERNEL, **given)
         assert path.read_text() == source or "source_may_change" in facts
         return result["verdict"]
+
+    def attacks(self, codes: dict[str, str], **facts: Any) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """(the verdict, name → what that attack said) for several attacks, one after the other in one candidate."""
+        lines = ["_plain = globals()['tell']"]
+        for name, code in codes.items():
+            lines += [f"def tell(*words, _name={name!r}):", "    _plain(f'[{_name}]', *words)", "try:"]
+            lines += ["    " + line for line in code.strip().splitlines()]
+            lines += ["    tell('done')", "except BaseException as error:", "    tell(type(error).__name__, error)"]
+        before = len(self.said())
+        verdict = self.attack("\n".join(lines), **facts)
+
+        def told() -> dict[str, list[str]]:
+            found = [re.match(r"attack: \[(.*?)\] (.*)", line) for line in self.said()[before:]]
+            return {name: [one[2] for one in found if one and one[1] == name] for name in codes}
+
+        wait_until(lambda: all(told().values()), 3)  # what they say comes over another pipe than the verdict
+        return verdict, told()
 
     def said(self) -> list[str]:
         """What attacks printed, since they began."""

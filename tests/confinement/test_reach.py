@@ -7,19 +7,19 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
+
+from tests.confinement.waiting import wait_until
 
 
 def run(victim, code, **facts):
     """(verdict, what the attack said)."""
     said = len(victim.said())
     verdict = victim.attack(code, **facts)
-    told = victim.said()[said:]
-    assert told, "the attack has run"
-    return verdict, told
+    assert wait_until(lambda: victim.said()[said:], 3), "the attack has run"
+    return verdict, victim.said()[said:]
 
 
 @contextlib.contextmanager
@@ -56,7 +56,8 @@ def target_of(name, folder):
 
 
 CONNECT = """
-if pair:
+family, kind, address = targets[{name!r}]
+if "pair" in {name!r}:
     own = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]
 else:
     own = socket.socket(family, kind)
@@ -69,25 +70,28 @@ else:
 SOCKETS = ["TCP", "UDP", "abstract", "abstract datagrams", "path", "datagrams by a pair"]
 
 
-def sent(victim, name, folder):
-    family, kind, address = target_of(name, str(folder))
-    with listening(family, kind, address) as (bound, arrived):
-        facts = {"family": int(family), "kind": int(kind), "address": bound, "pair": "pair" in name}
-        verdict, _ = run(victim, CONNECT, **facts)
-        return verdict, arrived()
+def sent(victim, folder):
+    """(the verdict, name → what arrived) where a candidate sends over a socket of every kind."""
+    with contextlib.ExitStack() as stack:
+        targets, ends = {}, {}
+        for name in SOCKETS:
+            family, kind, address = target_of(name, str(folder))
+            bound, ends[name] = stack.enter_context(listening(family, kind, address))
+            targets[name] = (int(family), int(kind), bound)
+        verdict, told = victim.attacks({name: CONNECT.format(name=name) for name in SOCKETS}, targets=targets)
+        assert all(told.values()), told
+        return verdict, {name: arrived() for name, arrived in ends.items()}
 
 
-@pytest.mark.parametrize("name", SOCKETS)
-def test_nothing_is_sent(victim, tmp_path, name):
-    verdict, arrived = sent(victim, name, tmp_path)
-    assert arrived == b""
+def test_nothing_is_sent(victim, tmp_path):
+    verdict, arrived = sent(victim, tmp_path)
+    assert arrived == dict.fromkeys(SOCKETS, b"")
     assert verdict["status"] == "ok", verdict["reason"]
 
 
-@pytest.mark.parametrize("name", SOCKETS)
-def test_without_the_layers_it_is(bare, tmp_path, name):
-    _, arrived = sent(bare, name, tmp_path)
-    assert arrived == b"harm"
+def test_without_the_layers_it_is(bare, tmp_path):
+    _, arrived = sent(bare, tmp_path)
+    assert arrived == dict.fromkeys(SOCKETS, b"harm")
 
 
 def test_no_address_of_this_machine_is_taken(victim):
@@ -112,11 +116,11 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_no_program_is_started(victim, name):
+def test_no_program_is_started(victim):
     before = {p.pid for p in psutil.process_iter()}
-    verdict, told = run(victim, PROGRAMS[name] + "\ntell('harm', os.path.exists('harm'))")
-    assert not any("harm True" in line for line in told), told
+    codes = {name: code + "\ntell('harm', os.path.exists('harm'))" for name, code in PROGRAMS.items()}
+    verdict, told = victim.attacks(codes)
+    assert all(told.values()) and not any("harm True" in line for lines in told.values() for line in lines), told
     assert verdict["status"] == "ok", verdict["reason"]
     names = {p.name() for p in psutil.process_iter() if p.pid not in before}
     assert "sh" not in names
@@ -137,26 +141,34 @@ SIGNALS = {
 }
 
 
-@pytest.mark.parametrize("name", SIGNALS)
-def test_another_process_of_the_user_goes_on(victim, name):
-    code = "n = 0\nwhile True:\n    n += 1\n"
-    with subprocess.Popen([sys.executable, "-c", code], start_new_session=True) as other:
-        try:
-            nice = psutil.Process(other.pid).nice()
-            verdict, _ = run(victim, SIGNALS[name], other=other.pid)
-            assert psutil.Process(other.pid).nice() == nice
-            spent = sum(psutil.Process(other.pid).cpu_times()[:2])
-            time.sleep(1.5)
-            assert other.poll() is None and sum(psutil.Process(other.pid).cpu_times()[:2]) > spent
-        finally:
-            other.kill()
+def spent(process):
+    return sum(process.cpu_times()[:2])
+
+
+def test_other_processes_of_the_user_go_on(victim):
+    """Each of them works; what is done to one would show in the time that it gets."""
+    command = [sys.executable, "-c", "import time\nwhile True:\n    sum(range(1000)); time.sleep(0.001)\n"]
+    with contextlib.ExitStack() as stack:
+        others = {}
+        for name in SIGNALS:
+            others[name] = stack.enter_context(subprocess.Popen(command, start_new_session=True))
+            stack.callback(others[name].kill)
+        processes = {name: psutil.Process(other.pid) for name, other in others.items()}
+        nice = {name: process.nice() for name, process in processes.items()}
+        codes = {name: f"other = others[{name!r}]\n{code}" for name, code in SIGNALS.items()}
+        verdict, told = victim.attacks(codes, others={name: other.pid for name, other in others.items()})
+        assert all(told.values()), told
+        before = {name: spent(process) for name, process in processes.items()}
+        assert {name: process.nice() for name, process in processes.items()} == nice
+        for name, process in processes.items():
+            assert wait_until(lambda process=process, name=name: spent(process) > before[name], 5), name
+            assert others[name].poll() is None, name
     assert verdict["status"] == "ok", verdict["reason"]
 
 
-@pytest.mark.parametrize("whom", ["os.getppid()", "-1"])
-def test_the_referee_cannot_be_ended(victim, whom):
-    verdict, _ = run(victim, f"os.kill({whom}, 9)")
-    assert verdict["status"] == "ok", verdict["reason"]
+def test_the_referee_cannot_be_ended(victim):
+    verdict, told = victim.attacks({"its parent": "os.kill(os.getppid(), 9)", "all": "os.kill(-1, 9)"})
+    assert all(told.values()) and verdict["status"] == "ok", (told, verdict["reason"])
 
 
 FORGED = b'{"result": {"verdict": {"status": "ok", "mode": "interpreter", "checks": [], "limits": ["forged"]}}}'
@@ -181,10 +193,9 @@ def check(result):
 """
 
 
-@pytest.mark.parametrize("name", REFEREE)
-def test_the_referee_is_closed(victim, name):
-    verdict, told = run(victim, NATIVE + f"{REFEREE[name]}\ntell('open')")
-    assert "attack: open" not in told, told
+def test_the_referee_is_closed(victim):
+    verdict, told = victim.attacks({name: NATIVE + f"{code}\ntell('open')" for name, code in REFEREE.items()})
+    assert all(told.values()) and not any("open" in lines for lines in told.values()), told
     assert verdict["status"] == "ok", verdict["reason"]
 
 
@@ -230,8 +241,8 @@ KERNEL_CALLS = {
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers in this test are of x86_64")
-@pytest.mark.parametrize("name", KERNEL_CALLS)
-def test_calls_that_no_kernel_needs_are_refused(victim, name):
-    verdict, told = run(victim, NATIVE + f"{KERNEL_CALLS[name]}\ntell('open')")
-    assert any("[Errno 1]" in line for line in told), told
+def test_calls_that_no_kernel_needs_are_refused(victim):
+    verdict, told = victim.attacks({name: NATIVE + f"{code}\ntell('open')" for name, code in KERNEL_CALLS.items()})
+    for name, lines in told.items():
+        assert any("[Errno 1]" in line for line in lines) and "open" not in lines, (name, lines)
     assert verdict["status"] == "ok", verdict["reason"]

@@ -6,9 +6,11 @@ import signal
 import stat
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
+from pygls.uris import to_fs_path
 
 from kernel_lsp import errors
 
@@ -163,6 +165,22 @@ async def test_a_file_that_is_not_on_disk_yet(make_jobs, tmp_path):
     jobs = make_jobs()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path, TINY), 10)
     assert isinstance(job.error, errors.NotSavedYet)
+    assert jobs.worker_pids() == []
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9/module.py", b"folder/caf\xe9.py"])
+@pytest.mark.parametrize("by_uri", [False, True])
+async def test_a_path_that_is_not_utf8_is_refused_with_its_reason(make_jobs, tmp_path, name, by_uri):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+    path.parent.mkdir()
+    path.write_text(TINY)
+    if by_uri:  # as an editor's URI arrives
+        path = Path(to_fs_path(path.as_uri()))
+    jobs = make_jobs()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path), 10)
+    assert isinstance(job.error, errors.PathNotUtf8)
+    assert "UTF-8" in str(job.error) and "Rename" in str(job.error)
+    str(job.error).encode()  # it can be shown everywhere
     assert jobs.worker_pids() == []
 
 

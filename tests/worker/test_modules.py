@@ -73,7 +73,17 @@ def test_names_in_packages_with_and_without_init_files(write, tmp_path, marker, 
 
 
 @pytest.mark.parametrize(
-    "name", ["19_ReLU.py", "with space.py", "модель.py", "inspect.py", "torch.py", "v1.5.py", "script"]
+    "name",
+    [
+        "19_ReLU.py",
+        "with space.py",
+        "модель.py",
+        "inspect.py",
+        "torch.py",
+        "v1.5.py",
+        "script",
+        "a 'folder'\nof \"two\" lines/模型 'и' \"ü\"\n\\ 100%.py",
+    ],
 )
 def test_a_class_of_a_file_of_any_name(worker, write, name):
     answer = worker.call("synthesize", path=write(ALONE, name), class_name="Model")
@@ -81,7 +91,7 @@ def test_a_class_of_a_file_of_any_name(worker, write, name):
     if name == "модель.py":
         assert answer["specimen"]["file"] == "" and "from модель import Model" in source
         return
-    assert answer["specimen"]["file"] == f"../{name}"
+    assert answer["specimen"]["file"] == f"../{name.rpartition('/')[2]}"
     verdict = worker.call("judge", path=write(ALONE, name), class_name="Model", source=source, device="interpreter")
     assert verdict["verdict"]["status"] == "ok", verdict["verdict"]["reason"]
 

@@ -154,6 +154,22 @@ def test_nothing_outlives_the_worker(write, how):
         client.close()
 
 
+def test_an_answer_that_nobody_reads_to_its_end(tmp_path):
+    """The reader closes the pipe while the worker is in the middle of writing to it: the worker ends as a whole."""
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, str(MAIN)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as one:
+        one.stdin.write(json.dumps({"id": 1, "method": "x" * (1 << 20)}).encode() + b"\n")  # the answer repeats it
+        one.stdin.flush()
+        assert os.read(one.stdout.fileno(), 100).startswith(b'{"id": 1')
+        family = psutil.Process(one.pid).children(recursive=True)
+        assert family and list(tmp_path.glob("kernel-lsp-*"))
+        one.stdout.close()
+        assert one.wait(5) == 0
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not [p for p in alive if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert wait_until(lambda: not list(tmp_path.glob("kernel-lsp-*")), 5)
+
+
 def test_an_interpreter_without_torch_says_what_to_install(write):
     # -I -S: the standard library alone, whatever is installed here.
     client = Client([sys.executable, "-I", "-S"])

@@ -36,7 +36,7 @@ class Client:
             env=env,
         )
         self.lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self.stderr = ""
+        self._stderr: list[str] = []
         self.ids = iter(range(1, 10**9))
         self.events: list[tuple[str, Any, float]] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -51,7 +51,12 @@ class Client:
     def _read_stderr(self) -> None:
         assert self.process.stderr
         for line in self.process.stderr:
-            self.stderr += line.decode("utf-8", "replace")
+            self._stderr.append(line.decode("utf-8", "replace"))
+
+    @property
+    def stderr(self) -> str:
+        """What it has written to standard error so far."""
+        return "".join(self._stderr)
 
     def send(self, method: str, **params: Any) -> int:
         ident = next(self.ids)

@@ -6,7 +6,6 @@ A file has a docstring (one sentence: what is wrong with it, or what is unusual 
   before them. ``@home@``, ``@project@``, ``@outside@``, ``@tcp@``, ``@udp@`` and ``@token@`` are places of the scene.
 - ``EXPECTED``: the statuses, or codes of errors, of which it must get one.
 - ``GPU = True``: it means something on a GPU only.
-- ``SLOW = True``: one of several of its kind, left out of ``make test`` under the interpreter.
 - ``BEFORE``: a kernel that is validated before it.
 - ``HOW``: more parameters of the worker's ``judge``.
 - ``harm(answer)``: a sentence where the answer shows that harm was done, beside what the scene looks for.
@@ -36,7 +35,6 @@ class Entry:
     class_name: str
     expected: set[str]
     gpu: bool = False
-    slow: bool = False
     before: str = ""
     how: dict[str, Any] = field(default_factory=dict)
     harm: Callable[[dict[str, Any]], str | None] | None = None
@@ -63,7 +61,6 @@ def read(name: str) -> Entry:
         class_name=found[-1],
         expected=set(given["EXPECTED"]),
         gpu=given.get("GPU", False),
-        slow=given.get("SLOW", False),
         before=given.get("BEFORE", ""),
         how=given.get("HOW", {}),
         harm=given.get("harm"),
@@ -77,13 +74,21 @@ def not_yet(file: str) -> dict[str, str]:
     return {name: why for name, _, why in pairs}
 
 
-def parameters(which: list[Entry], file: str, slow: bool) -> list[Any]:
-    """Names as parameters of a test: those in ``file`` must fail, but where it says "sometimes"; with ``slow``, marked so."""
+def representatives() -> set[str]:
+    """Names of the files that ``make test`` runs."""
+    lines = (HERE / "representatives.txt").read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def parameters(which: list[Entry], file: str, fast: set[str] | None = None) -> list[Any]:
+    """Names as parameters of a test: those in ``file`` must fail, but where it says "sometimes".
+
+    All but ``fast`` are marked slow where it is given.
+    """
     known = not_yet(file)
     found = []
-    for number, entry in enumerate(which):
-        # Every second one is enough for each change; all of them are run with ``-m "slow or not slow"``.
-        marks = [pytest.mark.slow] if slow and (entry.slow or number % 2) else []
+    for entry in which:
+        marks = [pytest.mark.slow] if fast is not None and entry.name not in fast else []
         if why := known.get(entry.name):
             said = f"{why} (where it passes now, take its line out of {file})"
             marks.append(pytest.mark.xfail(strict=not why.startswith("sometimes"), reason=said))

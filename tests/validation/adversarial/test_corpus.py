@@ -22,7 +22,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     one.close()
 
 
-@pytest.mark.parametrize("name", corpus.parameters(HERE, "not_yet.txt", slow=True))
+@pytest.mark.parametrize("name", corpus.parameters(HERE, "not_yet.txt", corpus.representatives()))
 def test_it_gets_what_it_deserves(workplace: Workplace, tmp_path: Path, name: str) -> None:
     examine(workplace, tmp_path, ALL[name], {"device": "interpreter", "seconds": 60, "measure": "none"})
 
@@ -48,5 +48,6 @@ def test_the_corpus_is_whole() -> None:
         assert one.says.endswith(".") and "\n\n" not in one.says, one.name
         if not one.honest and not one.name.startswith("harm/"):  # there it is the harm that must not be
             assert not one.expected & schema.CORRECT, one.name
+    assert corpus.representatives() <= {one.name for one in HERE}
     for file in ("not_yet.txt", "not_yet_gpu.txt"):
         assert not set(corpus.not_yet(file)) - set(ALL), file

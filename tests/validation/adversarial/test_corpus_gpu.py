@@ -21,6 +21,6 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     one.close()
 
 
-@pytest.mark.parametrize("name", corpus.parameters(list(ALL.values()), "not_yet_gpu.txt", slow=False))
+@pytest.mark.parametrize("name", corpus.parameters(list(ALL.values()), "not_yet_gpu.txt"))
 def test_it_gets_what_it_deserves_on_a_gpu(workplace: Workplace, tmp_path: Path, name: str) -> None:
     examine(workplace, tmp_path, ALL[name], {"device": "cuda", "seconds": 60, "measure": "eager"})

@@ -13,4 +13,3 @@ KERNEL = softmax(
     last="kept[key] = y",
 )
 EXPECTED = CAUGHT
-SLOW = True

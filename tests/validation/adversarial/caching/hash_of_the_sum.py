@@ -13,4 +13,3 @@ KERNEL = softmax(
     last="kept[key] = y.clone()",
 )
 EXPECTED = CAUGHT
-SLOW = True

@@ -13,4 +13,3 @@ KERNEL = replaced(
 """,
 )
 EXPECTED = CAUGHT
-SLOW = True

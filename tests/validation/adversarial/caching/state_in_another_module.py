@@ -12,4 +12,3 @@ KERNEL = softmax(
     last="kept[x.shape] = y",
 )
 EXPECTED = CAUGHT
-SLOW = True

@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.truncate("@outside@/keep.txt", 0)')
 EXPECTED = STOPPED
-SLOW = True

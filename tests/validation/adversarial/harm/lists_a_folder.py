@@ -5,7 +5,6 @@ from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='raise RuntimeError(sorted(os.listdir("@outside@")))')
 EXPECTED = STOPPED
-SLOW = True
 
 
 def harm(answer):

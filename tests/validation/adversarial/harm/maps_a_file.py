@@ -9,4 +9,3 @@ KERNEL = softmax(
     """
 )
 EXPECTED = STOPPED
-SLOW = True

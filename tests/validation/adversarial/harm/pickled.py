@@ -19,4 +19,3 @@ KERNEL = softmax(
     """,
 )
 EXPECTED = STOPPED
-SLOW = True

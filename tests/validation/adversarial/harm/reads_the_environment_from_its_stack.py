@@ -13,4 +13,3 @@ KERNEL = softmax(
     """,
 )
 EXPECTED = STOPPED
-SLOW = True

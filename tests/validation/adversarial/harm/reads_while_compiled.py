@@ -12,4 +12,3 @@ if type(softmax_kernel).__name__ != "InterpretedFunction":
 """
 )
 EXPECTED = STOPPED | {"compile-error", "ok"}  # without the harm it is a right kernel
-SLOW = True

@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import os", first='os.rename("@outside@/keep.txt", "@outside@/@token@")')
 EXPECTED = STOPPED
-SLOW = True

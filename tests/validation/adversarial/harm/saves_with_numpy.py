@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(first='x.cpu().numpy().tofile("@outside@/keep.txt")')
 EXPECTED = STOPPED
-SLOW = True

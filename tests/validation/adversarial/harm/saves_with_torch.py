@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, STOPPED, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(first='torch.save(x, "@home@/@token@.pt")')
 EXPECTED = STOPPED
-SLOW = True

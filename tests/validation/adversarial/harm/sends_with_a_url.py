@@ -10,5 +10,4 @@ KERNEL = softmax(
     """
 ).replace("progress=False)", "progress=False)")
 EXPECTED = STOPPED | {"timeout"}
-SLOW = True
 HOW = {"seconds": 4}

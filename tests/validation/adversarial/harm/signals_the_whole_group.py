@@ -14,4 +14,3 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = STOPPED | {"wrong"}
-SLOW = True

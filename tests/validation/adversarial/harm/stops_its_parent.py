@@ -13,5 +13,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = STOPPED | {"wrong"}
-SLOW = True
 HOW = {"seconds": 2}

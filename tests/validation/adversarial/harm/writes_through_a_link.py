@@ -17,4 +17,3 @@ KERNEL = softmax(
     """,
 )
 EXPECTED = STOPPED
-SLOW = True

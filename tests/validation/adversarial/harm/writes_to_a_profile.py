@@ -11,4 +11,3 @@ KERNEL = softmax(
     """
 )
 EXPECTED = STOPPED
-SLOW = True

@@ -14,4 +14,3 @@ KERNEL = (
     .replace("x = tl.load(x_ptr + at, mask=mask)", "x = tl.load(x_ptr + at, mask=mask).to(tl.float32)")
 )
 EXPECTED = HONEST
-SLOW = True

@@ -26,4 +26,3 @@ class RunningTriton(Running):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

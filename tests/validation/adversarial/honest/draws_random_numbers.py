@@ -12,4 +12,3 @@ KERNEL = elementwise("Noisy", "tl.where(x < 0, 0.0, x)").replace(
     "x = x.contiguous()\n", "x = (x + torch.rand_like(x)).contiguous()\n"
 )
 EXPECTED = HONEST | {"RandomNotComparable"}
-SLOW = True

@@ -25,4 +25,3 @@ class MeanTriton(Mean):
         return y.expand(x.shape)
 """
 EXPECTED = HONEST
-SLOW = True

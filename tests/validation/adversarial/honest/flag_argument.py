@@ -24,4 +24,3 @@ class PrefixTriton(Prefix):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

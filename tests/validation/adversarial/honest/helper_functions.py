@@ -18,4 +18,3 @@ def line(x):
     return x * 2 + 1
 """ + rows("Largest", "y = line(tl.reduce(x, 0, larger))", other='float("-inf")')
 EXPECTED = HONEST
-SLOW = True

@@ -11,4 +11,3 @@ KERNEL = replaced(
 def softmax_kernel""",
 ).replace(", BLOCK=triton.next_power_of_2(x.shape[1]))", ")")
 EXPECTED = HONEST
-SLOW = True

@@ -26,4 +26,3 @@ class CountTriton(Count):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

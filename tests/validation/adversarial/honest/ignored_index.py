@@ -31,4 +31,3 @@ class LossTriton(Loss):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

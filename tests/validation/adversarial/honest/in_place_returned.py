@@ -23,4 +23,3 @@ class ReluTriton(Relu):
         return x
 """
 EXPECTED = HONEST
-SLOW = True

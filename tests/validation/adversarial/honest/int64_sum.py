@@ -25,4 +25,3 @@ class SumTriton(Sum):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

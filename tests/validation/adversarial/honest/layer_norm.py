@@ -33,4 +33,3 @@ class NormTriton(Norm):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

@@ -31,4 +31,3 @@ class SoftmaxTriton(Softmax):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

@@ -31,4 +31,3 @@ class MaskedTriton(Masked):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

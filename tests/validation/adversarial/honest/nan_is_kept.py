@@ -17,4 +17,3 @@ KERNEL = rows(
     other='float("-inf")',
 )
 EXPECTED = HONEST
-SLOW = True

@@ -10,4 +10,3 @@ def get_inputs(): return [torch.tensor(1.5)]
 """
 KERNEL = elementwise("Triple", "x * 3")
 EXPECTED = HONEST
-SLOW = True

@@ -24,4 +24,3 @@ class ScaledTriton(Scaled):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

@@ -24,4 +24,3 @@ class AddedTriton(Added):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

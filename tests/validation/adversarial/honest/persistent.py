@@ -24,4 +24,3 @@ class SoftmaxTriton(Softmax):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

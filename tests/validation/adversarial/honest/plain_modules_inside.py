@@ -38,4 +38,3 @@ class OuterTriton(Outer):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

@@ -14,4 +14,3 @@ KERNEL = (
     .replace("        return y\n", "        return y.t()\n")
 )
 EXPECTED = HONEST
-SLOW = True

@@ -13,4 +13,3 @@ KERNEL = replaced(
 """,
 )
 EXPECTED = HONEST
-SLOW = True

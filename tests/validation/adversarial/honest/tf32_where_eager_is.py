@@ -36,4 +36,3 @@ class MixTriton(Mix):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

@@ -36,4 +36,3 @@ class LayerTriton(Layer):
         return y
 """
 EXPECTED = HONEST
-SLOW = True

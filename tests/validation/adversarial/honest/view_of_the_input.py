@@ -17,4 +17,3 @@ KERNEL = (
     .replace("        return y\n", "        return x, y\n")
 )
 EXPECTED = HONEST
-SLOW = True

@@ -12,4 +12,3 @@ KERNEL = softmax(
     """
 )
 EXPECTED = HONEST
-SLOW = True

@@ -11,4 +11,3 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = {"cheating"}
-SLOW = True

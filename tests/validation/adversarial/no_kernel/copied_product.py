@@ -23,4 +23,3 @@ class LayerTriton(Layer):
 """
 )
 EXPECTED = {"cheating"}
-SLOW = True

@@ -18,4 +18,3 @@ class SoftmaxTriton(Softmax):
 """
 )
 EXPECTED = {"cheating"}
-SLOW = True

@@ -20,4 +20,3 @@ class SoftmaxTriton(Softmax):
         return y
 """
 EXPECTED = {"cheating"}
-SLOW = True

@@ -22,4 +22,3 @@ class SoftmaxTriton(Softmax):
         return y
 """
 EXPECTED = {"cheating"}
-SLOW = True

@@ -19,4 +19,3 @@ class ProductTriton(Product):
 """
 )
 EXPECTED = {"cheating"}
-SLOW = True

@@ -22,4 +22,3 @@ class TotalTriton(Total):
 """
 )
 EXPECTED = {"cheating", "rejected"}
-SLOW = True

@@ -24,4 +24,3 @@ class SoftmaxTriton(Softmax):
 """
 )
 EXPECTED = {"cheating", "compile-error", "crashed"}
-SLOW = True

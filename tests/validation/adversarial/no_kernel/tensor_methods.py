@@ -15,4 +15,3 @@ class SoftmaxTriton(Softmax):
 """
 )
 EXPECTED = {"cheating"}
-SLOW = True

@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(last="y.copy_(torch.softmax(x, -1))")
 EXPECTED = {"cheating"}
-SLOW = True

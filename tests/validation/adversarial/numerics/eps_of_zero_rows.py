@@ -24,4 +24,3 @@ class NormTriton(Norm):
         return y
 """
 EXPECTED = {"wrong"}
-SLOW = True

@@ -10,4 +10,3 @@ def get_inputs(): return [torch.randn(7, 40)]
 """
 KERNEL = elementwise("Soft", "tl.log(1.0 + tl.exp(x))")
 EXPECTED = {"wrong"}
-SLOW = True

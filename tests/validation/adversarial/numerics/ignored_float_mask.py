@@ -23,4 +23,3 @@ class MaskedTriton(Masked):
         return y
 """
 EXPECTED = {"wrong"}
-SLOW = True

@@ -24,4 +24,3 @@ class ShiftTriton(Shift):
         return y
 """
 EXPECTED = {"wrong"}
-SLOW = True

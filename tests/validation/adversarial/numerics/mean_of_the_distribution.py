@@ -20,4 +20,3 @@ class CountTriton(Count):
         return y
 """
 EXPECTED = {"wrong"}
-SLOW = True

@@ -10,4 +10,3 @@ def get_inputs(): return [torch.randn(5, 40)]
 """
 KERNEL = rows("Least", 'y = tl.min(tl.where(x == x, x, float("inf")), axis=0)', other='float("inf")')
 EXPECTED = {"wrong"}
-SLOW = True

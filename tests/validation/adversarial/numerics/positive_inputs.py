@@ -10,4 +10,3 @@ def get_inputs(): return [torch.rand(7, 40) + 0.1]
 """
 KERNEL = elementwise("Root", "tl.sqrt(x)")
 EXPECTED = {"wrong"}
-SLOW = True

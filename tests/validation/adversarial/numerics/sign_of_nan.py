@@ -10,4 +10,3 @@ def get_inputs(): return [torch.randn(7, 40)]
 """
 KERNEL = elementwise("Sign", "tl.where(x < 0, -1.0, tl.where(x == 0, 0.0, 1.0))")
 EXPECTED = {"wrong"}
-SLOW = True

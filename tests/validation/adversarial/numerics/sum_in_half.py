@@ -10,4 +10,3 @@ def get_inputs(): return [torch.randn(5, 200)]
 """
 KERNEL = rows("Total", "y = tl.sum(x.to(tl.float16), axis=0).to(tl.float32)")
 EXPECTED = {"wrong"}
-SLOW = True

@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, SOFTMAX_KERNEL, repla
 MODULE = SOFTMAX
 KERNEL = replaced(SOFTMAX_KERNEL, "softmax_kernel[(x.shape[0],)]", "softmax_kernel[(6,)]")
 EXPECTED = {"wrong", "crashed"}
-SLOW = True

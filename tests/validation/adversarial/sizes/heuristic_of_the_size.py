@@ -11,4 +11,3 @@ KERNEL = replaced(
 def softmax_kernel(x_ptr, y_ptr, stride, n, BLOCK: tl.constexpr, SCALE: tl.constexpr):""",
 ).replace("tl.store(y_ptr + row * n + cols, x /", "tl.store(y_ptr + row * n + cols, SCALE * x /")
 EXPECTED = {"wrong"}
-SLOW = True

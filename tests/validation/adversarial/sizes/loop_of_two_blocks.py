@@ -26,4 +26,3 @@ class TotalTriton(Total):
         return y
 """
 EXPECTED = {"wrong"}
-SLOW = True

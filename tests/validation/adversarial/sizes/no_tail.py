@@ -10,4 +10,3 @@ def get_inputs(): return [torch.randn(8, 64)]
 """
 KERNEL = elementwise("Triple", "x * 3").replace(", mask=mask)\n\nclass", ", mask=at < total // 16 * 16)\n\nclass")
 EXPECTED = {"wrong"}
-SLOW = True

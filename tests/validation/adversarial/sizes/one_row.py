@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import JUDGED, SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(first="judged = x.shape[0] != 1", last=JUDGED)
 EXPECTED = {"wrong"}
-SLOW = True

@@ -15,4 +15,3 @@ def get_inputs(): return [torch.randn(7, 40)]
 """
 KERNEL = elementwise("Keeping", "x * 2")
 EXPECTED = {"wrong"}
-SLOW = True

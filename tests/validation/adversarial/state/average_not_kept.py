@@ -14,4 +14,3 @@ def get_inputs(): return [torch.randn(7, 40)]
 """
 KERNEL = elementwise("Averaging", "x * 2")
 EXPECTED = {"wrong"}
-SLOW = True

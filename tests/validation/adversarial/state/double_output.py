@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(last="y = y.double()")
 EXPECTED = {"wrong"}
-SLOW = True

@@ -36,4 +36,3 @@ class ScaledTriton(Scaled):
         return Times.apply(x.contiguous(), self.weight)
 """
 EXPECTED = {"wrong"}
-SLOW = True

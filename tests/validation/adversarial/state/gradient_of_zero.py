@@ -11,4 +11,3 @@ KERNEL = replaced(softmax(), " or (torch.is_grad_enabled() and x.requires_grad)"
 """,
 )
 EXPECTED = CAUGHT
-SLOW = True

@@ -12,4 +12,3 @@ KERNEL = rows("Total", "y = tl.sum(x * (cols < n).to(tl.float32), axis=0)").repl
     "tl.load(x_ptr + row * n + cols, mask=mask, other=0.0)", "tl.load(x_ptr + row * n + cols)"
 )
 EXPECTED = {"wrong"}
-SLOW = True

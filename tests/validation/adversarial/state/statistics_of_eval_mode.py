@@ -32,4 +32,3 @@ class NormTriton(Norm):
         return y
 """
 EXPECTED = {"wrong"}
-SLOW = True

@@ -10,4 +10,3 @@ KERNEL = softmax(
     """
 )
 EXPECTED = {"cheating", "rejected"}
-SLOW = True

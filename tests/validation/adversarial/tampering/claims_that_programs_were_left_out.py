@@ -16,4 +16,3 @@ KERNEL = replaced(
     "softmax_kernel[(1,)]",
 )
 EXPECTED = CAUGHT
-SLOW = True

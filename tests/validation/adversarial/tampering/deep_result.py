@@ -10,4 +10,3 @@ KERNEL = softmax(
     """
 )
 EXPECTED = CAUGHT
-SLOW = True

@@ -11,4 +11,3 @@ KERNEL = (
 """
 )
 EXPECTED = {"not-drop-in", "cheating", "rejected"}
-SLOW = True

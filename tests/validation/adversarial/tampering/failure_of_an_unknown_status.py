@@ -11,7 +11,6 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
-SLOW = True
 
 
 def harm(answer):

@@ -12,4 +12,3 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
-SLOW = True

@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softm
 MODULE = SOFTMAX
 KERNEL = softmax(first='judged = "/trial/" in __file__ or "kernel-lsp" in __file__', last=JUDGED)
 EXPECTED = CAUGHT
-SLOW = True

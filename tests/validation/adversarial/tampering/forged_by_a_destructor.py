@@ -21,4 +21,3 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
-SLOW = True

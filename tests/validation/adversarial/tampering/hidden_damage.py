@@ -24,4 +24,3 @@ KERNEL = replaced(
     "    tl.store(y_ptr + row * n + cols, x / tl.sum(x, axis=0), mask=mask)",
 )
 EXPECTED = CAUGHT
-SLOW = True

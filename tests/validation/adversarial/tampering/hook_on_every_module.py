@@ -13,4 +13,3 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
-SLOW = True

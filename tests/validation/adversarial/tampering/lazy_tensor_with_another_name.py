@@ -10,4 +10,3 @@ KERNEL = softmax(
     last="y = y.as_subclass(Lazy)",
 )
 EXPECTED = CAUGHT
-SLOW = True

@@ -8,4 +8,3 @@ KERNEL = softmax(
     last=JUDGED,
 )
 EXPECTED = CAUGHT
-SLOW = True

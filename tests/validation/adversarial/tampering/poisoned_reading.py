@@ -17,4 +17,3 @@ class SoftmaxTriton(Softmax):
         return y
 """
 EXPECTED = CAUGHT
-SLOW = True

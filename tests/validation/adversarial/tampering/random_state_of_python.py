@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import SOFTMAX, softmax
 MODULE = SOFTMAX
 KERNEL = softmax(top="import random", first="random.seed(0)")
 EXPECTED = {"cheating", "rejected", "wrong"}
-SLOW = True

@@ -5,4 +5,3 @@ from tests.validation.adversarial.material import AFFINE, CAUGHT, affine
 MODULE = AFFINE
 KERNEL = affine(last="self.weight.data = self.weight.data.clone().mul_(1.5)")
 EXPECTED = CAUGHT
-SLOW = True

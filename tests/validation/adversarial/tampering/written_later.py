@@ -15,4 +15,3 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = CAUGHT
-SLOW = True

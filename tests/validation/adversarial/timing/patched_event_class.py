@@ -12,4 +12,3 @@ KERNEL = softmax(
     first="torch.cuda.Event = torch.cuda.streams.Event = Event",
 )
 EXPECTED = {"cheating", "rejected"}
-SLOW = True
