@@ -128,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         "watch", parents=[verbose, interpreter, judging], help="judge every kernel again when it or its class changes"
     )
     watch.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
+    watch.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")
     watch.add_argument("--poll", action="store_true", help="compare files from time to time: for network folders")
 
     _eval(

@@ -47,7 +47,7 @@ async def _watch(paths: list[Path], settings_for: Callable[[Path], Settings], op
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(number, ended.set)
     with display(ended.set, options.svg) as shown:
-        watch = Watch(paths, settings_for, shown, write=not options.no_write, poll=options.poll)
+        watch = Watch(paths, settings_for, shown, write=options.write, poll=options.poll)
         try:
             starting = loop.create_task(watch.start())
             starting.add_done_callback(lambda task: ended.set() if task.cancelled() or task.exception() else None)

@@ -52,6 +52,7 @@ class Step:
     kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
+    late: bool = False  # it may take seconds: after the first verdict
     required: bool = False  # the module itself must take these inputs
     inside: bool = False  # inside the envelope: counts for the number of launches
     repeat: bool = False
@@ -112,7 +113,7 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None, check_b
     if row:
         steps.append(sample("one row of the example's width", row, "normal", 30, patience=essential))
     if mode == "interpreter" and (rows := sizes.all_rows(inputs, small)):
-        steps.append(sample("all rows of the example", rows, "normal", 42, most_seconds=_MANY_ROWS_SECONDS))
+        steps.append(sample("all rows of the example", rows, "normal", 42, late=True, most_seconds=_MANY_ROWS_SECONDS))
     steps.append(sample("large values", odd, "large", 20, patience=essential))
     steps.append(sample("huge values", small, "huge", 31))
     for layout in ("padded", "transposed", "sliced", "expanded"):

@@ -338,8 +338,10 @@ class Referee:
 
     def _run(self, steps: list[plan.Step], seconds: float) -> None:
         skipped: list[plan.Step] = []
+        first = seconds == self.soft_seconds
         for i, step in enumerate(steps):
-            if not self.thorough and time.monotonic() - self.began > seconds * step.patience:
+            over = time.monotonic() - self.began > seconds * step.patience
+            if not self.thorough and (over or (step.late and first)):
                 skipped.append(step)
                 continue
             if self.oracle.seed is not None and not step.seeded:
@@ -361,6 +363,6 @@ class Referee:
                         detail=str(error).splitlines()[0],
                     ) from None
                 self.progress.limits.append(f"{step.name}: not enough memory ({there} were left)")
-        if seconds == self.soft_seconds:
+        if first:
             self.progress.deferred = skipped
         self.progress.skipped = [step.name for step in skipped]

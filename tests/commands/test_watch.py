@@ -211,7 +211,7 @@ def test_folders_that_are_renamed_deleted_and_missing(project: Path, start: Star
 
 @pytest.mark.timeout(180)
 def test_a_kernel_is_validated_for_real_and_the_worker_ends_with_the_command(project: Path, start: Start) -> None:
-    watch = start(project, "--device", "interpreter", "--no-write", "double.py")
+    watch = start(project, "--device", "interpreter", "double.py")
     watch.until("watching 1 kernel")
     source = project / "double.py"
     source.write_text(source.read_text().replace("x * FACTOR", "x + FACTOR"))

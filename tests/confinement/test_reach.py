@@ -215,13 +215,16 @@ for fd in range(3, 300):
         kind = os.readlink(f"/proc/self/fd/{{fd}}")
     except OSError:
         continue
-    tell("has", kind.split(":")[0])
+    tell("has", kind.split(":")[0], fd)
     if "pipe" in kind:
         os.write(fd, {FORGED!r} + b"\\n")
 """
     verdict, told = run(victim, code)
     assert verdict["status"] == "ok" and "forged" not in verdict["limits"]
-    assert sum("socket" in line for line in told) <= 1 and not any("has pipe" in line for line in told), told
+    # Where checks are put off the candidate is loaded, and attacks, a second time.
+    assert len({line for line in told if "has socket" in line}) <= 1 and not any("has pipe" in line for line in told), (
+        told
+    )
 
 
 def test_standard_error_stays_blocking_for_the_referee(victim):

@@ -63,9 +63,12 @@ def test_magnitudes_fit_the_dtype():
 def test_an_example_longer_than_what_the_interpreter_is_given_is_tried_once_at_its_own_length():
     given = made([torch.randn(500, 4096)], [["b", "n"]])
     small = sizes.small(given)
-    names = {step.name: step.sizes for step in plan.plan(given, "interpreter", small)}
-    assert small["n"] < 4096 and names["one row of the example's width"]["n"] == 4096
-    assert names["all rows of the example"]["b"] == 500
+    steps = {step.name: step for step in plan.plan(given, "interpreter", small)}
+    assert small["n"] < 4096 and steps["one row of the example's width"].sizes["n"] == 4096
+    assert steps["all rows of the example"].sizes["b"] == 500
+    assert [name for name, step in steps.items() if step.late] == [
+        "all rows of the example"
+    ]  # seconds for some modules
 
 
 def test_sizes_that_the_module_does_not_take_are_given_up():
