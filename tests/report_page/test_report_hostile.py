@@ -48,6 +48,7 @@ TAGS = set(
         "summary",
         "pre",
         "code",
+        "g",
         "i",
         "b",
         "strong",
