@@ -2,6 +2,7 @@
 # make test     the test suite
 # make test-corpus  all of the hostile and honest kernels (tests/validation/adversarial) and all of the tests of the
 #               confinement, of which make test runs a few of each kind
+# make test-slow  the tests that take long: the rest of what make test runs a part of
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
@@ -26,13 +27,17 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-corpus test-models lint bench picture docs extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-corpus test-models lint bench picture docs extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2
+
+# What is in these folders is make test-corpus.
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -m slow --ignore tests/validation/adversarial --ignore tests/confinement
 
 test-corpus: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" tests/validation/adversarial tests/confinement

@@ -188,6 +188,7 @@ def test_serve_is_reached_without_the_rest_of_the_command_line():
     assert "--tcp" in run("serve", "--help").stdout
 
 
+@pytest.mark.slow
 def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch):
     """A file from elsewhere: ``check`` says what it claims and what this machine finds; the next time it knows."""
     (samples / "sorted_unique.py").unlink()
@@ -220,6 +221,7 @@ def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch
     assert entries[1]["changed"] == [] and entries[1]["passed"] > 3 and entries[1]["error"] is not None
 
 
+@pytest.mark.slow
 def test_a_store_that_is_damaged_is_a_warning(samples, monkeypatch):
     store = samples / "store.sqlite"
     store.write_bytes(b"somebody's file" * 1000)

@@ -301,6 +301,7 @@ def statuses(document: str) -> dict[str, str]:
     return {record["problem"]["id"]: record["status"] for record in json.loads(document)["records"]}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_killed_interrupted_and_resumed_it_comes_to_the_same(hostile: Path, tmp_path: Path) -> None:
     results, here = tmp_path / "r.jsonl", tmp_path / "here"

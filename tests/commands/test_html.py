@@ -41,6 +41,7 @@ def test_a_page_beside_json(softmax: Path, tmp_path: Path) -> None:
     assert f'data-n="{first}"><i class="k">class</i>' in text
 
 
+@pytest.mark.slow
 def test_several_with_one_that_failed(softmax: Path, tmp_path: Path) -> None:
     shutil.copy(ROOT / "samples" / "sorted_unique.py", tmp_path)
     page = tmp_path / "page.html"

@@ -26,6 +26,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_folder_is_generated_and_checked(tmp_path):
     names = ["19_ReLU.py", "my-model.py", "my_model.py", "with space.py"]

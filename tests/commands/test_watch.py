@@ -209,6 +209,7 @@ def test_folders_that_are_renamed_deleted_and_missing(project: Path, start: Star
     assert "warning" not in watch.interrupt()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_kernel_is_validated_for_real_and_the_worker_ends_with_the_command(project: Path, start: Start) -> None:
     watch = start(project, "--device", "interpreter", "double.py")

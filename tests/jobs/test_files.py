@@ -63,6 +63,7 @@ for number, path in enumerate(sys.argv[3:]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_generate_use_and_move(make_jobs, tmp_path):
     project = tmp_path / "project"

@@ -176,6 +176,7 @@ def test_a_regression_is_told_from_what_this_machine_measured_not_from_what_the_
     assert "when last measured: 1.43× eager instead of 2.00×" in regression(before, known, judged)
 
 
+@pytest.mark.slow
 async def test_what_was_validated_is_kept_unless_the_class_changed_meanwhile(make_jobs, module, tmp_path, monkeypatch):
     monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
     jobs, path = make_jobs(device="interpreter"), module()

@@ -74,6 +74,7 @@ async def test_status_goes_from_busy_to_idle_and_pause_lets_go(client: Client, m
     assert client.messages == []  # nobody asked for this validation
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_validation_that_pause_cancels_is_made_up_for(client: Client, module: Path) -> None:
     await client.start(module.parent, options={"settings": CPU})
@@ -94,6 +95,7 @@ async def test_a_validation_that_pause_cancels_is_made_up_for(client: Client, mo
     await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 90)
 
 
+@pytest.mark.slow
 async def test_a_kernel_file_that_is_deleted_meanwhile_is_written(client: Client, module: Path, notified: Any) -> None:
     await client.start(module.parent, options={"review": True, "status": True, "settings": CPU})
     kernel = write_kernel(module)
@@ -113,6 +115,7 @@ async def test_the_class_of_a_kernel_file_is_its_headers(client: Client, module:
     assert (found["className"], found["kernel"]) == ("Double", kernel.as_uri())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_paused_from_the_start_does_what_is_asked(client: Client, module: Path, notified: Any) -> None:
     await client.start(module.parent, options={"status": True, "paused": True, "settings": CPU})
@@ -142,6 +145,7 @@ async def test_a_set_up_that_does_not_work_is_an_error_until_it_does(
     await client.until(lambda: states(notified)[-1] == "idle")
 
 
+@pytest.mark.slow
 async def test_status_and_review_come_only_to_those_who_asked(client: Client, module: Path, notified: Any) -> None:
     await client.start(module.parent, options={"settings": CPU})
     write_kernel(module)
@@ -152,6 +156,7 @@ async def test_status_and_review_come_only_to_those_who_asked(client: Client, mo
     assert notified == {"kernelLsp/status": [], "kernelLsp/proposal": []}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("edited", [False, True])
 async def test_a_kernel_that_is_there_is_not_replaced_but_proposed(

@@ -36,7 +36,14 @@ def place(text: str, part: str) -> types.Range:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("profile", ["visual-studio-code", "neovim", "emacs"])
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "visual-studio-code",
+        pytest.param("neovim", marks=pytest.mark.slow),
+        pytest.param("emacs", marks=pytest.mark.slow),
+    ],
+)
 async def test_generate_to_revalidated(client: Any, sample: Path, profile: str) -> None:
     await client.start(sample.parent, profile)
     uri = client.open(sample)

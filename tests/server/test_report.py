@@ -59,6 +59,7 @@ async def test_a_later_job_writes_the_page_anew(client: Any, module: Path) -> No
     assert shown == 1  # the page is rewritten, not put in front of the user again
 
 
+@pytest.mark.slow
 async def test_a_failed_job_has_a_page_that_says_why(client: Any, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     module = tmp_path / "double.py"

@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="the worker needs torch")
 pytest.importorskip("triton", reason="the worker needs triton")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_an_edit_is_undone_while_it_is_judged(client: Any, module: Path) -> None:
     """The validation under way is of the text before, and would leave the kernel stale for ever."""

@@ -135,6 +135,7 @@ async def test_errors_in_notifications_are_no_toasts(
     assert client.messages == []
 
 
+@pytest.mark.slow
 async def test_a_client_with_no_capabilities_is_asked_nothing(client: Any, module: Path) -> None:
     """No progress, no refresh, no configuration: it never said that it knows them. And code actions are commands."""
     module.write_text("import nothing_of_that_name\n" + MODULE)

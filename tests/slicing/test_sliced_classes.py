@@ -72,6 +72,7 @@ def test_configurations_enums_and_constructor_arguments(sliced: Callable[..., st
     assert "Unused" not in source
 
 
+@pytest.mark.slow
 def test_the_forms_of_constructor_arguments(sliced: Callable[..., str]) -> None:
     net = "class Net(nn.Module):\n    def __init__(self, *sizes, **more):\n        super().__init__()\n        self.sizes, self.more = sizes, more\n    def forward(self, x):\n        return x * len(self.sizes) + len(self.more)\n"
     given = {

@@ -67,12 +67,14 @@ def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
     assert all(one["timing"] for one in result["tried"]) and "tuning: time" in result["spent"]
 
 
+@pytest.mark.slow
 def test_a_schedule_that_is_wrong_at_the_examples_sizes_is_not_timed(tune):
     result, _ = tune({1: EVERYWHERE}, fast=1)
     assert "relative error" in result["tried"][1]["reason"] and result["tried"][1]["timing"] is None
     assert result["fastest"] != 1 and result["verdicts"][str(result["fastest"])]["status"] in ("ok", "slower")
 
 
+@pytest.mark.slow
 def test_the_fastest_that_is_wrong_elsewhere_loses_and_the_first_is_checked_to_the_end(tune):
     result, _ = tune({1: ELSEWHERE}, fast=1)
     assert result["verdicts"]["1"]["status"] == "wrong" and "sizes of one" in result["verdicts"]["1"]["reason"]
@@ -88,11 +90,13 @@ def test_where_the_first_is_wrong_the_others_are_not_tried(tune):
     assert result["verdicts"]["0"]["status"] == "wrong" and result["tried"] == [] and len(told) == 1
 
 
+@pytest.mark.slow
 def test_one_that_does_not_compile_is_passed_over(tune):
     result, _ = tune({2: ("tl.load(", "tl.lode(")}, fast=1)
     assert result["tried"][2]["reason"] and result["fastest"] == 1
 
 
+@pytest.mark.slow
 def test_a_kernel_for_the_examples_sizes_alone_is_tried_for_a_decoy_there(tune):
     for_these_alone = ("type(x) in _PLAIN", "type(x) in _PLAIN and x.shape[0] == 16")
     result, _ = tune({0: for_these_alone}, fast=0)
