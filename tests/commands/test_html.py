@@ -26,6 +26,7 @@ def softmax(tmp_path: Path) -> Path:
     return Path(shutil.copy(ROOT / "samples" / "softmax.py", tmp_path))
 
 
+@pytest.mark.slow
 def test_a_page_beside_json(softmax: Path, tmp_path: Path) -> None:
     page = tmp_path / "reports" / "page.html"  # its folder is made
     target = f"{softmax}::TemperatureSoftmax"

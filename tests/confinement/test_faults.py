@@ -114,7 +114,7 @@ def test_a_referee_that_is_stopped_meets_the_deadline(victim):
     "whom",
     [
         "the manager",
-        "the keeper",
+        pytest.param("the keeper", marks=pytest.mark.slow),
         pytest.param("a zygote", marks=pytest.mark.slow),
         pytest.param("the other zygote", marks=pytest.mark.slow),
     ],

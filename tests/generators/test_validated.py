@@ -100,16 +100,16 @@ def judged(worker: Client, path: Path, class_name: str, text: str) -> schema.Ver
     [
         ("rms_norm", "rms_norm", "RMSNorm"),
         ("swiglu", "swiglu", "SwiGLU"),
-        ("layer_norm_gelu", "layer_norm_gelu", "LayerNormGELU"),
-        ("linear_relu", "linear_relu", "LinearReLU"),
+        pytest.param("layer_norm_gelu", "layer_norm_gelu", "LayerNormGELU", marks=pytest.mark.slow),
+        pytest.param("linear_relu", "linear_relu", "LinearReLU", marks=pytest.mark.slow),
         ("masked_softmax", "masked_softmax", "MaskedSoftmax"),
-        ("mean_variance", "mean_and_variance", "MeanVariance"),
-        ("group_norm", "group_norm_silu", "GroupNormSiLU"),
+        pytest.param("mean_variance", "mean_and_variance", "MeanVariance", marks=pytest.mark.slow),
+        pytest.param("group_norm", "group_norm_silu", "GroupNormSiLU", marks=pytest.mark.slow),
         ("attention_scores", "batched_matmul", "AttentionScores"),
         ("cross_entropy", "cross_entropy", "CrossEntropy"),
-        ("rotary", "rotary_embedding", "RotaryEmbedding"),
-        ("add_norm", "add_norm", "AddNorm"),
-        ("bias_gelu", "gelu_tanh_half", "BiasGELU"),
+        pytest.param("rotary", "rotary_embedding", "RotaryEmbedding", marks=pytest.mark.slow),
+        pytest.param("add_norm", "add_norm", "AddNorm", marks=pytest.mark.slow),
+        pytest.param("bias_gelu", "gelu_tanh_half", "BiasGELU", marks=pytest.mark.slow),
     ],
 )
 def test_a_right_answer_passes_validation(worker, answer_file, sample, class_name):

@@ -43,6 +43,7 @@ async def test_what_changed_since_is_said(client: Any, module: Path) -> None:
     assert "changed since its kernel was validated" in (await show(client, uri)).read_text("utf-8")
 
 
+@pytest.mark.slow
 async def test_a_later_job_writes_the_page_anew(client: Any, module: Path) -> None:
     write_kernel(module)
     await client.start(module.parent, options={"settings": {"device": "interpreter"}})

@@ -123,8 +123,11 @@ def verdict(worker: Client, path: Path, class_name: str) -> dict[str, Any]:
     return worker.call("judge", source=source, measure="none", **about)["verdict"]
 
 
+NAMES = [*FUNCTIONS, "TransposedWeight", "ChannelsLastWeight", "CatThenConv", "Float8Buffer", "Table"]
+
+
 @pytest.mark.parametrize(
-    "name", [*FUNCTIONS, "TransposedWeight", "ChannelsLastWeight", "CatThenConv", "Float8Buffer", "Table"]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if i % 2 else []) for i, name in enumerate(NAMES)]
 )
 def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> None:
     found = verdict(worker, path, name)
