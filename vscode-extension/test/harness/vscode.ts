@@ -56,7 +56,7 @@ export async function start(installation: Installation, environment: NodeJS.Proc
       // A store of its own: what the user, or an earlier run, validated would count here, too.
       env: marked(installation.mark, {
         TEST_PYTHON: torchPython(),
-        KERNEL_LSP_STORE: join(installation.folder, "store.sqlite"),
+        KERNEL_LSP_STORE: join(installation.folder, `store-${Date.now()}.sqlite`),
         ...environment,
       }),
       stdio: ["ignore", "pipe", openSync(log, "a")],
