@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import claims, kernel_file, schema
-from kernel_lsp.jobs import header, validations
+from kernel_lsp.jobs import baselines, header, validations
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Validation
 
@@ -36,12 +36,14 @@ async def validate(run: Run) -> None:
     )
     run.progress("validating", f"Judging {kernel.name}", 20)
     async with run.timing():
-        measure = "none" if job.follow_up else "full"
+        measure = "none" if job.follow_up else "eager"
         judged = await run.judge(candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead
     if job.follow_up and known is not None:
         _keep_times(report, known, judged)
     report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
+    if run.on_gpu and not job.follow_up:
+        await baselines.add(run)
     report.regression = regression(parsed, known, judged)
     report.why = judged.verdict.reason or report.regression
     await validations.keep(run, judged)

@@ -12,6 +12,10 @@ from kernel_lsp.validation.oracle import Reference, tensors_of
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
 
+#: what integers hold that no launch has written, one after the other while the result stays the same; None for poison,
+#: which on a GPU would end the process where torch takes them for indices
+_FRESH: dict[str, tuple[int | None, ...]] = {"interpreter": (None,), "gpu": (0, 1)}
+
 
 def check(
     referee: Referee, request: dict[str, Any], tree: Any, reference: Reference, out: Any, message: dict[str, Any]
@@ -24,10 +28,13 @@ def check(
     same, alone = False, set()
     sought = sorted({t.numel() for t in tensors_of(reference.eager)})
     try:
-        muted = {**request, "muted": True, "sought": sought}
-        with referee.asking(muted, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-            same = agreement.identical(out, answer.tree)
-            alone = {tuple(found) for found in answer.message["alone"]}
+        for fresh in _FRESH[referee.mode]:
+            muted = {**request, "muted": True, "sought": sought, "fresh_integers": fresh}
+            with referee.asking(muted, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
+                same = agreement.identical(out, answer.tree)
+                alone = {tuple(found) for found in answer.message["alone"]}
+            if not same:
+                break
     except failures.Failure as failure:
         if failure.status in ("timeout", "out-of-memory") or not _alive(referee):
             raise
