@@ -45,9 +45,13 @@ def check(
     alone -= {tuple(torch_work.checksum(t)) for t in given}  # a result may be what it was given
     results = [t for t in tensors_of(out) if _tells_something(t)]
     if results and all(tuple(torch_work.checksum(t)) in alone for t in results):
-        raise referee.failed("cheating", "launches", _what_torch_does(mine))
+        reason = f"torch computes the result ({_names(mine)}): its Triton kernels only copy it"
+        raise referee.failed("cheating", "launches", reason)
     if torch_work.covers(mine, eagers := referee.oracle.work(tree)):
-        raise referee.failed("cheating", "launches", _what_torch_does(eagers))
+        reason = (
+            f"torch does in it what it does for the module ({_names(eagers)}): its Triton kernels save none of that"
+        )
+        raise referee.failed("cheating", "launches", reason)
     count = "1 Triton launch" if message["launches"] == 1 else f"{message['launches']} Triton launches"
     names = ", ".join(f"{n} × {c}" if c > 1 else n for n, (c, _) in mine.items())
     beside = f"; torch computes {names}" if names else ""
@@ -57,9 +61,8 @@ def check(
     )
 
 
-def _what_torch_does(work: torch_work.Work) -> str:
-    names = ", ".join(sorted(work))
-    return f"torch computes the result ({names}): its Triton kernels only copy it"
+def _names(work: torch_work.Work) -> str:
+    return ", ".join(sorted(work)) or "outside of its operators"
 
 
 def _tells_something(tensor: torch.Tensor) -> bool:
