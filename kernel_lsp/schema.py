@@ -191,6 +191,7 @@ class ShapeMeasurement:
     roofline: float | None = None  # microseconds that bytes and FLOPs need at the device's measured rates
     roofline_share: float | None = None  # roofline / kernel median
     bandwidth_share: float | None = None  # achieved bytes/s over the measured copy bandwidth
+    spans: dict[str, float] = field(default_factory=dict)  # each GPU kernel of a call → microseconds, by the profiler
     # torch.compile in other modes than its default: "reduce-overhead", "max-autotune".
     compiled_modes: dict[str, Timing] = field(default_factory=dict)
     # Times of torch.compile that were not taken in this run: mode of torch.compile → when and where it was measured.

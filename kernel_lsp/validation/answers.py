@@ -129,6 +129,13 @@ def _timing(value: Any) -> dict[str, Any]:
     return {key: _count(value[key]) if key == "runs" else _number(value[key]) for key in value}
 
 
+def _span(value: Any) -> tuple[str, float, float]:
+    """A kernel's name, the microsecond at which it began, and those that it took."""
+    if not isinstance(value, list) or len(value) != 3:
+        raise ValueError("a span that is none")
+    return cleaned(value[0]), _number(value[1]), _number(value[2])
+
+
 def _fault(value: Any) -> dict[str, Any]:
     """What a compiler says against a candidate, and at which line."""
     if not isinstance(value, dict) or value.keys() != {"reason", "line"}:
@@ -183,5 +190,6 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "graphs": _map(_timing),
         **_CHANGED,
     },
+    "profile": {"calls": _list(_list(_span)), "missing": cleaned},
     "time_rounds": {"rounds": _map(_list(_number)), **_CHANGED},
 }

@@ -12,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures, schema
-from kernel_lsp.validation import agreement, failures, memory, roofline, state, timing
+from kernel_lsp.validation import agreement, failures, memory, roofline, spans, state, timing
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
 
@@ -121,6 +121,9 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         if not problem and shape.kernel_graph is not None:
             with referee.asking({"do": "replay"}, (*tree, None), referee.outputs) as answer:
                 problem = _difference(referee, tree, reference, answer.tree)
+        if not problem and (strange := spans.look(referee, tree, shape)):
+            _withdraw(measurement, shape, "what was timed is not all that it does")
+            return strange
         most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
         for _ in range(_CLOCK_ATTEMPTS - 1):
             if took > most and not problem:  # once more, since the machine may have been busy with something else

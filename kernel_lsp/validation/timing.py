@@ -138,8 +138,10 @@ def _warm_up(
 def overhead(flush: Callable[[], None]) -> float:
     """Microseconds that two events show beyond the kernels between them: until the first begins, after the last ends.
 
-    From one and from two kernels that do nothing, medians: what the second adds is a kernel's own.
+    From one and from two kernels of one element, medians: what the second adds is a kernel's own. The first has to be
+    fetched anew, as that of a call has, since the cache was overwritten.
     """
+    element = torch.zeros(1, device="cuda")
     pairs: dict[int, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {1: [], 2: []}
     for _ in range(_BATCH):
         for kernels, found in pairs.items():
@@ -148,7 +150,7 @@ def overhead(flush: Callable[[], None]) -> float:
             torch.cuda._sleep(HEAD_START)
             start.record()
             for _ in range(kernels):
-                torch.cuda._sleep(0)
+                element.add_(1)
             end.record()
             found.append((start, end))
     torch.cuda.synchronize()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import channel, memory, state, timing
+from kernel_lsp.validation import channel, failures, memory, state, timing
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.trial import Trial
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 SETS = 3
 #: the least and the most rounds of two kernels that are compared, and the seconds for them
 ROUNDS, ROUNDS_SECONDS = (15, 100), 2.0
+#: calls that the profiler looks at, and how the kernel between two of them is called
+_PROFILED, _BETWEEN = 5, "spin_kernel"
 #: microseconds of a call beyond which a CUDA graph has no launches to save
 _WORTH_CAPTURING = 2000.0
 
@@ -101,6 +104,31 @@ def replay(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
         graph.replay()
         torch.cuda.synchronize()
     return {}, channel.plain(graph.out)
+
+
+def profiled(trial: Trial, tree: Any) -> dict[str, Any]:
+    """``{"calls": [[[kernel, microsecond of its begin, microseconds that it took], …], …], "missing": why there are none}``."""
+    args, kwargs = _prepared(trial, tree)
+    try:
+        from torch.profiler import ProfilerActivity, profile
+
+        with torch.no_grad(), profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            for _ in range(_PROFILED):
+                torch.cuda._sleep(0)  # which the calls are told apart by
+                trial.module(*args, **kwargs)
+            torch.cuda.synchronize()
+        found = [e for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    except (RuntimeError, ImportError) as error:
+        traceback.print_exc()
+        return {"calls": [], "missing": failures.sentence(error)}
+    calls: list[list[Any]] = []
+    began = min((e.time_range.start for e in found), default=0.0)
+    for event in sorted(found, key=lambda e: e.time_range.start):
+        if _BETWEEN in event.name:
+            calls.append([])
+        elif calls:
+            calls[-1].append([event.name, event.time_range.start - began, event.time_range.elapsed_us()])
+    return {"calls": calls, "missing": ""}
 
 
 def _from(before: dict[str, Any], trial: Trial, args: Any, kwargs: Any) -> Any:
