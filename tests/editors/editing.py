@@ -137,4 +137,4 @@ def assert_kernel(project: Path) -> None:
     """The kernel file is there, and is one."""
     parsed = kernel_file.parse((project / "kernels" / "rms_norm_triton.py").read_text())
     assert parsed.class_name == "RMSNorm"
-    assert parsed.verdict is not None and parsed.verdict.status == "ok"
+    assert parsed.claim is not None and parsed.claim.verdict.status == "ok"

@@ -53,7 +53,12 @@ export async function start(installation: Installation, environment: NodeJS.Proc
     [SERVER, ...places(installation), ...["--host", "127.0.0.1", "--port", "0"], "--without-connection-token",
       "--accept-server-license-terms", "--enable-smoke-test-driver", "--telemetry-level", "off"],
     {
-      env: marked(installation.mark, { TEST_PYTHON: torchPython(), ...environment }),
+      // A store of its own: what the user, or an earlier run, validated would count here, too.
+      env: marked(installation.mark, {
+        TEST_PYTHON: torchPython(),
+        KERNEL_LSP_STORE: join(installation.folder, `store-${Date.now()}.sqlite`),
+        ...environment,
+      }),
       stdio: ["ignore", "pipe", openSync(log, "a")],
       detached: true,
     },

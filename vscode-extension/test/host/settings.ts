@@ -36,12 +36,12 @@ export const settings: Test[] = [
       const editor = await open("rms_norm.py");
       const { uri } = editor.document;
       await set("validateOnSave", false);
-      await replace(editor, "self.eps) *", "self.eps) * 1.0 *");
+      await replace(editor, "self.eps) *", "self.eps) * 1.5 *");
       await editor.document.save();
       await pause(1500);
       assert.deepEqual(codes(uri), ["kernel-stale"]);
       await set("validateOnSave", undefined);
-      await replace(editor, "self.eps) * 1.0 *", "self.eps) *");
+      await replace(editor, "self.eps) * 1.5 *", "self.eps) *");
       await editor.document.save();
       await until("kernel-valid", () => codes(uri).join() === "kernel-valid", 60);
       assert.equal((await debugInformation()).pid, pid);

@@ -72,7 +72,7 @@ async function change(page: Page, folder: string, camera: Camera): Promise<void>
   for (const _ of LAST_FACTOR) await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("Delete");
   await page.keyboard.type("/");
-  await lensLink(page, /stale/).waitFor({ timeout: 10_000 });
+  await lensLink(page, /stale/).waitFor({ timeout: 30_000 });
   await camera.take("stale");
   const watched = await watch(page, "RMSNorm");
   await page.keyboard.press("Control+s");
