@@ -240,6 +240,12 @@ class Settings:
         "nothing. Empty: one in your data folder. The environment variable `KERNEL_LSP_STORE` wins over it.",
         program=True,
     )
+    regression_threshold: float = _option(
+        5.0,
+        "Percent by which a kernel has to be slower than the fastest one before it to count as regressed. Both are timed in "
+        "turn in one run; the whole confidence interval of their ratio has to lie beyond.",
+        _zero_or_more,
+    )
     validate_when_idle: float = _option(
         5.0,
         "Seconds without an edit or a job after which an editor's server makes the checks that the last validation of a "
