@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from kernel_lsp import errors, schema
-from kernel_lsp.jobs import validations, writing
+from kernel_lsp.jobs import baselines, validations, writing
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import rivals
 
@@ -32,15 +32,16 @@ async def restore(run: Run) -> None:
         report.specimen = schema.from_json(schema.Specimen, found)
     run.progress("validating", "Judging the faster kernel", 20)
     async with run.timing():
-        judged = await run.judge(candidate, "full", lambda fraction: 20 + 75 * fraction)
+        judged = await run.judge(candidate, "eager", lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead
-    await validations.keep(run, judged)
     verdict = judged.verdict
-    if verdict.status not in schema.CORRECT:
-        report.chosen = None
+    report.chosen = 0 if verdict.status in schema.CORRECT else None
+    if run.on_gpu:
+        await baselines.add(run)
+    await validations.keep(run, judged)
+    if report.chosen is None:
         reason = verdict.reason.rstrip(".")
         raise errors.FasterKernelNotCorrect(class_name=job.target.class_name, status=verdict.status, reason=reason)
-    report.chosen = 0
     report.why = "The faster kernel from before."
     if job.write:
         writing.write(run, place, judged)

@@ -173,7 +173,7 @@ class Run:
         """Have the worker judge a candidate; the report and the listener learn each thing as soon as it is known.
 
         Args:
-            measure: "none", "eager" or "full".
+            measure: "none", or "eager" for times of eager and the kernel.
             percentage: from the share of this judging that is done (0 to 1) to the job's percentage.
             known: the candidate's entry in the report, if it was judged before; it is brought up to date.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import claims, figures, kernel_file, schema
-from kernel_lsp.jobs import header, regressions, validations
+from kernel_lsp.jobs import baselines, header, regressions, validations
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Known, Validation
 
@@ -34,7 +34,7 @@ async def validate(run: Run) -> None:
     )
     run.progress("validating", f"Judging {kernel.name}", 20)
     async with run.timing():
-        measure = "none" if job.follow_up else "full"
+        measure = "none" if job.follow_up else "eager"
         judged = await run.judge(candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead
     if job.follow_up and known.valid is not None:
@@ -42,6 +42,8 @@ async def validate(run: Run) -> None:
     elif not job.follow_up:
         await regressions.compare(run, judged, known.valid)
     report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
+    if run.on_gpu and not job.follow_up:
+        await baselines.add(run)
     if report.chosen is not None:
         report.regression = figures.regression(judged.measurement, run.settings.regression_threshold)
     report.why = judged.verdict.reason or report.regression

@@ -144,9 +144,7 @@ def _kernel(value: Any) -> dict[str, Any]:
     return {key: kinds[key](item) for key, item in value.items()}
 
 
-_TIMES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
-    ["eager", "kernel", "compiled", "kernel_graph", "eager_graph"], _timing
-)
+_TIMES: dict[str, Callable[[Any], Any]] = dict.fromkeys(["eager", "kernel", "kernel_graph", "eager_graph"], _timing)
 _CHANGED: dict[str, Callable[[Any], Any]] = {"changed": _list(cleaned)}
 _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "load": {"state": _list(_entry), **_CHANGED},
@@ -158,6 +156,7 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "requires": _list(_flag),
         "lazy": _list(cleaned),
         "launches": _count,
+        "joined": _flag,
         "swallowed": _list(cleaned),
         "operators": _map(_list(_count_of_elements)),
         "alone": _list(_list(_count_of_elements)),
@@ -185,5 +184,4 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         **_CHANGED,
     },
     "time_rounds": {"rounds": _map(_list(_number)), **_CHANGED},
-    "time_compiled": {**_TIMES, "missing": cleaned},  # torch.compile changes torch's own functions
 }

@@ -10,6 +10,10 @@ from typing import Any
 
 import torch
 
+#: of errors that torch raises where memory is short; for its words on a GPU's memory it needs NVML, which a confined
+#: process may lack
+_OUT_OF_MEMORY = ("DefaultCPUAllocator", "nvmlInit")
+
 
 @dataclass
 class Failure(Exception):
@@ -78,7 +82,7 @@ def classify(error: BaseException, path: str, source: str) -> Failure:
         return error
     line = line_in(path, error)
     for one in chain(error):
-        if isinstance(one, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(one):
+        if isinstance(one, (torch.OutOfMemoryError, MemoryError)) or any(word in str(one) for word in _OUT_OF_MEMORY):
             return Failure("out-of-memory", sentence(one), line)
         if isinstance(one, OutOfResources):
             return Failure("compile-error", str(one).splitlines()[0], line)

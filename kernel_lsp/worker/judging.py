@@ -214,7 +214,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
         inputs.fill(sizes.small(inputs))
     else:
         inputs.again = ready.again
-    _about_forward(inputs, module, mode)
+    _about_forward(inputs, module)
     training = bool(given.get("training"))
     independent = given["specimen"].get("independent") or []
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
@@ -230,7 +230,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     return referee
 
 
-def _about_forward(inputs: Inputs, module: torch.nn.Module, mode: str) -> None:
+def _about_forward(inputs: Inputs, module: torch.nn.Module) -> None:
     """What else forward may be given: its parameters with a default, and targets that its loss does not count."""
     parameters = list(inspect.signature(module.forward).parameters.values())
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -244,7 +244,7 @@ def _about_forward(inputs: Inputs, module: torch.nn.Module, mode: str) -> None:
     attributes = [getattr(m, "ignore_index", None) for m in module.modules()]
     own = [value for value in attributes if isinstance(value, int)]
     losses = any("nll_loss" in op or "cross_entropy" in op for op in inputs.ops)
-    if own or (losses and mode == "interpreter"):  # on a GPU a target that is not ignored would stop the CUDA context
+    if own or losses:
         inputs.ignored = own[0] if own else -100
 
 
@@ -253,11 +253,10 @@ def _measurement(
 ) -> tuple[schema.Measurement | None, dict[str, float] | None]:
     if referee.mode == "interpreter":
         return schema.Measurement(missing=why_no_gpu()), None
-    how = given.get("measure") or "full"
-    if how == "none" or verdict.status not in schema.CORRECT:
+    if given.get("measure") == "none" or verdict.status not in schema.CORRECT:
         return None, None
     try:
-        return measuring.measure(referee, verdict, given["specimen"], how, given.get("rates"), emit)
+        return measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None
 
