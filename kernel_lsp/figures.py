@@ -59,8 +59,13 @@ def note_if_slower(verdict: Verdict, kernel: Timing | None, name: str, other: Ti
 
 
 def is_regression(found: SpeedComparison | None, percent: float) -> bool:
-    """Whether a kernel is slower than the one before it by more than ``percent``: the whole interval says so."""
-    return found is not None and found.ratio is not None and found.ratio.low > 1 + percent / 100
+    """Whether a kernel is slower than the one before it by more than ``percent``: the whole interval says so.
+
+    Times that were taken beside other work on the GPU tell nothing.
+    """
+    if found is None or found.ratio is None or found.beside:
+        return False
+    return found.ratio.low > 1 + percent / 100
 
 
 def regression(measurement: Measurement | None, percent: float) -> str:

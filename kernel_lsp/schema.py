@@ -245,6 +245,7 @@ class SpeedComparison:
     body: str = ""  # of the one before, its hash
     reached_at: str = ""  # when that was validated: ISO 8601, UTC
     changed: str = ""  # what is another now: "kernel, torch 2.11.0 → 2.13.0"
+    beside: str = ""  # other work on the GPU meanwhile, as in Measurement
 
 
 @dataclass
@@ -256,6 +257,7 @@ class Measurement:
     missing: str = ""
     compiled_missing: str = ""
     measured_at: str = ""  # ISO 8601, UTC
+    beside: str = ""  # other work on the GPU meanwhile: "87 % busy by pid 4711 (python)"
     comparison: SpeedComparison | None = None  # of a validation: with the fastest kernel before it, where there was one
 
 

@@ -39,6 +39,9 @@ async def compare(run: Run, judged: schema.Judged, known: Validation | None) -> 
     key = key_for(run.first_device, run.job.target.fingerprint, body)
     if key is None:
         return
+    if measurement.beside:
+        measurement.comparison = schema.SpeedComparison(missing=f"timed beside other work: {measurement.beside}")
+        return
     store = store_of(settings)
     if store is None:
         measurement.comparison = schema.SpeedComparison(missing=NO_STORE)
@@ -88,4 +91,6 @@ async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.Spe
     run.progress("measuring", f"Timing it beside the kernel of {rival.reached_at[:10]}", 95)
     async with run.timing():
         found = await run.compare([source, rival.source])
+    if found.beside:
+        found.missing = found.missing or f"timed beside other work: {found.beside}"
     return dataclasses.replace(found, body=about.body, reached_at=about.reached_at, changed=about.changed)

@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import schema
 
-from . import power
 from .saving import is_unsaved
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
 
     from .state import State
-
-#: seconds after which it is looked again whether the machine is off its battery
-BATTERY_SECONDS = 60.0
 
 _Key = tuple[Path, str]
 
@@ -36,6 +32,7 @@ class FollowUp:
         self._running: Job | None = None
         self._of: Job | None = None  # the job that the running one follows
         self._timer: asyncio.TimerHandle | None = None
+        self._beginning: asyncio.Task[None] | None = None
 
     def job_over(self, job: Job) -> None:
         """A job has ended: it may be one to follow up, or the follow-up itself."""
@@ -63,24 +60,43 @@ class FollowUp:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._beginning is not None:
+            self._beginning.cancel()
+            self._beginning = None
         if not self._waiting or self._running is not None or self._state.closing:
             return
         if seconds is None:
             path, _ = next(iter(self._waiting))
             seconds = self._state.settings_for(path).validate_when_idle
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
-    def _begin(self) -> None:
+    def _look(self) -> None:
+        self._timer = None
+        if self._may_begin():
+            self._beginning = asyncio.get_running_loop().create_task(self._begin())
+            self._state.background.add(self._beginning)
+            self._beginning.add_done_callback(self._state.background.discard)
+
+    def _may_begin(self) -> bool:
+        state = self._state  # where it may not, what happens next looks again
+        busy = state.jobs is not None and bool(state.jobs.active())
+        return not (state.closing or state.paused or not state.trusted or busy)
+
+    async def _begin(self) -> None:
         """Follow up the job that waits longest, of those whose verdict holds for what is there now.
 
         The others wait on: an edit may be undone. A job for what the class has become takes their place.
         """
-        self._timer = None
+        from kernel_lsp.jobs import pausing
+
         state = self._state
-        if state.closing or state.paused or not state.trusted or (state.jobs is not None and state.jobs.active()):
-            return  # what happens next looks again
-        if power.on_battery():
-            self._wait(BATTERY_SECONDS)
+        path, _ = next(iter(self._waiting))
+        paused = await pausing.why(state.settings_for(path))
+        self._beginning = None
+        if paused:
+            self._wait(pausing.AGAIN_SECONDS)
+            return
+        if not self._may_begin():
             return
         for key, job in list(self._waiting.items()):
             if self._holds(job):

@@ -249,8 +249,17 @@ class Settings:
     validate_when_idle: float = _option(
         5.0,
         "Seconds without an edit or a job after which an editor's server makes the checks that the last validation of a "
-        "class left out. Any edit, save or command ends that. Not on battery. 0: never.",
+        "class left out. Any edit, save or command ends that. 0: never.",
         _zero_or_more,
+    )
+    pause_on_battery: bool = _option(
+        True,
+        "On battery, leave out what nobody asked for: validations when idle, and of files that changed outside the editor.",
+    )
+    pause_while_gpu_busy: bool = _option(
+        True,
+        "Leave the same out while other programs keep the GPU busy, as a training run does. Times taken beside "
+        "other work are marked as such, and tell of no regression.",
     )
     thorough: bool = _option(
         False,

@@ -1,10 +1,14 @@
 """When a kernel is measured beside the one before it, and what of the result is a regression."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from kernel_lsp import analysis, figures, kernel_file, schema
 from kernel_lsp.checking.findings import checked_of
-from kernel_lsp.jobs import Job, regressions
+from kernel_lsp.jobs import Job, pausing, regressions
 from kernel_lsp.jobs.regressions import is_called_for
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.settings import Settings
@@ -210,3 +214,36 @@ async def test_under_the_interpreter_nothing_is_compared_and_a_kernel_from_befor
 
     job = await over(jobs.submit("restore", target(path, "Tiny"), path, body="sha256:none"))
     assert type(job.error).__name__ == "FasterKernelMissing"
+
+
+async def test_times_beside_other_work_tell_of_no_regression(run_for):
+    """Neither where the kernel itself was timed so, nor where the comparison was."""
+    worker, judged = Answering(compared(1.07, 1.09)), timed()
+    judged.measurement.beside = "87 % busy by pid 4711 (python)"
+    run = run_for(worker)
+    await regressions.compare(run, judged, None)
+    assert worker.asked == []
+    said = "timed beside other work: 87 % busy by pid 4711 (python)"
+    assert judged.measurement.comparison.missing == said
+    report = schema.Report(run.job.target, candidates=[judged], chosen=0)
+    assert checked_of(run.job.path, report, None, []).not_measured == said
+
+    worker.comparison.beside, judged.measurement.beside = judged.measurement.beside, ""
+    await regressions.compare(run, judged, None)
+    comparison = judged.measurement.comparison
+    assert len(worker.asked) == 1 and comparison.ratio is not None and comparison.missing == said
+    assert figures.regression(judged.measurement, 5.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "waits"),
+    [({}, True), ({"pause_while_gpu_busy": False}, False), ({"device": "interpreter"}, False)],
+)
+async def test_what_nobody_asked_for_waits_while_others_keep_the_gpu_busy(gpu_driver, settings, waits):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as ours:
+        gpu_driver.write_text(f"{os.getppid()} 87\n{ours.pid} 99\n")
+        why = await pausing.why(Settings(**settings))
+        ours.communicate(b"\n")
+    assert why.startswith(f"the GPU is 87 % busy by pid {os.getppid()}") if waits else why == ""
+    gpu_driver.write_text(f"{os.getppid()} 3\n")
+    assert await pausing.why(Settings(**settings)) == ""

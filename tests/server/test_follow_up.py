@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kernel_lsp.server import power
+from kernel_lsp.jobs import power
 
 #: A forward that sleeps twice while there is a file beside it: so long that checks are put off, and then left out.
 MODULE = """\

@@ -189,3 +189,15 @@ async def test_edits_stay_unless_the_user_gives_them_up(client: Client, module: 
 
 async def _idle(client: Client) -> bool:
     return not (await client.debug())["jobs"]
+
+
+async def test_times_beside_other_work_are_marked(client: Client, module: Path) -> None:
+    write_kernel(module, measurement=MEASUREMENT | {"beside": "87 % busy by pid 4711 (python)"})
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    assert "⚠ Timed beside other work: 87 % busy by pid 4711 (python)." in await client.hover(uri, 4, 8)
+    await client.execute("kernelLsp.showReport", argument(uri))
+    (shown,) = await client.until(lambda: client.shown_documents)
+    page = Path(shown.uri.removeprefix("file://")).read_text("utf-8")
+    assert "The GPU was 87 % busy by pid 4711 (python) meanwhile." in page
