@@ -60,8 +60,9 @@ def register(state: State) -> None:
 
     @command("kernelLsp.cancel")
     def cancel(*arguments: Any) -> str | None:
-        state.follow_up.interrupt()
-        return _cancel(state, _argument(arguments))
+        cancelled = _cancel(state, _argument(arguments))
+        state.follow_up.interrupt(for_good=True)
+        return cancelled
 
     @command("kernelLsp.showReport")
     async def show(*arguments: Any) -> str | None:

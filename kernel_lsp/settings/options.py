@@ -231,8 +231,9 @@ class Settings:
     revalidate: str = _option(
         "save",
         "When kernels are validated again without being asked for: `save` (after a save that changed what a class "
-        "computes) or `never`. A kernel that was validated before an upgrade is shown as such, with the action to validate it.",
-        _one_of("save", "never"),
+        "computes), `idle` (also after `validateWhenIdle` seconds without an edit or a job, where an upgrade or another GPU left "
+        "a verdict from before) or `never`. A verdict from before is shown as such, with the action to validate the kernel.",
+        _one_of("save", "idle", "never"),
     )
     store: str = _option(
         "",
