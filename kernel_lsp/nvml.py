@@ -160,13 +160,31 @@ def said(found: Collection[Use]) -> str:
 
 def family(pid: int) -> list[int]:
     """A process and all that it started."""
+    children = _children if os.path.exists(f"/proc/self/task/{os.getpid()}/children") else _all_children().get
     found, rest = [], [pid]
     while rest:
         one = rest.pop()
         found.append(one)
-        with contextlib.suppress(OSError, ValueError):
-            for thread in os.listdir(f"/proc/{one}/task"):
-                rest += [int(n) for n in Path(f"/proc/{one}/task/{thread}/children").read_text().split()]
+        rest += children(one) or []
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += [int(n) for n in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()]
+    return found
+
+
+def _all_children() -> dict[int, list[int]]:
+    """Of every process: for kernels that do not name a process's children by themselves."""
+    found: dict[int, list[int]] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if name.isdigit():  # the name of a program, in brackets, may hold anything
+                parent = Path(f"/proc/{name}/stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+                found.setdefault(int(parent), []).append(int(name))
     return found
 
 

@@ -75,3 +75,11 @@ def test_names_are_those_that_the_environment_leaves(monkeypatch: pytest.MonkeyP
     assert nvml.name_of(1) == "1"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
     assert [nvml.name_of(i) for i in range(3)] == ["3", "GPU-5", "2"]
+
+
+def test_a_family_is_the_same_by_either_way() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert child.pid in nvml.family(os.getpid())
+        assert child.pid in nvml._all_children()[os.getpid()] and child.pid in nvml._children(os.getpid())
+        child.communicate(b"\n")
+    assert child.pid not in nvml.family(os.getpid())
