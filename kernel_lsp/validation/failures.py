@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-#: of errors that torch raises where memory is short; for its words on a GPU's memory it needs NVML, which a confined
-#: process may lack
-_OUT_OF_MEMORY = ("DefaultCPUAllocator", "nvmlInit")
+#: how torch says that memory is short, beside its own class; of a GPU's memory it says nothing where it cannot ask NVML,
+#: as in a confined process
+_SHORT_OF_MEMORY = {"DefaultCPUAllocator": "", "nvmlInit": "CUDA out of memory"}
 
 
 @dataclass
@@ -82,8 +82,9 @@ def classify(error: BaseException, path: str, source: str) -> Failure:
         return error
     line = line_in(path, error)
     for one in chain(error):
-        if isinstance(one, (torch.OutOfMemoryError, MemoryError)) or any(word in str(one) for word in _OUT_OF_MEMORY):
-            return Failure("out-of-memory", sentence(one), line)
+        said = next((words for sign, words in _SHORT_OF_MEMORY.items() if sign in str(one)), None)
+        if said is not None or isinstance(one, (torch.OutOfMemoryError, MemoryError)):
+            return Failure("out-of-memory", said or sentence(one), line)
         if isinstance(one, OutOfResources):
             return Failure("compile-error", str(one).splitlines()[0], line)
         if isinstance(one, PTXASError):

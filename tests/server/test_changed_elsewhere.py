@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 
+from tests.repository import branch_off, git
 from tests.server.lsp_client import MODULE, Client, write_kernel
 
 pytest.importorskip("torch", reason="the worker needs torch")
 pytest.importorskip("triton", reason="the worker needs triton")
 
 USES = "from helper import FACTOR\n" + MODULE.replace("x * 2.0", "x * FACTOR")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "core.hooksPath=/dev/null"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -30,16 +25,7 @@ def branches(module: Path) -> Path:
     module.write_text(USES)
     (folder / "helper.py").write_text("FACTOR = 2.0\n")
     write_kernel(module)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "main")
-    git(folder, "checkout", "-qb", "other")
-    (folder / "helper.py").write_text("FACTOR = 3.0\n")
-    for number in range(300):
-        (folder / f"more_{number}.py").write_text(f"X = {number}\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "other")
-    git(folder, "checkout", "-q", "main")
+    branch_off(folder, folder / "helper.py", 300)
     return folder
 
 

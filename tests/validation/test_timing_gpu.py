@@ -7,14 +7,9 @@ import statistics
 
 import pytest
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
+from tests.validation.modules import DOUBLE
 
-MODULE = """
-class Double(nn.Module):
-    def forward(self, x):
-        return torch.relu(x) * 2 + 1
-def get_inputs(): return [torch.randn(4096, 4096)]
-"""
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 KERNEL = """
 @triton.jit
@@ -76,7 +71,7 @@ CHEATS = {
 
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_kernel_that_only_looks_fast_is_found_out(judge, name):
-    verdict = judge(MODULE, "Double", KERNEL.replace(_LAST, CHEATS[name]), device="cuda", measure="eager")["verdict"]
+    verdict = judge(DOUBLE, "Double", KERNEL.replace(_LAST, CHEATS[name]), device="cuda", measure="eager")["verdict"]
     assert verdict["status"] not in ("ok", "slower"), verdict
     print(name, verdict["status"], verdict["reason"])
 
@@ -88,7 +83,7 @@ def test_medians_agree_with_the_spans_of_the_profiler(tmp_path):
     from kernel_lsp.validation import timing
 
     path = tmp_path / "double.py"
-    path.write_text("import torch, triton, triton.language as tl\nfrom torch import nn\n" + MODULE + KERNEL)
+    path.write_text("import torch, triton, triton.language as tl\nfrom torch import nn\n" + DOUBLE + KERNEL)
     spec = importlib.util.spec_from_file_location("double", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
