@@ -165,8 +165,8 @@ def _check(check: argparse.ArgumentParser) -> None:
         "--fail-on",
         type=_kinds,
         metavar="KIND[,KIND]",
-        help="of: wrong, stale (the class changed since the kernel was validated), regressed (slower than when last "
-        "measured), slower (than eager or torch.compile); exit status 1 for these (default: wrong,regressed)",
+        help="of: wrong, stale (the class changed since the kernel was validated), regressed (slower than the "
+        "fastest kernel before), slower (than eager or torch.compile); exit status 1 for these (default: wrong,regressed)",
     )
     formats = check.add_mutually_exclusive_group()
     formats.add_argument(

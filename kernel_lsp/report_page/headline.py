@@ -108,6 +108,8 @@ def banners(facts: Facts) -> list[Markup]:
         found.append(("warn", "Not kept", warning))
     if facts.regression:
         found.append(("warn", "Slower than before", facts.regression))
+    if facts.measurement is not None and facts.measurement.beside:
+        found.append(("warn", "Timed beside other work", f"The GPU was {facts.measurement.beside} meanwhile."))
     if facts.error:
         found.append(("bad", "The last job failed" if facts.verdict is not None else "Why", facts.error))
     elif facts.verdict is None and facts.report is not None and facts.report.why:

@@ -17,7 +17,7 @@ from kernel_lsp import errors, figures, loading, schema
 from kernel_lsp.validation import failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import gpu_lock, modules, preparing, specimen, trials
+from kernel_lsp.worker import beside, gpu_lock, modules, preparing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -89,6 +89,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         if verdict.status not in schema.CORRECT:
             return answer
         tried: list[schema.Tried] = []
+        timed_from = time.time()
         try:
             measurement, answer["rates"], tried = tuning.tune(
                 referee, all_at_once, sources, given["specimen"], given.get("rates"), emit
@@ -100,6 +101,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             measurement = schema.Measurement(missing=said)
         finally:
             all_at_once.kill()
+        measurement.beside = beside.said(referee.inputs.device, timed_from)
         fastest = next((i for i, one in enumerate(tried) if one.fastest), 0)
         if fastest:
             last.source = sources[fastest]
@@ -255,8 +257,11 @@ def _measurement(
         return schema.Measurement(missing=why_no_gpu()), None
     if given.get("measure") == "none" or verdict.status not in schema.CORRECT:
         return None, None
+    began = time.time()
     try:
-        return measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
+        measurement, rates = measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
+        measurement.beside = beside.said(referee.inputs.device, began)
+        return measurement, rates
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None
 

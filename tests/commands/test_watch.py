@@ -213,6 +213,14 @@ def test_a_kernel_is_validated_for_real_and_the_worker_ends_with_the_command(pro
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
 
 
+def test_while_others_keep_the_gpu_busy_nothing_is_validated(project: Path, start: Start, gpu_driver: Path) -> None:
+    gpu_driver.write_text(f"{os.getpid()} 87\n")  # this is no process of the command's
+    (project / "lib" / "helper.py").write_text("FACTOR = 4.0\n")
+    watch = start(project)
+    watch.until(rf"validation waits: the GPU is 87 % busy by pid {os.getpid()} \(")
+    watch.interrupt()
+
+
 def test_a_wrong_option_is_said_at_once(project: Path, start: Start) -> None:
     watch = start(project, "--seconds", "-1")
     watch.until("kernel-lsp: The setting seconds = -1.0 is not valid")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -26,6 +27,27 @@ def branches(module: Path) -> Path:
     write_kernel(module)
     branch_off(folder, folder / "helper.py", 300)
     return folder
+
+
+async def test_while_others_keep_the_gpu_busy_a_save_alone_is_validated(
+    client: Client, module: Path, branches: Path, gpu_driver: Path
+) -> None:
+    gpu_driver.write_text(f"{os.getpid()} 87\n")  # this is no process of the server's
+    await client.start(branches, types.ClientCapabilities())
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    await client.until(lambda: watching(client, "system"))
+    git(branches, "checkout", "-q", "other")
+    await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+    said = f"not validated now: the GPU is 87 % busy by pid {os.getpid()}"
+    await client.until(lambda: any(said in message.message for message in client.log_messages))
+    assert (await client.debug())["jobs"] == []
+    client.save(uri)
+    await client.until(lambda: running(client), 10)
+
+
+async def running(client: Client) -> bool:
+    return bool((await client.debug())["jobs"])
 
 
 @pytest.mark.timeout(180)
