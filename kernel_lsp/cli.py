@@ -125,7 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     record.add_argument("program", nargs=argparse.REMAINDER, metavar="-- COMMAND…", help="python train.py …")
 
     watch = commands.add_parser(
-        "watch", parents=[verbose, interpreter, judging], help="judge every kernel again when it or its class changes"
+        "watch",
+        parents=[verbose, interpreter, judging],
+        help="validate every kernel again when it or its class changes",
     )
     watch.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
     watch.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")

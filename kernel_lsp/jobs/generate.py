@@ -76,5 +76,7 @@ def _why(report: schema.Report) -> str:
         words = f"The fastest of {timed_variants} schedules."
     unjudged = sum(source.unjudged for source in report.sources)
     if unjudged:
-        words += f" {unjudged} more were not judged: " + ("the time was over." if on_gpu else "no GPU to time them on.")
+        words += f" {unjudged} more were not validated: " + (
+            "the time was over." if on_gpu else "no GPU to time them on."
+        )
     return words + told

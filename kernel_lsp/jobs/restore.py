@@ -30,7 +30,7 @@ async def restore(run: Run) -> None:
     with contextlib.suppress(errors.UserError):  # what matters of it, judging raises again
         found = await run.ask_worker("introspect", "exporting the graph")
         report.specimen = schema.from_json(schema.Specimen, found)
-    run.progress("validating", "Judging the faster kernel", 20)
+    run.progress("validating", "Validating the faster kernel", 20)
     async with run.timing():
         judged = await run.judge(candidate, "eager", lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead

@@ -32,7 +32,7 @@ async def validate(run: Run) -> None:
         variant=str(text.get("variant", "")),
         pinned=text.get("pinned") is True,
     )
-    run.progress("validating", f"Judging {kernel.name}", 20)
+    run.progress("validating", f"Validating {kernel.name}", 20)
     async with run.timing():
         measure = "none" if job.follow_up else "eager"
         judged = await run.judge(candidate, measure, lambda fraction: 20 + 75 * fraction)

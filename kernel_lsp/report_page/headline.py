@@ -45,7 +45,7 @@ def summary(facts: Facts) -> tuple[str, str, str]:
             return "none", "…", "No verdict yet."
         if facts.claim is not None:
             return "warn", "?", f"Not validated on this machine. The file {claims.said(facts.claim)}."
-        return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been judged yet.")
+        return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been validated yet.")
     kind, sign = _kind(verdict)
     if not facts.correct:
         reason = f": {verdict.reason}" if verdict.reason else ""

@@ -214,7 +214,7 @@ class Settings:
     seconds: float = _option(300.0, "Time budget of one job, in seconds.", _more_than_zero)
     device: str = _option(
         "auto",
-        "Where kernels are judged: `auto` (a CUDA GPU where there is one, else Triton's interpreter), `cuda`, `cuda:N` or "
+        "Where kernels are validated: `auto` (a CUDA GPU where there is one, else Triton's interpreter), `cuda`, `cuda:N` or "
         "`interpreter`.",
         _known_device,
     )
@@ -226,7 +226,7 @@ class Settings:
     )
     validate_on_save: bool = _option(
         True,
-        "Judge the kernel of a class again when a save, or a change outside the editor, has changed what the class computes.",
+        "Validate the kernel of a class again when a save, or a change outside the editor, has changed what the class computes.",
     )
     revalidate: str = _option(
         "save",

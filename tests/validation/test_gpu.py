@@ -1,4 +1,4 @@
-"""Judging on a CUDA GPU: times, wrong kernels, kernels that crash or hang, and the order in which things are told."""
+"""Validating on a CUDA GPU: times, wrong kernels, kernels that crash or hang, and the order in which things are told."""
 
 from __future__ import annotations
 
