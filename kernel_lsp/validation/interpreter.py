@@ -186,8 +186,20 @@ def cuda_answers() -> Any:
 @contextlib.contextmanager
 def pretending_cuda() -> Any:
     """CUDA-only words of a launcher mean the CPU within this context."""
-    with cuda_answers(), replaced((torch.Tensor, "is_cuda", property(lambda self: True))), _OnTheCpu():
+    with answering_as_cuda(), on_the_cpu():
         yield
+
+
+@contextlib.contextmanager
+def answering_as_cuda() -> Any:
+    """Within this context tensors and ``torch.cuda`` say that there is a GPU."""
+    with cuda_answers(), replaced((torch.Tensor, "is_cuda", property(lambda self: True))):
+        yield
+
+
+def on_the_cpu() -> contextlib.AbstractContextManager[Any]:
+    """A mode of torch's in which tensors that are asked for on a GPU are made on the CPU."""
+    return _OnTheCpu()
 
 
 class _OnTheCpu(torch.overrides.TorchFunctionMode):
