@@ -24,6 +24,7 @@ ours that Python lists below ``Exception``.
 from __future__ import annotations
 
 import _thread
+import builtins
 import contextlib
 import dataclasses
 import functools
@@ -212,6 +213,7 @@ def _hide(main: types.ModuleType, file: str) -> None:
         for key in [key for key in cache if str(key).startswith(ours)]:
             del cache[key]  # type: ignore[attr-defined]
     main.__file__ = file
+    main.__builtins__ = builtins  # type: ignore[attr-defined]
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
     sys.modules["__main__"] = main
     sys.argv[:] = [file]
