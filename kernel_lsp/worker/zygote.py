@@ -65,6 +65,8 @@ def _main(sockets: dict[str, socket.socket], tell: int) -> NoReturn:
         for control in sockets.values():
             _say(control, {"failed": _broken("torch", error)})
         os._exit(1)
+    gc.collect()
+    gc.freeze()  # no collection in a zygote then writes to the pages that they share
     role = next((role for role in ROLES[1:] if processes.fork() == 0), ROLES[0])
     control = sockets.pop(role)
     for other in sockets.values():

@@ -70,7 +70,11 @@ def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(judge: 
         ("return y.to_sparse()", "crashed", "in a plain process: "),
         ("sys.modules['__main__'].results[:] = [1]", "crashed", "in a plain process: "),
         ("sys.modules['__main__'].results += [[1, 2, 3]]", "cheating", "in a plain process it gives another answer"),
-        ("sys.modules['__main__'].results.append([y.expand(9999, 6, 300)] * 3)", "cheating", "in a plain process it "),
+        (
+            "sys.modules['__main__'].results.append([y.expand(9999, *y.shape)] * 3)",
+            "cheating",
+            "in a plain process it ",
+        ),
         ("x.mul_(2)", "cheating", "in a plain process it computes something else"),
     ],
 )
