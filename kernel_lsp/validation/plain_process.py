@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import agreement, answers, channel, compare, failures, memory, plan, sizes
 from kernel_lsp.validation.oracle import Reference, tensors_of
@@ -26,6 +27,10 @@ _TIMES = 2
 #: seconds after which the program makes no further calls, and for which it is waited once the candidate runs
 _CALLS_SECONDS = {"interpreter": 1.0, "gpu": 3.0}
 _MOST_SECONDS = {"interpreter": 15.0, "gpu": 60.0}
+#: the same where Triton's interpreter is slow for this kernel: there no program instances can be left out
+_SLOW_SECONDS = 4.0
+#: seconds that float64 on slices may take
+_EXACT_SECONDS = 0.15
 #: seconds for the process to begin, the import of the user's module included
 _BEGIN_SECONDS = 60.0
 #: bytes of weights that are sent, and of a GPU's memory that has to be left beside them
@@ -69,7 +74,8 @@ def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, 
     if not calls:
         return
     try:
-        found = _found(referee, step, calls)
+        with referee.spending(step.name):
+            found = _found(referee, step, calls)
     except _NotThere as missing:
         referee.progress.limits.append(f"{step.name} ({missing})")
         return
@@ -99,16 +105,19 @@ def _not_now(referee: Referee) -> str:
 
 def _calls(referee: Referee, step: plan.Step) -> list[_Call]:
     """The calls that the module itself takes, with its answers."""
-    small = step.sizes or {}
-    odd = sizes.odd(referee.inputs, small)
-    makers = [step.make]
-    if odd != small:
-        makers.append(lambda inputs: inputs.sample(odd, "normal", 51))
+    small, inputs = step.sizes or {}, referee.inputs
+    if referee.progress.sampled:
+        makers = [lambda: inputs.example(sizes.ones(inputs, small))]
+    else:
+        makers = [lambda: step.make(inputs)]
+        odd = sizes.odd(inputs, small)
+        if odd != small:
+            makers.append(lambda: inputs.sample(odd, "normal", 51))
     calls = []
     for make in makers:
         try:
-            tree = make(referee.inputs)
-            calls.append(_Call(tree, referee.oracle.answer(tree)))
+            tree = make()
+            calls.append(_Call(tree, referee.oracle.answer(tree, seconds=_EXACT_SECONDS)))
         except torch.OutOfMemoryError:
             raise
         except Exception:
@@ -135,7 +144,7 @@ def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[
     for call, one in zip([call for call in calls for _ in range(_TIMES)], tree, strict=False):
         if not isinstance(one, list) or len(one) != 3:
             raise referee.failed("cheating", step.name, "in a plain process it gives another answer than was asked for")
-        out, args, kwargs = one
+        out, args, kwargs = pytree.tree_map(lambda value: channel.moved(value, referee.inputs.device), one)
         found.append((out, _mutated(call.tree, (args, kwargs))))
     return found
 
@@ -163,7 +172,7 @@ def _asked(referee: Referee, calls: list[_Call], words: bool) -> tuple[dict[str,
         if "ready" not in said:
             end.receive(_left(referee, _BEGIN_SECONDS), 0)
             raise _NotThere(f"it could not be started: {answers.cleaned(str(said.get('missing', '')), 200)}")
-        seconds = _left(referee, _MOST_SECONDS[referee.mode])
+        seconds = _left(referee, _SLOW_SECONDS if referee.progress.sampled else _MOST_SECONDS[referee.mode])
         until = time.monotonic() + seconds
         answer, tree, _ = end.receive(seconds, room)
         ended = answer if "ended" in answer else end.receive(max(0.0, until - time.monotonic()), 0)[0]
@@ -206,7 +215,7 @@ def _mutated(before: Any, after: Any) -> list[int]:
     return [
         i
         for i, (a, b) in enumerate(zip(mine, theirs, strict=True))
-        if a.shape != b.shape or a.dtype != b.dtype or not compare.identical(a.to(b.device), b)
+        if a.shape != b.shape or a.dtype != b.dtype or not compare.identical(a, b)
     ]
 
 

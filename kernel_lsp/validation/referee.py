@@ -349,11 +349,14 @@ class Referee:
             if self.oracle.seed is not None and not step.seeded:
                 continue
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
+            began = time.monotonic()
             try:
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
                 checks.check(self, step)
+                if step.kind == "plain":  # a process has to begin for it, which no other check is to be left out for
+                    self.began += time.monotonic() - began
             except torch.OutOfMemoryError as error:
                 there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
                 if step.required:

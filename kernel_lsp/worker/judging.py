@@ -235,7 +235,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
 
 def _plain(given: dict[str, Any]) -> Plain | None:
     """How to have a candidate called in a plain process, under the name that its file has in use."""
-    if not given["sockets"]:
+    if not given.get("sockets"):
         return None
     path, class_name = os.path.abspath(given["path"]), str(given["class_name"])
     kernel = given.get("kernel") or os.path.join(
