@@ -17,8 +17,8 @@ things one after the other, which C code calls, not Python code: ``_begin`` (for
 It says ``{"ready": true}`` before the candidate's first line runs, or ``{"missing": why}``; then ``{}`` with the results, or
 ``{"failed": failure}``; and the task says ``{"ended": how}``. After the first none of that is believed (validation/plain_process.py).
 
-What tells all the same: that it is confined, that Triton is interpreted where there is no GPU, and the classes of
-ours that Python lists below ``Exception``.
+What tells all the same: that it is confined, that Triton is interpreted where there is no GPU, and what the methods of a class
+of ours say of their file, which is found below ``Exception``.
 """
 
 from __future__ import annotations
@@ -208,7 +208,9 @@ def _hide(main: types.ModuleType, file: str) -> None:
     """Nothing of ours where a program looks, and ``main`` as what was started."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for name in [name for name in sys.modules if name.partition(".")[0] == "kernel_lsp"]:
-        del sys.modules[name]
+        for kind in vars(sys.modules.pop(name)).values():
+            if isinstance(kind, type) and kind.__module__.startswith("kernel_lsp."):
+                kind.__module__ = main.__name__  # Exception and others list the classes below them
     for cache in (sys.path_importer_cache, linecache.cache):
         for key in [key for key in cache if str(key).startswith(ours)]:
             del cache[key]  # type: ignore[attr-defined]
