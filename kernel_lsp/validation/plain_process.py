@@ -130,13 +130,11 @@ def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[
     try:
         answer, tree = _asked(referee, calls, words=False)
     except failures.Failure as failure:
-        if referee.mode != "interpreter" or failure.status == "timeout":
+        if referee.mode != "interpreter" or referee.plain is None or referee.plain.channel.socket.fileno() < 0:
             raise referee.failed(failure.status, step.name, failure.reason, failure.line) from None
         try:  # a launcher that asks for memory of a GPU by name needs torch to take that for the CPU's
             answer, tree = _asked(referee, calls, words=True)
         except failures.Failure as second:
-            if second.status == "not-interpretable":
-                raise _NotThere(second.reason) from None
             raise referee.failed(second.status, step.name, second.reason, second.line) from None
     if answer or not isinstance(tree, list) or not 1 <= len(tree) <= _TIMES * len(calls):
         raise referee.failed("cheating", step.name, "in a plain process it gives another answer than was asked for")
@@ -172,28 +170,40 @@ def _asked(referee: Referee, calls: list[_Call], words: bool) -> tuple[dict[str,
         if "ready" not in said:
             end.receive(_left(referee, _BEGIN_SECONDS), 0)
             raise _NotThere(f"it could not be started: {answers.cleaned(str(said.get('missing', '')), 200)}")
-        seconds = _left(referee, _SLOW_SECONDS if referee.progress.sampled else _MOST_SECONDS[referee.mode])
-        until = time.monotonic() + seconds
-        answer, tree, _ = end.receive(seconds, room)
-        ended = answer if "ended" in answer else end.receive(max(0.0, until - time.monotonic()), 0)[0]
+    except (channel.TooLate, channel.Closed, ValueError) as error:
+        referee.plain.close()
+        raise _NotThere(f"it could not be started: {type(error).__name__}") from None
+    try:  # from here on a candidate runs there: what it does to this conversation speaks against it
+        return _heard(referee, end, room)
     except channel.TooLate:
         referee.plain.close()
         if referee.progress.sampled or time.monotonic() >= referee.reach.deadline:
             raise _NotThere("it takes too long there") from None
         raise failures.Failure("timeout", "in a plain process it gave no answer, and was stopped") from None
     except channel.Closed:
-        raise _NotThere("its process could not be reached") from None
+        referee.plain.close()
+        raise failures.Failure("cheating", "in a plain process it hung up on the referee") from None
     except ValueError as error:
         referee.plain.close()
         reason = f"in a plain process it sent a malformed answer: {answers.cleaned(str(error), 120)}"
         raise failures.Failure("cheating", reason) from None
+
+
+def _heard(referee: Referee, end: channel.Channel, room: int) -> tuple[dict[str, Any], Any]:
+    """What came out, once the process has ended. Raises Failure, and what ``receive`` raises."""
+    seconds = _left(referee, _SLOW_SECONDS if referee.progress.sampled else _MOST_SECONDS[referee.mode])
+    until = time.monotonic() + seconds
+    answer, tree, _ = end.receive(seconds, room)
     if "ended" in answer:
-        how = answers.cleaned(str(ended["ended"]), 120)
+        how = answers.cleaned(answer["ended"], 120)
         status = "out-of-memory" if "memory" in how else "crashed"
         raise failures.Failure(status, f"in a plain process it ended: {how}")
+    end.receive(max(0.0, until - time.monotonic()), 0)  # that it has ended
     if "failed" in answer:
         failure = answers.failure(answer["failed"])
-        raise failures.Failure(failure.status, f"in a plain process: {failure.reason}", failure.line)
+        # The trial has interpreted it.
+        status = "crashed" if failure.status == "not-interpretable" else failure.status
+        raise failures.Failure(status, f"in a plain process: {failure.reason}", failure.line)
     return answer, tree
 
 

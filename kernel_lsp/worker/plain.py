@@ -150,6 +150,8 @@ def _ready(given: dict[str, Any], end: channel.Channel, message: dict[str, Any],
             _held.enter_context(interpreter.on_the_cpu())
     else:
         beginning.load_helpers()
+    # Read by what the user's module imports now, and gone afterwards: no network, no pool of processes.
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     user_module, cls = importing.load(path, class_name)
     arguments = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
     bounds = beginning.bounds(given, given["folder"], given["folder"])

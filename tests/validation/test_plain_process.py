@@ -18,6 +18,14 @@ NAME = "in a plain process"
 TELLS = ["environment", "file_name", "loaded_modules", "stack", "dispatch_mode", "guarded_memory", "poisoned_memory"]
 #: an end of forward that does something where no module of ours is loaded
 ELSEWHERE = "import sys\nif not any(name.startswith('kernel_lsp.') for name in sys.modules):\n    "
+#: the module is there already, though no kernel file may import it
+HANG_UP = """import os
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            sys.modules["socket"].socket(fileno=int(name)).shutdown(2)
+        except OSError:
+            pass
+"""
 
 Judge = Callable[..., dict[str, Any]]
 
@@ -75,6 +83,7 @@ def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(judge: 
             "cheating",
             "in a plain process it ",
         ),
+        (HANG_UP, "cheating", "in a plain process it hung up on the referee"),
         ("x.mul_(2)", "cheating", "in a plain process it computes something else"),
     ],
 )
