@@ -38,6 +38,8 @@ class Bounds:
     bounded: bool = True  # its address space is: not with a GPU, nor where memory is made that is never touched
     memory_files: bool = True  # it may make some: messages with tensors are
     sharing: str = "nothing"  # of SHARING
+    unmarked: bool = False  # its environment is a user's program's: no compiler's cache is named in it
+    stands: str = ""  # the folder that it stands in, which it may read; ``folder`` where none is named
 
 
 def own_folders(folder: str) -> dict[str, str]:
@@ -59,9 +61,9 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
     and more when it starts, and the threads that it has then are confined with it. Raises OSError where a layer that there is cannot be put on: the candidate must not run then.
     """
     rules = list(_rules(bounds))
-    environment.scrub(own_folders(bounds.folder) | {"HOME": os.path.expanduser("~"), "HF_HUB_OFFLINE": "1"})
+    environment.scrub(_variables(bounds))
     tempfile.tempdir = None
-    os.chdir(bounds.folder)
+    os.chdir(bounds.stands or bounds.folder)
     sys.path[:] = [path for path in sys.path if path not in ("", ".")]  # now the folder that it writes in
     if sys.platform != "linux":
         return
@@ -90,6 +92,14 @@ def refuse_calls(bounds: Bounds, found: Layers) -> None:
         own = None if found.signals else os.getpid()
         open_sockets = bounds.sharing == "sockets"
         seccomp.install(seccomp.program(bounds.compiles, open_sockets, bounds.memory_files, own))
+
+
+def _variables(bounds: Bounds) -> dict[str, str]:
+    home = {"HOME": os.path.expanduser("~")}
+    if bounds.unmarked:
+        stands = {"PWD": bounds.stands or bounds.folder}
+        return environment.usual(dict(os.environ)) | home | stands | {"TMPDIR": bounds.folder}
+    return environment.kept(dict(os.environ)) | own_folders(bounds.folder) | home | {"HF_HUB_OFFLINE": "1"}
 
 
 def _rules(bounds: Bounds) -> list[paths.Rule]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from kernel_lsp.validation import (
     failures,
     memory,
     out_of_range,
+    plain_process,
     plan,
     randomness,
     sampling,
@@ -58,6 +60,8 @@ def check(referee: Referee, step: plan.Step) -> None:
         _configurations(referee, step)
     elif step.kind == "calls":
         _many_calls(referee, step)
+    elif step.kind == "plain":
+        plain_process.check(referee, step, functools.partial(_again, referee, step))
     elif step.kind == "bounds":
         out_of_range.check(referee, step)
     else:
@@ -231,6 +235,14 @@ def _call(
         )
         referee.autotuned |= message["autotuned"]
     return found
+
+
+def _again(referee: Referee, step: plan.Step, tree: tuple[Any, Any], reference: Reference) -> None:
+    """The same call in the trial, every program instance of it. Raises Failure where it is wrong there, too."""
+    names = tuple(referee.inputs.names)
+    request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
+    with referee.asking(request, (*tree, None), reference.eager, names) as answer:
+        _call(referee, step, answer, reference, tree, 0.0)
 
 
 def _state(referee: Referee, step: plan.Step, reference: Reference) -> None:

@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 import torch
+import torch.utils.benchmark
 
 Owners = list[tuple[str, Any]]
 
@@ -35,11 +36,11 @@ def _owners(base: type) -> Owners:
     from triton.runtime import autotuner, jit
 
     modules = [torch, torch.nn.functional, torch.autograd, torch.cuda, torch.random, torch.testing, torch.profiler]
-    modules += [time, statistics, builtins, os, triton]
+    modules += [time, statistics, builtins, os, triton, triton.testing, torch.utils.benchmark]
     own = [m for n, m in list(sys.modules.items()) if n.startswith("kernel_lsp.") and m is not None]
     modules += own
     classes = [torch.Tensor, torch.nn.Module, torch.nn.Parameter, torch.cuda.Event, torch.cuda.Stream]
-    classes += [torch.cuda.CUDAGraph, jit.JITFunction, autotuner.Autotuner, *base.__mro__]
+    classes += [torch.utils.benchmark.Timer, torch.cuda.CUDAGraph, jit.JITFunction, autotuner.Autotuner, *base.__mro__]
     classes += [kind for module in (torch.nn, *own) for kind in vars(module).values() if isinstance(kind, type)]
     found = [(module.__name__, module) for module in modules]
     return found + [(f"{kind.__module__}.{kind.__qualname__}", kind) for kind in dict.fromkeys(classes)]

@@ -39,6 +39,8 @@ CAPABILITY = 90
 autotuned: dict[str, int] = {}
 #: the number of the configuration that autotuners are to take; None where they choose as they do
 _chosen: int | None = None
+#: names of what ``replaced`` has found replaced by somebody else
+overwritten: list[str] = []
 _unhooked: list[Any] = []  # Autotuner.run as Triton has it, while ours stands in its place
 
 
@@ -186,8 +188,20 @@ def cuda_answers() -> Any:
 @contextlib.contextmanager
 def pretending_cuda() -> Any:
     """CUDA-only words of a launcher mean the CPU within this context."""
-    with cuda_answers(), replaced((torch.Tensor, "is_cuda", property(lambda self: True))), _OnTheCpu():
+    with answering_as_cuda(), on_the_cpu():
         yield
+
+
+@contextlib.contextmanager
+def answering_as_cuda() -> Any:
+    """Within this context tensors and ``torch.cuda`` say that there is a GPU."""
+    with cuda_answers(), replaced((torch.Tensor, "is_cuda", property(lambda self: True))):
+        yield
+
+
+def on_the_cpu() -> contextlib.AbstractContextManager[Any]:
+    """A mode of torch's in which tensors that are asked for on a GPU are made on the CPU."""
+    return _OnTheCpu()
 
 
 class _OnTheCpu(torch.overrides.TorchFunctionMode):
@@ -204,13 +218,19 @@ class _OnTheCpu(torch.overrides.TorchFunctionMode):
 
 @contextlib.contextmanager
 def replaced(*attributes: tuple[Any, str, Any]) -> Any:
-    """Attributes set for a while; those that were inherited are inherited again after."""
+    """Attributes set for a while; those that were inherited are inherited again after.
+
+    Where something else stands in such a place at the end, its name goes to ``overwritten``: putting back undoes it, too.
+    """
     kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in attributes]
     for owner, name, value in attributes:
         setattr(owner, name, value)
     try:
         yield
     finally:
+        overwritten.extend(
+            f"{owner.__name__}.{name}" for owner, name, value in attributes if owner.__dict__.get(name) is not value
+        )
         for owner, name, value in kept:
             if value is None:
                 delattr(owner, name)

@@ -25,6 +25,8 @@ INTERPRETER_LIMITS = [
 ALWAYS, NICE = float("inf"), 0.5
 
 
+#: the step of plain_process.py
+PLAIN = "in a plain process"
 #: numbers and flags of forward that are tried with another value
 _MOST_SETTINGS = 5
 
@@ -49,7 +51,7 @@ class Step:
 
     name: str
     make: Callable[[Inputs], Any]
-    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds"
+    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds", "plain"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
     late: bool = False  # it may take seconds: after the first verdict
@@ -65,7 +67,7 @@ class Step:
     @property
     def seeded(self) -> bool:
         """Whether equal random states give equal numbers: in other memory layouts torch gives them to other elements."""
-        return self.kind == "values" and self.sizes is not None and not self.train
+        return self.kind in ("values", "plain") and self.sizes is not None and not self.train
 
 
 def reads_by_index(inputs: Inputs) -> bool:
@@ -73,10 +75,16 @@ def reads_by_index(inputs: Inputs) -> bool:
     return inputs.has_integers and inputs.has_op(*READS_BY_INDEX)
 
 
-def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None, check_bounds: bool = False) -> list[Step]:
+def plan(
+    inputs: Inputs,
+    mode: str,
+    small: dict[str, int] | None = None,
+    check_bounds: bool = False,
+    plain: bool = False,
+) -> list[Step]:
     """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down to ``small``.
 
-    ``check_bounds``: the candidate is to raise where an index is out of range.
+    ``check_bounds``: the candidate is to raise where an index is out of range. ``plain``: there is a plain process.
     """
     full = dict(inputs.example_sizes)
     small = sizes.small(inputs) if small is None else small
@@ -105,6 +113,8 @@ def plan(inputs: Inputs, mode: str, small: dict[str, int] | None = None, check_b
         steps[1] = sample("odd sizes, moved parameters", odd, "normal", 1, perturb=5, patience=ALWAYS)
     if odd != base and mode == "interpreter":
         steps.append(sample("odd sizes", odd, "normal", 2, patience=ALWAYS))
+    if plain:  # its process takes a moment to begin
+        steps.append(example(PLAIN, small, kind="plain", late=True, patience=ALWAYS))
     if small:
         steps.append(sample("sizes of one", sizes.ones(inputs, small), "normal", 3))
     steps.append(sample("gradients", small, "normal", 4, kind="gradients", patience=essential))

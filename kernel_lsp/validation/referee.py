@@ -30,6 +30,7 @@ from kernel_lsp.validation import (
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
+from kernel_lsp.validation.plain_process import Plain
 
 #: how a limit begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
@@ -85,6 +86,7 @@ class Referee:
         None  # the inputs with their dynamic dimensions, where the candidate is for the example's alone
     )
     thorough: bool = False  # every check is made, whatever it takes
+    plain: Plain | None = None  # where it is called without a trace of a validation
     check_bounds: bool = False  # the candidate is to raise where an index is out of range
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
@@ -123,7 +125,7 @@ class Referee:
             self.progress.limits += plan.INTERPRETER_LIMITS
         if plan.reads_by_index(self.inputs):
             self.progress.limits.append(plan.OUT_OF_RANGE)
-        steps = plan.plan(self.inputs, self.mode, self._small(), self.check_bounds)
+        steps = plan.plan(self.inputs, self.mode, self._small(), self.check_bounds, self.plain is not None)
         if self.unpinned is not None:
             steps += plan.beside_pinned(self.unpinned)
         return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
@@ -349,11 +351,14 @@ class Referee:
             if self.oracle.seed is not None and not step.seeded:
                 continue
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
+            began = time.monotonic()
             try:
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
                 checks.check(self, step)
+                if step.kind == "plain":  # a process has to begin for it, which no other check is to be left out for
+                    self.began += time.monotonic() - began
             except torch.OutOfMemoryError as error:
                 there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
                 if step.required:

@@ -270,7 +270,11 @@ class Trial:
         state.put_back(self.module, before, only_known=True)
 
     def _changed(self) -> list[str]:
-        return self.fingerprints.changed() + ([] if self.launches.intact() else ["the launch of Triton's kernels"])
+        return (
+            self.fingerprints.changed()
+            + interpreter.overwritten
+            + ([] if self.launches.intact() else ["the launch of Triton's kernels"])
+        )
 
     def _gradients(self, out: Any, inputs: list[torch.Tensor], cotangents: list[torch.Tensor]) -> list[Any]:
         """Of the inputs, then of the parameters; None where there is none."""

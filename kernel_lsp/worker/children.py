@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernel_lsp import errors
@@ -100,8 +100,14 @@ class Zygote:
             print(f"kernel-lsp worker: the {self.role} process died; the worker ends", file=sys.stderr, flush=True)
             self.on_death()
 
-    def start(self, task: str, params: dict[str, Any], on_event: Callable[[str, Any], None]) -> tuple[int, Child]:
-        """Fork a child for ``task``."""
+    def start(
+        self,
+        task: str,
+        params: dict[str, Any],
+        on_event: Callable[[str, Any], None],
+        own: Sequence[socket.socket] = (),
+    ) -> tuple[int, Child]:
+        """Fork a child for ``task``, which gets ``own``."""
         key = next(self.keys)
         child = self.children[key] = Child(on_event)
         parameters = os.memfd_create("parameters")
@@ -114,7 +120,9 @@ class Zygote:
         read_lines(stderr, lambda line: _note(child, line), lambda: None, longest=_LINE)
         message = json.dumps({"start": key, "task": task}).encode()
         try:
-            socket.send_fds(self.control, [message], [parameters, answers_end, stderr_end])
+            socket.send_fds(
+                self.control, [message], [parameters, answers_end, stderr_end, *(one.fileno() for one in own)]
+            )
         finally:
             for fd in (parameters, answers_end, stderr_end):
                 os.close(fd)
@@ -130,14 +138,21 @@ class Zygote:
         params: dict[str, Any],
         on_event: Callable[[str, Any], None],
         seconds: float,
+        own: Sequence[socket.socket] = (),
     ) -> Any:
         """The result of ``task`` in a child of its own; the child is gone when this returns, raises or is cancelled.
+
+        ``own``: sockets that the child gets, and that are closed here.
 
         Raises the task's own ``UserError``; ``WorkerDied`` with the signal and the last line of its standard error;
         ``WorkerTimedOut`` after ``seconds``.
         """
-        await asyncio.shield(self.ready)
-        key, child = self.start(task, params, on_event)
+        try:
+            await asyncio.shield(self.ready)
+            key, child = self.start(task, params, on_event, own)
+        finally:
+            for one in own:
+                one.close()
         try:
             done, _ = await asyncio.wait(
                 {child.answer, child.exited}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED

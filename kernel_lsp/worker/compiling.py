@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import errors
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
 from kernel_lsp.validation import answers, memory
-from kernel_lsp.worker import deaths, faking, importing, judging, processes, specimen, trials
+from kernel_lsp.worker import beginning, deaths, faking, importing, judging, processes, specimen
 
 #: seconds for importing the module and for the compiler, which stops after 40 by itself
 SECONDS = 55.0
@@ -110,7 +110,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
     found = layers.from_json(given.get("layers"))
     user_module, cls = importing.load(given["path"], given["class_name"])
     mode, training = faking.mode(), bool(given.get("training"))
-    bounds = trials.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))
+    bounds = beginning.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))
     # Not by its address space: tensors of the example's full size are made, and never touched.
     mine = entering.Bounds(folder, bounds.reads, compiles=True, bounded=False, memory_files=False)
     entering.enter(mine, found, [writing])

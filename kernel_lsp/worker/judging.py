@@ -7,15 +7,17 @@ import functools
 import inspect
 import math
 import os
+import socket
 import time
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, figures, loading, schema
-from kernel_lsp.validation import failures, measuring, memory, screening, sizes
+from kernel_lsp import errors, figures, loading, naming, schema
+from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
+from kernel_lsp.validation.plain_process import Plain
 from kernel_lsp.validation.referee import STILL, Reach, Referee
 from kernel_lsp.worker import beside, gpu_lock, modules, preparing, specimen, trials
 
@@ -221,6 +223,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     independent = given["specimen"].get("independent") or []
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
+    referee.plain = _plain(given)
     referee.thorough = bool(given.get("thorough"))
     if mode == "gpu":
         referee.alone = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
@@ -230,6 +233,18 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"
         )
     return referee
+
+
+def _plain(given: dict[str, Any]) -> Plain | None:
+    """How to have a candidate called in a plain process, under the name that its file has in use."""
+    if not given.get("sockets"):
+        return None
+    path, class_name = os.path.abspath(given["path"]), str(given["class_name"])
+    kernel = given.get("kernel") or os.path.join(
+        os.path.dirname(path), "kernels", f"{naming.snake_case(class_name)}_triton.py"
+    )
+    end = channel.Channel(socket.socket(fileno=given["sockets"][0]))
+    return Plain(end, os.path.abspath(kernel), kernel_class_of(given))
 
 
 def _about_forward(inputs: Inputs, module: torch.nn.Module) -> None:

@@ -38,10 +38,10 @@ _END_SECONDS = 5.0
 BEGINS, ENDS = b"+", b"-"
 
 
-def start(scratch: str, group: str, close: list[int], zygotes: Callable[[int], None]) -> None:
+def start(folders: list[str], group: str, close: list[int], zygotes: Callable[[int], None]) -> None:
     """Fork the keeper, which calls ``zygotes`` with the descriptor that these write ``BEGINS`` and ``ENDS`` of tasks to.
 
-    ``close``: the manager's own descriptors. ``group``: the folder of the cgroup that is removed at the end, or "".
+    ``folders``: the scratch folder, and others that candidates write in. ``close``: the manager's own descriptors. ``group``: the folder of the cgroup that is removed at the end, or "".
     """
     alive, _held = os.pipe()  # the manager holds the other end for as long as it lives
     if os.fork():
@@ -58,15 +58,16 @@ def start(scratch: str, group: str, close: list[int], zygotes: Callable[[int], N
         told, tell = os.pipe()
         zygotes(tell)  # only this process comes back
         os.close(tell)
-        _keep(alive, told, scratch)
+        _keep(alive, told, folders)
     finally:
         _end_all()
-        shutil.rmtree(scratch, ignore_errors=True)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
         cgroup.remove(group)
         os._exit(0)
 
 
-def _keep(alive: int, told: int, scratch: str) -> None:
+def _keep(alive: int, told: int, folders: list[str]) -> None:
     """Until the manager ends."""
     mine = set(_children(os.getpid()))
     running, looked, orphans = 0, 0.0, False
@@ -82,12 +83,12 @@ def _keep(alive: int, told: int, scratch: str) -> None:
             running = max(0, running + said.count(BEGINS) - said.count(ENDS))
             orphans = not said or ENDS in said
             if running == 0:  # nobody is left who would read them
-                deaths.forget(scratch)
+                deaths.forget(folders[0])
         if orphans:  # until there is none: what an orphan has started becomes one when that ends
             orphans = _end_orphans(mine)
         if running and time.monotonic() - looked > _LOOK_SECONDS:
             with contextlib.suppress(OSError):
-                _look(scratch)
+                _look(folders)
             looked = time.monotonic()
 
 
@@ -117,13 +118,13 @@ def _end_all() -> None:
             return
 
 
-def _look(scratch: str) -> None:
+def _look(folders: list[str]) -> None:
     """End candidates that use up what others need, too."""
     confined = [pid for pid in _below(os.getpid()) if _is_confined(pid)]
     if not confined:
         return
     why = ""
-    if _on_disk(scratch, confined) > DISK:
+    if _on_disk(folders, confined) > DISK:
         why = f"its files took more than {DISK >> 30} GB"
     elif len(confined) > _PROCESSES:
         why = f"it had more than {_PROCESSES} processes"
@@ -132,7 +133,7 @@ def _look(scratch: str) -> None:
         why = "memory ran out"
     if why:
         for leader in {_leader(pid) for pid in confined} - {0}:
-            deaths.note(scratch, leader, why)
+            deaths.note(folders[0], leader, why)
             processes.kill_group(leader)
 
 
@@ -157,10 +158,13 @@ def _filters(pid: str) -> int:
     return 0
 
 
-def _on_disk(scratch: str, confined: list[int]) -> int:
-    """Bytes of the files below a folder and of those that are open, though they have no name any more."""
-    device = os.stat(scratch).st_dev
-    statuses = (*_files(scratch), *(status for pid in confined for status in _opened(pid)))
+def _on_disk(folders: list[str], confined: list[int]) -> int:
+    """Bytes of the files below the folders and of those that are open, though they have no name any more."""
+    device = os.stat(folders[0]).st_dev
+    statuses = (
+        *(status for folder in folders for status in _files(folder)),
+        *(status for pid in confined for status in _opened(pid)),
+    )
     found = {
         status.st_ino: status.st_blocks * 512
         for status in statuses

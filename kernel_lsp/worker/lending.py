@@ -15,7 +15,7 @@ import traceback
 from typing import Any
 
 from kernel_lsp.confinement import descriptors, entering, layers
-from kernel_lsp.worker import processes, trials, warming
+from kernel_lsp.worker import beginning, processes, warming
 
 #: seconds for the confined process to start CUDA and open the memory
 _SECONDS = 20.0
@@ -95,11 +95,11 @@ def _borrow(given: dict[str, Any], found: layers.Layers, asked: int, tell: int) 
 
     folder = os.path.join(given["scratch"], "lending")
     os.makedirs(folder, exist_ok=True)
-    trials.load_helpers()
-    mine = trials.bounds(given, folder, folder)
+    beginning.load_helpers()
+    mine = beginning.bounds(given, folder, folder)
     entering.enter(mine, found, [asked, tell])
     device = torch.device(given["device"])
-    trials.begin_cuda(device)
+    beginning.begin_cuda(device)
     entering.refuse_calls(mine, found)
     warming.launch_once(device)
     os.write(tell, _STARTED)

@@ -22,27 +22,33 @@ def run(requests_fd: int, answers_fd: int) -> None:
     """Serve until standard input ends; then end, and the keeper ends every child, however this process ends."""
     scratch = tempfile.mkdtemp(prefix="kernel-lsp-")
     group = cgroup.make(os.path.basename(scratch))
-    sockets = zygote.start([requests_fd, answers_fd], scratch, group)
+    plain = tempfile.mkdtemp()  # named as any program's own: a candidate is not to see ours (plain.py)
+    sockets = zygote.start([requests_fd, answers_fd], [scratch, plain], group)
     try:
-        asyncio.run(_Manager(answers_fd, sockets, scratch, group).serve(requests_fd))
+        asyncio.run(_Manager(answers_fd, sockets, [scratch, plain], group).serve(requests_fd))
     except KeyboardInterrupt:
         pass
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        _remove([scratch, plain])
     os._exit(0)  # not waiting for anything: the keeper sees it and ends the children
 
 
+def _remove(folders: list[str]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class _Manager:
-    def __init__(self, answers_fd: int, sockets: dict[str, Any], scratch: str, group: str) -> None:
+    def __init__(self, answers_fd: int, sockets: dict[str, Any], folders: list[str], group: str) -> None:
         self.answers_fd = answers_fd
         self.sockets = sockets
-        self.scratch = scratch
+        self.folders = folders
         self.group = group
         self.running: dict[Any, asyncio.Task[None]] = {}
 
     async def serve(self, requests_fd: int) -> None:
         zygotes = {role: children.Zygote(role, control, self._die) for role, control in self.sockets.items()}
-        self.desk = requests.Desk(zygotes, self.scratch, self.group)
+        self.desk = requests.Desk(zygotes, self.folders[0], self.folders[1], self.group)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ended = ended
         children.read_lines(requests_fd, self._line, self._end)
@@ -54,7 +60,7 @@ class _Manager:
 
     def _die(self) -> None:
         """End at once, which the server sees as a dead worker."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        _remove(self.folders)
         cgroup.remove(self.group)
         os._exit(70)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable
@@ -31,12 +32,14 @@ COMPILE_SECONDS = 60.0
 class Desk:
     """Answers requests. Holds what is worth keeping between them: devices, specimens, the device's measured rates.
 
-    ``group``: the folder of the cgroup for candidates, "" where there is none.
+    ``plain``: the folder for the files of plain processes. ``group``: the folder of the cgroup for candidates, "" where
+    there is none.
     """
 
-    def __init__(self, zygotes: dict[str, Zygote], scratch: str, group: str) -> None:
+    def __init__(self, zygotes: dict[str, Zygote], scratch: str, plain: str, group: str) -> None:
         self.zygotes = zygotes
         self.scratch = scratch
+        self.plain = plain
         self.layers = layers.look(group)
         self.specimens: dict[str, dict[str, Any]] = {}
         self.rates: dict[str, dict[str, float]] = {}
@@ -96,7 +99,7 @@ class Desk:
         given["specimen"] = _pinned(specimen) if params.get("pinned") else specimen
         if device == "interpreter" and method != "compare":
             return await self._judge_without_gpu(given, emit)
-        result = await self.zygotes["native"].run(method, given, emit, seconds + 30)
+        result = await self._validated("native", method, given, emit, seconds + 30)
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
         return result  # type: ignore[no-any-return]
 
@@ -118,7 +121,7 @@ class Desk:
             self.zygotes["native"].run("compile", given, lambda *_: None, min(given["seconds"], COMPILE_SECONDS))
         )
         try:
-            result = await self.zygotes["interpreter"].run("judge", given, emit, given["seconds"] + 15)
+            result = await self._validated("interpreter", "judge", given, emit, given["seconds"] + 15)
             verdict = result["verdict"]
             result.pop("rates", None)
             if verdict["status"] not in schema.CORRECT:
@@ -137,6 +140,21 @@ class Desk:
         finally:
             compiling.cancel()
             await asyncio.wait({compiling}, timeout=5)
+
+    async def _validated(self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float) -> Any:
+        """The result of a task that validates, beside one that runs its candidate in plain processes when it is asked to."""
+        ours, theirs = socket.socketpair()
+        folder = tempfile.mkdtemp(dir=self.plain)
+        alone = {name: value for name, value in given.items() if name not in ("source", "sources", "specimen")}
+        beside = asyncio.create_task(
+            self.zygotes["plain"].run("plain", alone | {"folder": folder}, lambda *_: None, seconds + 60, (theirs,))
+        )
+        try:
+            return await self.zygotes[role].run(method, given, emit, seconds, (ours,))
+        finally:
+            beside.cancel()
+            await asyncio.wait({beside}, timeout=6)
+            shutil.rmtree(folder, ignore_errors=True)
 
     async def _device(self, wanted: str) -> str:
         """``cuda:N`` or ``interpreter``. Raises NoSuchDevice."""

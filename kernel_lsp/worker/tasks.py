@@ -24,6 +24,7 @@ TASKS = {
     "compare": ("kernel_lsp.worker.comparing", "compare"),
     "baseline": ("kernel_lsp.worker.baseline", "measure"),
     "lending": ("kernel_lsp.worker.lending", "find"),
+    "plain": ("kernel_lsp.worker.plain", "serve"),
     "compile": ("kernel_lsp.worker.compiling", "report"),
 }
 
@@ -31,8 +32,11 @@ TASKS = {
 Emit = Callable[[str, Any], None]
 
 
-def run(task: str, parameters: int, answers: int, threads: int) -> None:
-    """Run ``task`` with the JSON in descriptor ``parameters``; events, then a result or an error, go to ``answers``."""
+def run(task: str, parameters: int, answers: int, threads: int, sockets: list[int]) -> None:
+    """Run ``task`` with the JSON in descriptor ``parameters``; events, then a result or an error, go to ``answers``.
+
+    ``sockets``: descriptors that were given to this task.
+    """
 
     def send(message: dict[str, Any]) -> None:
         line = json.dumps(message).encode() + b"\n"
@@ -44,6 +48,7 @@ def run(task: str, parameters: int, answers: int, threads: int) -> None:
         given = json.load(file)
     given["threads"] = threads
     given["answers"] = answers
+    given["sockets"] = sockets
     module, function = TASKS[task]
     try:
         result = getattr(importlib.import_module(module), function)(

@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from kernel_lsp.confinement import descriptors, entering, layers, paths
+from kernel_lsp.confinement import descriptors, entering, layers
 from kernel_lsp.validation import channel
 from kernel_lsp.validation.referee import Reach
 from kernel_lsp.validation.trial import Trial, serve
-from kernel_lsp.worker import deaths, examples, importing, modules, processes
+from kernel_lsp.worker import beginning, deaths, examples, importing, processes
 
 
 def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False) -> Reach:
@@ -68,31 +68,6 @@ def sources_of(given: dict[str, Any]) -> str:
     return os.path.join(given["scratch"], "sources")
 
 
-def bounds(given: dict[str, Any], folder: str, source: str) -> entering.Bounds:
-    """What a process with candidates in the folder ``source`` gets, where ``folder`` is its own."""
-    gpu = given["device"] != "interpreter"
-    path = given["path"]
-    reads = [source, *paths.of_project(path, modules.project_of(path), modules.dotted_name(path)[0])]
-    sharing = given.get("sharing") or entering.SHARING[0]
-    return entering.Bounds(folder, reads, gpu, compiles=gpu, bounded=not gpu, sharing=sharing)
-
-
-def load_helpers() -> None:
-    """Triton's own helper library, from the user's cache: with a cache of one's own a C compiler would build it anew."""
-    import triton
-
-    _ = triton.runtime.driver.active.utils
-
-
-def begin_cuda(device: torch.device) -> None:
-    """Start CUDA with a context on the device, and the libraries that open files of their own when they are first used."""
-    torch.cuda.init()
-    torch.cuda.set_device(device)
-    one = torch.ones(16, 16, device=device)
-    _ = one @ one
-    torch.cuda.synchronize()
-
-
 def _of_sharing(given: dict[str, Any]) -> list[str]:
     needed = given.get("sharing") or entering.SHARING[0]
     if given["device"] == "interpreter" or needed == entering.SHARING[0]:
@@ -112,14 +87,14 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
     """
     path, class_name, device = given["path"], given["class_name"], given["device"]
     if device != "interpreter":
-        load_helpers()
+        beginning.load_helpers()
     user_module, cls = importing.load(path, class_name)
     init = examples.constructor(user_module, cls, path, class_name, given.get("inputs"))
     print(f"trial {os.getpid()} of {class_name}", file=sys.stderr, flush=True)
-    mine = bounds(given, folder, sources_of(given))
+    mine = beginning.bounds(given, folder, sources_of(given))
     entering.enter(mine, found, [end.socket.fileno()])
     if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
-        begin_cuda(torch.device(device))
+        beginning.begin_cuda(torch.device(device))
         entering.refuse_calls(mine, found)
         torch.set_num_threads(given["threads"])
     serve(end, Trial(class_name.rpartition(".")[2] + "Triton", init, cls, device))

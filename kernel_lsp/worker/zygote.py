@@ -1,16 +1,18 @@
 """Warm processes that fork a child for every task, so that a task starts in milliseconds with torch imported.
 
-There are two, because Triton reads ``TRITON_INTERPRET`` when a function is decorated, also those of its own library:
-one process cannot interpret and compile. Both are forked from one that has imported torch alone:
+There are three. Two, because Triton reads ``TRITON_INTERPRET`` when a function is decorated, also those of its own library:
+one process cannot interpret and compile; and one that knows of no validation (plain.py). All are forked from one that
+has imported torch alone:
 
     keeper ── "native"       triton, torch.export (warmed up by one tiny export), the synthesizer
-                └── "interpreter"   triton under TRITON_INTERPRET=1, with validation's repairs of it
+                ├── "interpreter"   triton under TRITON_INTERPRET=1, with validation's repairs of it
+                └── "plain"         torch alone
 
-Neither ever touches CUDA, and neither starts a thread (an OpenMP pool would hang in a forked child), which is why
+None ever touches CUDA, and none starts a thread (an OpenMP pool would hang in a forked child), which is why
 torch is held to one thread here; the children get the number back.
 
 A zygote is told, over a ``SOCK_SEQPACKET`` socket: ``{"start": key, "task": name}`` with the descriptors (parameters,
-answers, standard error), or ``{"kill": key}``. It says ``{"ready": seconds}``, ``{"failed": error}``,
+answers, standard error, and the task's own), or ``{"kill": key}``. It says ``{"ready": seconds}``, ``{"failed": error}``,
 ``{"started": key, "pid": n}`` and ``{"exited": key, "status": wait status}``.
 """
 
@@ -31,13 +33,13 @@ from typing import Any, NoReturn
 from kernel_lsp import errors
 from kernel_lsp.worker import keeper, processes
 
-ROLES = ("native", "interpreter")
+ROLES = ("native", "interpreter", "plain")
 
 
-def start(close_in_child: list[int], scratch: str, group: str) -> dict[str, socket.socket]:
-    """Fork the keeper with both zygotes below it; the manager's ends of their sockets, by role.
+def start(close_in_child: list[int], folders: list[str], group: str) -> dict[str, socket.socket]:
+    """Fork the keeper with all zygotes below it; the manager's ends of their sockets, by role.
 
-    Call it before anything starts threads. ``scratch`` and ``group``: the folders that the keeper removes at the end.
+    Call it before anything starts threads. ``folders`` and ``group``: what the keeper removes at the end.
     """
     pairs = {role: socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for role in ROLES}
 
@@ -49,7 +51,7 @@ def start(close_in_child: list[int], scratch: str, group: str) -> dict[str, sock
         for _, theirs in pairs.values():
             theirs.close()
 
-    keeper.start(scratch, group, [*close_in_child, *(mine.fileno() for mine, _ in pairs.values())], fork)
+    keeper.start(folders, group, [*close_in_child, *(mine.fileno() for mine, _ in pairs.values())], fork)
     for _, theirs in pairs.values():
         theirs.close()
     return {role: mine for role, (mine, _) in pairs.items()}
@@ -63,7 +65,9 @@ def _main(sockets: dict[str, socket.socket], tell: int) -> NoReturn:
         for control in sockets.values():
             _say(control, {"failed": _broken("torch", error)})
         os._exit(1)
-    role = "interpreter" if processes.fork() == 0 else "native"
+    gc.collect()
+    gc.freeze()  # no collection in a zygote then writes to the pages that they share
+    role = next((role for role in ROLES[1:] if processes.fork() == 0), ROLES[0])
     control = sockets.pop(role)
     for other in sockets.values():
         other.close()
@@ -102,6 +106,10 @@ def _import_torch() -> int:
 
 
 def _warm_up(role: str) -> None:
+    if role == "plain":
+        import kernel_lsp.worker.plain
+
+        return
     if role == "interpreter":
         os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported, which the next line does
         from kernel_lsp.validation import interpreter
@@ -181,18 +189,18 @@ def _reap(control: socket.socket, children: dict[int, int], tell: int) -> None:
         if ended.si_pid in children:
             processes.kill_group(ended.si_pid)  # what it started and left in its group; the number is still its own
         pid, status = os.waitpid(ended.si_pid, 0)
-        if pid in children:  # not so: the other zygote, which is a child of this one
+        if pid in children:  # not so: another zygote, which is a child of this one
             os.write(tell, keeper.ENDS)
             _say(control, {"exited": children.pop(pid), "status": status})
 
 
 def _run(task: str, fds: list[int], threads: int) -> NoReturn:
     """In the forked child: standard error to its pipe, then the task."""
-    parameters, answers, stderr = fds
+    parameters, answers, stderr, *own = fds
     os.dup2(stderr, 1)
     os.dup2(stderr, 2)
     os.close(stderr)
     from kernel_lsp.worker import tasks
 
-    tasks.run(task, parameters, answers, threads)
+    tasks.run(task, parameters, answers, threads, own)
     os._exit(0)

@@ -82,7 +82,7 @@ def test_a_flood_of_lines_is_cut(victim):
     code = "line = b'a line of no use\\n' * 65536\nfor _ in range(4):\n    os.write(2, line)"
     length = len(victim.worker.stderr)
     assert victim.attack(code)["status"] == "ok"
-    assert len(victim.worker.stderr) - length < 3 << 20
+    assert len(victim.worker.stderr) - length < 4 << 20  # a megabyte of each process, and there are three
     next_one_works(victim)
 
 
@@ -152,6 +152,6 @@ def test_what_lies_on_the_disk_is_counted(tmp_path):
     command = [sys.executable, "-c", HOLDS]
     with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"ready\n"
-        assert 2 << 20 <= keeper._on_disk(str(tmp_path), [process.pid]) < 3 << 20
-        assert 1 << 20 <= keeper._on_disk(str(tmp_path), []) < 2 << 20
+        assert 2 << 20 <= keeper._on_disk([str(tmp_path)], [process.pid]) < 3 << 20
+        assert 1 << 20 <= keeper._on_disk([str(tmp_path)], []) < 2 << 20
         process.stdin.close()

@@ -6,6 +6,8 @@ import threading
 
 import pytest
 import torch
+import torch.utils.benchmark
+import triton
 from torch import nn
 
 from kernel_lsp.validation.fingerprints import Fingerprints
@@ -36,6 +38,10 @@ def test_nothing_has_changed(fingerprints):
         (torch.Tensor, "__eq__"),
         (torch.cuda.Event, "elapsed_time"),
         (torch.cuda, "synchronize"),
+        (triton.testing, "do_bench"),
+        (triton.testing, "do_bench_cudagraph"),
+        (torch.utils.benchmark.Timer, "timeit"),
+        (torch.utils.benchmark, "Timer"),
         (torch.nn.Linear, "forward"),
         (Net, "forward"),
         (__import__("time"), "perf_counter"),

@@ -1,0 +1,122 @@
+"""The step in a plain process: it finds out who is right under validation alone, accuses nobody else, and leaves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.confinement.waiting import wait_until
+from tests.validation.adversarial import corpus
+from tests.validation.adversarial.material import affine, softmax
+from tests.validation.modules import AFFINE, SOFTMAX
+from tests.worker.worker_client import Client
+
+NAME = "in a plain process"
+TELLS = ["environment", "file_name", "loaded_modules", "stack", "dispatch_mode", "guarded_memory", "poisoned_memory"]
+#: an end of forward that does something where no module of ours is loaded
+ELSEWHERE = "import sys\nif not any(name.startswith('kernel_lsp.') for name in sys.modules):\n    "
+#: the module is there already, though no kernel file may import it
+HANG_UP = """import os
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            sys.modules["socket"].socket(fileno=int(name)).shutdown(2)
+        except OSError:
+            pass
+"""
+
+Judge = Callable[..., dict[str, Any]]
+
+
+def step_of(verdict: dict[str, Any]) -> dict[str, Any]:
+    (found,) = [check for check in verdict["checks"] if check["name"] == NAME]
+    return found
+
+
+@pytest.mark.parametrize("tell", TELLS)
+def test_who_is_right_only_where_it_sees_a_validation_is_cheating(judge: Judge, tell: str) -> None:
+    entry = corpus.read(f"tampering/{tell}")
+    verdict = judge(entry.module, entry.class_name, entry.kernel)["verdict"]
+    assert verdict["status"] == "cheating"
+    assert verdict["reason"].startswith("in a plain process it computes something else than where it is validated: ")
+    assert not step_of(verdict)["passed"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("honest/counts_calls", "honest/running_average", "honest/lazily_made_table", "honest/in_place_returned"),
+        *("honest/dict_with_none", "honest/named_tuple", "honest/draws_from_python", "honest/expanded_input"),
+        *("honest/optional_argument", "honest/autotuned", "honest/batch_norm_in_training", "honest/half_module"),
+    ],
+)
+def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(judge: Judge, name: str) -> None:
+    entry = corpus.read(name)
+    result = judge(entry.module, entry.class_name, entry.kernel, **entry.how)
+    assert result["verdict"]["status"] == "ok", result["verdict"]["reason"]
+    assert step_of(result["verdict"])["passed"]
+    assert not any(NAME in limit for limit in result["verdict"]["limits"])
+
+
+def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(judge: Judge) -> None:
+    kernel = softmax().replace("device=x.device", 'device="cuda"')
+    verdict = judge(SOFTMAX, "Softmax", kernel)["verdict"]
+    assert verdict["status"] == "ok", verdict["reason"]
+    assert step_of(verdict)["passed"]
+
+
+@pytest.mark.parametrize(
+    "does, status, reason",
+    [
+        ("raise ValueError('not here')", "crashed", "in a plain process: ValueError: not here"),
+        ("import os; os._exit(3)", "crashed", "in a plain process it ended: exit status 3"),
+        ("sys.exit()", "crashed", "in a plain process: SystemExit"),
+        ("import os; os.kill(os.getpid(), 11)", "crashed", "in a plain process it ended: killed by SIGSEGV"),
+        ("return 'softmax'", "cheating", "in a plain process it computes something else"),
+        ("return y.to_sparse()", "crashed", "in a plain process: "),
+        ("sys.modules['__main__'].results[:] = [1]", "crashed", "in a plain process: "),
+        ("sys.modules['__main__'].results += [[1, 2, 3]]", "cheating", "in a plain process it gives another answer"),
+        (
+            "sys.modules['__main__'].results.append([y.expand(9999, *y.shape)] * 3)",
+            "cheating",
+            "in a plain process it ",
+        ),
+        (HANG_UP, "cheating", "in a plain process it hung up on the referee"),
+        ("x.mul_(2)", "cheating", "in a plain process it computes something else"),
+    ],
+)
+def test_what_it_does_only_there_is_reported(judge: Judge, does: str, status: str, reason: str) -> None:
+    verdict = judge(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + does))["verdict"]
+    assert (verdict["status"], step_of(verdict)["passed"]) == (status, False)
+    assert reason in verdict["reason"]
+
+
+def test_a_class_that_cannot_be_constructed_only_there_is_reported(judge: Judge) -> None:
+    top = "import sys\nassert any(name.startswith('kernel_lsp.') for name in sys.modules), 'not here'\n"
+    verdict = judge(AFFINE, "Affine", affine(top=top))["verdict"]
+    assert verdict["status"] == "crashed"
+    assert "in a plain process: AssertionError: not here" in verdict["reason"]
+
+
+@pytest.mark.slow
+def test_one_that_hangs_only_there_is_stopped_and_nothing_of_it_is_left(worker: Client, judge: Judge) -> None:
+    family = psutil.Process(worker.process.pid)
+    judge(SOFTMAX, "Softmax", softmax())
+    before = {(p.pid, p.num_fds()) for p in family.children(recursive=True)}
+    verdict = judge(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + "import time; time.sleep(1000)"))["verdict"]
+    assert (verdict["status"], verdict["reason"]) == (
+        "timeout",
+        "in a plain process it gave no answer, and was stopped",
+    )
+    assert wait_until(lambda: {(p.pid, p.num_fds()) for p in family.children(recursive=True)} == before, 5)
+    assert judge(SOFTMAX, "Softmax", softmax())["verdict"]["status"] == "ok"
+
+
+def test_a_module_that_cannot_be_imported_there_is_a_limit(judge: Judge) -> None:
+    module = "import sys\nif 'kernel_lsp.worker.plain' in sys.modules: raise OSError('busy')\n" + SOFTMAX
+    verdict = judge(module, "Softmax", softmax())["verdict"]
+    assert verdict["status"] == "ok"
+    (limit,) = [limit for limit in verdict["limits"] if limit.startswith(NAME)]
+    assert limit.startswith("in a plain process (it could not be started: ImportFailed: ") and "busy" in limit
