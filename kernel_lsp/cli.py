@@ -125,7 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     record.add_argument("program", nargs=argparse.REMAINDER, metavar="-- COMMAND…", help="python train.py …")
 
     watch = commands.add_parser(
-        "watch", parents=[verbose, interpreter, judging], help="judge every kernel again when it or its class changes"
+        "watch",
+        parents=[verbose, interpreter, judging],
+        help="validate every kernel again when it or its class changes",
     )
     watch.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
     watch.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")
@@ -165,8 +167,8 @@ def _check(check: argparse.ArgumentParser) -> None:
         "--fail-on",
         type=_kinds,
         metavar="KIND[,KIND]",
-        help="of: wrong, stale (the class changed since the kernel was validated), regressed (slower than when last "
-        "measured), slower (than eager or torch.compile); exit status 1 for these (default: wrong,regressed)",
+        help="of: wrong, stale (the class changed since the kernel was validated), regressed (slower than the "
+        "fastest kernel before), slower (than eager or torch.compile); exit status 1 for these (default: wrong,regressed)",
     )
     formats = check.add_mutually_exclusive_group()
     formats.add_argument(

@@ -201,6 +201,20 @@ class KernelFileEdited(UserError):
     template = "{path} was edited since kernel-lsp wrote it; it was left as it is. Move or delete it, or run the command again with overwriting confirmed."
 
 
+class FasterKernelMissing(UserError):
+    template = (
+        "The store has no faster kernel of {class_name}: none was found when its kernel was last validated, or it was removed "
+        "since. Validate the kernel again."
+    )
+
+
+class FasterKernelNotCorrect(UserError):
+    template = (
+        "The faster kernel of {class_name} is no longer correct ({status}): {reason}. Its kernel file was left as it is. "
+        "Generate a new kernel instead."
+    )
+
+
 class FileNotWritten(UserError):
     template = "{path} could not be written: {detail}. Free space or change the permissions, or set kernelLsp.kernelFolder to a folder that can be written."
 

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing, Verdict
+    from kernel_lsp.schema import Measurement, Ratio, ShapeMeasurement, SpeedComparison, Timing, Verdict
 
 #: share by which eager's times of then and now may differ for a time beside the one to stand beside the other
 AGREES = 0.05
@@ -56,6 +56,36 @@ def note_if_slower(verdict: Verdict, kernel: Timing | None, name: str, other: Ti
     if kernel and other and verdict.status == "ok" and kernel.low > other.high:
         verdict.status = "slower"
         verdict.reason = f"correct, but {kernel.median:.1f} µs against {other.median:.1f} µs of {name}"
+
+
+def is_regression(found: SpeedComparison | None, percent: float) -> bool:
+    """Whether a kernel is slower than the one before it by more than ``percent``: the whole interval says so.
+
+    Times that were taken beside other work on the GPU tell nothing.
+    """
+    if found is None or found.ratio is None or found.beside:
+        return False
+    return found.ratio.low > 1 + percent / 100
+
+
+def regression(measurement: Measurement | None, percent: float) -> str:
+    """What to say of a kernel that lost more than ``percent`` of speed to the one before it; "" if it did not."""
+    found = measurement.comparison if measurement is not None else None
+    if found is None or not is_regression(found, percent):
+        return ""
+    assert found.ratio is not None
+    times = f": {found.now.median:.1f} µs instead of {found.before.median:.1f} µs" if found.now and found.before else ""
+    changed = f" Changed: {found.changed}." if found.changed else ""
+    return (
+        f"Slower than the kernel of {found.reached_at[:10] or 'before'}{times}. Timed in turn, {ratio_text(found.ratio)}."
+        f"{changed}"
+    )
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """``it takes 1.08× as long (99 % sure: 1.07× to 1.09×, 200 rounds)``"""
+    interval = f"99 % sure: {ratio.low:.2f}× to {ratio.high:.2f}×, {ratio.rounds} rounds"
+    return f"it takes {ratio.value:.2f}× as long ({interval})"
 
 
 def _mean(ratios: list[float | None]) -> float | None:

@@ -191,6 +191,7 @@ class ShapeMeasurement:
     roofline: float | None = None  # microseconds that bytes and FLOPs need at the device's measured rates
     roofline_share: float | None = None  # roofline / kernel median
     bandwidth_share: float | None = None  # achieved bytes/s over the measured copy bandwidth
+    spans: dict[str, float] = field(default_factory=dict)  # each GPU kernel of a call → microseconds, by the profiler
     # torch.compile in other modes than its default: "reduce-overhead", "max-autotune".
     compiled_modes: dict[str, Timing] = field(default_factory=dict)
     # Times of torch.compile that were not taken in this run: mode of torch.compile → when and where it was measured.
@@ -242,6 +243,10 @@ class SpeedComparison:
     eager: Timing | None = None
     ratio: Ratio | None = None  # now over before: above 1 it became slower
     missing: str = ""
+    body: str = ""  # of the one before, its hash
+    reached_at: str = ""  # when that was validated: ISO 8601, UTC
+    changed: str = ""  # what is another now: "kernel, torch 2.11.0 → 2.13.0"
+    beside: str = ""  # other work on the GPU meanwhile, as in Measurement
 
 
 @dataclass
@@ -253,6 +258,8 @@ class Measurement:
     missing: str = ""
     compiled_missing: str = ""
     measured_at: str = ""  # ISO 8601, UTC
+    beside: str = ""  # other work on the GPU meanwhile: "87 % busy by pid 4711 (python)"
+    comparison: SpeedComparison | None = None  # of a validation: with the fastest kernel before it, where there was one
 
 
 @dataclass
@@ -295,7 +302,7 @@ class Report:
     candidates: list[Judged] = field(default_factory=list)
     chosen: int | None = None
     why: str = ""
-    regression: str = ""  # of a validation: how much slower than when last measured
+    regression: str = ""  # of a validation: how much slower than the fastest kernel before it
     before: str = ""  # of a validation: what was known before, by this machine or by the file's own word alone
     warnings: list[str] = field(default_factory=list)  # what went wrong beside, and changes no verdict
     file: str | None = None

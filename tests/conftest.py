@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +25,26 @@ def no_models_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
+
+
+@pytest.fixture(scope="session")
+def gpu_driver_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a stand-in for the driver's NVML."""
+    compiler = shutil.which("cc") or pytest.skip("no C compiler for a stand-in for NVML")
+    folder = tmp_path_factory.mktemp("nvml")
+    source = Path(__file__).with_name("nvml_stand_in.c")
+    command = [str(compiler), "-shared", "-fPIC", "-o", str(folder / "libnvidia-ml.so.1"), str(source)]
+    subprocess.run(command, check=True, timeout=60)
+    return folder
+
+
+@pytest.fixture
+def gpu_driver(gpu_driver_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that says which processes use the GPU of processes that are started now: a line "pid percent" for each."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(gpu_driver_library))
+    monkeypatch.setenv("NVML_STAND_IN", str(tmp_path / "processes"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return tmp_path / "processes"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -38,9 +38,12 @@ def checked_of(
     one.status = verdict.status
     if parsed is not None and verdict.line:
         one.kernel_line = parsed.body_line + verdict.line
-    one.regression = Regression(report.regression) if report.regression else None
+    if report.regression:
+        one.regression = Regression(report.regression, measurement.comparison if measurement is not None else None)
     if measurement is None or not any(shape.kernel for shape in measurement.shapes):
         one.not_measured = ((measurement.missing if measurement else "") or "the kernel was not timed").rstrip(".")
+    elif measurement.comparison is not None:
+        one.not_measured = measurement.comparison.missing.rstrip(".")
 
     def add(kind: str, message: str, action: str = "") -> None:
         fails = kind in fail_on

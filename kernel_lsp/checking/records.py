@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from kernel_lsp.schema import SpeedComparison
+
 Level = Literal["error", "warning", "note"]
 
 #: What ``--fail-on`` may name, and the code of the finding: the codes of the language server's diagnostics.
@@ -21,9 +23,10 @@ DEFAULT_FAIL_ON = ("wrong", "regressed")
 
 @dataclass
 class Regression:
-    """A kernel that lost speed since it was last measured."""
+    """A kernel that is slower than the fastest one that its class had before."""
 
     message: str
+    comparison: SpeedComparison | None = None
 
 
 @dataclass

@@ -12,12 +12,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import figures, schema
 from kernel_lsp.commands.running import refuse, settings_from
 from kernel_lsp.commands.watch_display import Display, Row, display
 from kernel_lsp.commands.watched import Kernel, Survey, find_validation
 from kernel_lsp.errors import StoreUnusable, UserError
-from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.jobs import Job, Jobs, pausing
 from kernel_lsp.settings import Settings
 from kernel_lsp.store.validations import Validation
 from kernel_lsp.watching import Tree, Watcher
@@ -81,6 +81,7 @@ class Watch:
         self._jobs = Jobs(settings_for, self, give_way=True)
         self._queue: list[Row] = []
         self._running: Row | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._closing = False
         self._resting: asyncio.TimerHandle | None = None
         self._store_said = False
@@ -100,6 +101,8 @@ class Watch:
         self._shown.closing = self._closing = True
         if self._resting is not None:
             self._resting.cancel()
+        if self._starting is not None:
+            self._starting.cancel()
         await asyncio.gather(self._watcher.close(), self._jobs.close())
 
     async def _changed(self, tree: Tree, files: set[Path] | None) -> None:
@@ -134,7 +137,8 @@ class Watch:
             return
         known = await asyncio.to_thread(self._find, kernel)
         if known is not None:
-            row.take(known.verdict, known.measurement, _local(known.validated_at))
+            lost = figures.regression(known.measurement, self._settings_for(kernel.path).regression_threshold)
+            row.take(known.verdict, known.measurement, _local(known.validated_at), lost)
             self._shown.changed(row, "validated before")
             return
         row.progress = "queued"
@@ -142,6 +146,29 @@ class Watch:
         self._shown.soon()
 
     def _next(self) -> None:
+        if self._starting is None and self._running is None and self._queue and not self._closing:
+            self._starting = asyncio.get_running_loop().create_task(self._start_next())
+
+    async def _start_next(self) -> None:
+        try:
+            await self._in_time()
+        finally:
+            self._starting = None
+        self._start()
+
+    async def _in_time(self) -> None:
+        """Wait while nothing is to be validated without being asked for."""
+        said = ""
+        while self._queue:
+            why = await pausing.why(self._settings_for(self._queue[0].kernel.path))
+            if not why:
+                break
+            if why != said:
+                self._shown.say(f"validation waits: {why}")
+            said = why
+            await asyncio.sleep(pausing.AGAIN_SECONDS)
+
+    def _start(self) -> None:
         """One job at a time, what changed last before what was only never validated."""
         if self._running is not None or not self._queue or self._closing:
             return

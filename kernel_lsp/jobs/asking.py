@@ -231,7 +231,7 @@ class Asking:
             return self._percentage(number, fraction)
 
         of = f" of {expected}" if expected > 1 else ""
-        self.run.progress("validating", f"Judging candidate {number + 1}{of}", percentage(0.0))
+        self.run.progress("validating", f"Validating candidate {number + 1}{of}", percentage(0.0))
         if self.generating:  # timed later: now the model would slow it down, and be slowed down by it
             judged = await self.run.judge(candidate, "none", percentage)
             if judged is not None and judged.verdict.status in schema.CORRECT:

@@ -79,10 +79,12 @@ def _fill(shape: schema.ShapeMeasurement, mode: str, found: dict[str, Any], key:
     then = schema.from_json(schema.Timing, found["eager"])
     assert shape.eager is not None
     _set(shape, mode, compiled)
-    if key is not None:
+    if key is not None and not found.get("beside"):
         store.keep(key, mode, compiled)
         store.keep(key, _beside(mode), then)
-    if not figures.agrees(then.median, shape.eager.median):
+    if found.get("beside"):
+        shape.kept[mode] = f"measured beside other work: {found['beside']}"
+    elif not figures.agrees(then.median, shape.eager.median):
         shape.kept[mode] = f"measured in another process, where eager took {then.median:.1f} µs"
 
 

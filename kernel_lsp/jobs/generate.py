@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-from kernel_lsp import errors, generators, kernel_file, schema
-from kernel_lsp.jobs import baselines, header, sources, validations
+from kernel_lsp import errors, generators, schema
+from kernel_lsp.jobs import baselines, sources, validations, writing
 from kernel_lsp.jobs.asking import Asking
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.jobs.run import Run, fastest
@@ -19,18 +16,13 @@ async def generate(run: Run) -> None:
         UserError: the class cannot be run, the file may not be written, no generator has a candidate, …
     """
     job, report, settings = run.job, run.report, run.settings
-    overwrite = settings.overwrite if job.overwrite is None else job.overwrite
-    kernel = run.kernel
-    source = kernel_file.source_name(job.path, job.target.class_name, kernel, settings.root)
     run.take_fingerprint()
     # What is bound to fail fails now, and not after a minute of work.
     ruff_command()
     names = generators.chosen(settings)
     for name in names:
         generators.find(name)
-    proposing = job.write and job.review and os.path.lexists(kernel)
-    if job.write:
-        _may_write(kernel, source, overwrite, proposing)
+    place = writing.place_for(run)
 
     await run.start_worker()
     await validations.keep_devices(settings, run.worker.hello)
@@ -47,35 +39,8 @@ async def generate(run: Run) -> None:
     report.why = _why(report)
     if report.chosen is not None:
         await validations.keep(run, report.candidates[report.chosen])
-
-    if report.chosen is not None and job.write:
-        chosen = report.candidates[report.chosen]
-        text = kernel_file.assemble(header.build(source, job.target, report, chosen), chosen.candidate.source)
-        there = _body(kernel) if proposing else None  # None: the user has deleted it meanwhile
-        same = there == chosen.candidate.source
-        if there is not None and not same:
-            job.proposal = text
-            return
-        run.progress("writing", f"Writing {kernel.name}", 97)
-        kernel_file.write(kernel, text, source, overwrite or same)
-        report.file = str(kernel)
-
-
-def _body(kernel: Path) -> str | None:
-    """The body of the kernel file; its text where it is none any more, None where it is gone."""
-    try:
-        return kernel_file.read(kernel).body
-    except errors.NotAKernelFile:
-        return "" if os.path.lexists(kernel) else None
-
-
-def _may_write(kernel: Path, source: str, overwrite: bool, proposing: bool) -> None:
-    """An edited file may be the subject of a proposal; one that is not ours may not."""
-    try:
-        kernel_file.may_write(kernel, source, overwrite)
-    except errors.KernelFileEdited:
-        if not proposing:
-            raise
+        if job.write:
+            writing.write(run, place, report.candidates[report.chosen])
 
 
 async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:
@@ -111,5 +76,7 @@ def _why(report: schema.Report) -> str:
         words = f"The fastest of {timed_variants} schedules."
     unjudged = sum(source.unjudged for source in report.sources)
     if unjudged:
-        words += f" {unjudged} more were not judged: " + ("the time was over." if on_gpu else "no GPU to time them on.")
+        words += f" {unjudged} more were not validated: " + (
+            "the time was over." if on_gpu else "no GPU to time them on."
+        )
     return words + told

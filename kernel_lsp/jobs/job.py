@@ -10,13 +10,13 @@ from typing import Literal, Protocol
 from kernel_lsp.errors import UserError
 from kernel_lsp.schema import Report, Target
 
-Kind = Literal["generate", "validate"]
+Kind = Literal["generate", "validate", "restore"]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 @dataclass(eq=False)
 class Job:
-    """One generation or validation. ``done`` means judged, be the verdict good or bad; ``failed`` means ``error`` is set.
+    """One generation, validation, or return to a kernel from before. ``done`` means judged, be the verdict good or bad; ``failed`` means ``error`` is set.
 
     Attributes:
         path: the source file that holds the class.
@@ -25,6 +25,7 @@ class Job:
         overwrite: whether an edited kernel file may be replaced; None leaves it to the settings.
         training: whether the class is run in training mode, as a module is that nobody called ``eval()`` on.
         follow_up: whether it makes the checks that the job before left out: all of them, with the times of then.
+        body: of a return, the kernel to return to: the hash of its body.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
@@ -39,6 +40,7 @@ class Job:
     review: bool = False
     training: bool = False
     follow_up: bool = False
+    body: str = ""
     proposal: str | None = None
     state: State = "queued"
     report: Report | None = None

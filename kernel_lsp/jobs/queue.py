@@ -17,13 +17,14 @@ from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.generate import generate
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Kind, Listener
+from kernel_lsp.jobs.restore import restore
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.jobs.validate import validate
 from kernel_lsp.settings import Settings
 
 log = logging.getLogger("kernel_lsp.jobs")
 
-_PIPELINES = {"generate": generate, "validate": validate}
+_PIPELINES = {"generate": generate, "validate": validate, "restore": restore}
 _KEPT = 50  # jobs that are over are remembered for their reports, up to this many
 
 
@@ -61,6 +62,7 @@ class Jobs:
         review: bool = False,
         training: bool = False,
         follow_up: bool = False,
+        body: str = "",
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -73,12 +75,12 @@ class Jobs:
                 continue
             if other.target.class_name == target.class_name:
                 same = other.target.version == target.version is not None and other.source == source
-                asked = (other.write, other.overwrite, other.review, other.training, other.follow_up)
-                if same and asked == (write, overwrite, review, training, follow_up):
+                asked = (other.write, other.overwrite, other.review, other.training, other.follow_up, other.body)
+                if same and asked == (write, overwrite, review, training, follow_up, body):
                     return other
                 self.cancel(other.id)
         number = f"{kind}-{next(self._numbers)}"
-        job = Job(number, kind, target, path, source, kernel, write, overwrite, review, training, follow_up)
+        job = Job(number, kind, target, path, source, kernel, write, overwrite, review, training, follow_up, body)
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)

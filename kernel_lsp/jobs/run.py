@@ -173,7 +173,7 @@ class Run:
         """Have the worker judge a candidate; the report and the listener learn each thing as soon as it is known.
 
         Args:
-            measure: "none", "eager" or "full".
+            measure: "none", or "eager" for times of eager and the kernel.
             percentage: from the share of this judging that is done (0 to 1) to the job's percentage.
             known: the candidate's entry in the report, if it was judged before; it is brought up to date.
 
@@ -313,6 +313,25 @@ class Run:
             return {"modes": known, "missing": {mode: why for mode in modes if mode not in known}}
         self._note(answer)
         return answer  # type: ignore[no-any-return]
+
+    async def compare(self, sources: list[str]) -> schema.SpeedComparison:
+        """The first of two kernels, the one of now, timed in turn with the other, which it had before."""
+        seconds = max(self.remaining(), LEAST_SECONDS)
+
+        def on_event(name: str, data: Any) -> None:
+            if name == "progress":
+                self.progress("measuring", data.get("message", ""), 96)
+
+        params = self.params() | {"sources": sources, "seconds": seconds}
+        stage = "timing the kernel beside the one before"
+        try:
+            answer = await self.worker.request(
+                "compare", params, seconds=seconds + GRACE_SECONDS, stage=stage, on_event=on_event
+            )
+        except errors.UserError as error:
+            return schema.SpeedComparison(missing=str(error))
+        self._note(answer)
+        return schema.from_json(schema.SpeedComparison, answer["comparison"])  # type: ignore[no-any-return]
 
     def _take_device(self, measured: schema.Device) -> None:
         """The device as it was measured; its driver only the worker's first answer knows."""

@@ -34,12 +34,12 @@ def _one(source: schema.Source, chosen: bool, report: schema.Report) -> str:
     if source.samples > 1:
         parts.append(f"{source.samples} samples, {source.correct} correct")
         if source.unjudged:
-            parts.append(f"{source.unjudged} not judged")
+            parts.append(f"{source.unjudged} not validated")
         if source.best is not None:
             parts.append(f"best {source.best:.2f}×")
     elif source.samples == 1:
         own = [entry for entry in report.candidates if entry.candidate.generator == source.generator]
-        verdict = own[0].verdict.status if own else "not judged"
+        verdict = own[0].verdict.status if own else "not validated"
         parts.append(f"{source.best:.2f}×" if source.best is not None else "correct" if source.correct else verdict)
     if chosen:
         parts.append("chosen")

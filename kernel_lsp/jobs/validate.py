@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from kernel_lsp import claims, kernel_file, schema
-from kernel_lsp.jobs import header, validations
+from kernel_lsp import claims, figures, kernel_file, schema
+from kernel_lsp.jobs import baselines, header, regressions, validations
 from kernel_lsp.jobs.run import Run
-from kernel_lsp.store.validations import Validation
-
-_SLOWER_BY = 1.1  # a speedup that shrank by less than this factor is not reported
+from kernel_lsp.store.validations import Known, Validation
 
 
 async def validate(run: Run) -> None:
@@ -34,15 +32,20 @@ async def validate(run: Run) -> None:
         variant=str(text.get("variant", "")),
         pinned=text.get("pinned") is True,
     )
-    run.progress("validating", f"Judging {kernel.name}", 20)
+    run.progress("validating", f"Validating {kernel.name}", 20)
     async with run.timing():
-        measure = "none" if job.follow_up else "full"
+        measure = "none" if job.follow_up else "eager"
         judged = await run.judge(candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert judged is not None  # with no candidate before it, judge raises instead
-    if job.follow_up and known is not None:
-        _keep_times(report, known, judged)
+    if job.follow_up and known.valid is not None:
+        _keep_times(report, known.valid, judged)
+    elif not job.follow_up:
+        await regressions.compare(run, judged, known.valid)
     report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
-    report.regression = regression(parsed, known, judged)
+    if run.on_gpu and not job.follow_up:
+        await baselines.add(run)
+    if report.chosen is not None:
+        report.regression = figures.regression(judged.measurement, run.settings.regression_threshold)
     report.why = judged.verdict.reason or report.regression
     await validations.keep(run, judged)
 
@@ -71,11 +74,13 @@ def _timed(measurement: schema.Measurement | None) -> bool:
     return measurement is not None and any(shape.kernel for shape in measurement.shapes)
 
 
-def _before(parsed: kernel_file.KernelFile, known: Validation | None) -> str:
+def _before(parsed: kernel_file.KernelFile, known: Known) -> str:
     """What was known before this validation: by this machine, or by the file's own word alone."""
-    if known is not None:
-        figure = claims.figure(claims.Claim(known.verdict, known.measurement))
-        return f"was validated on this machine on {known.validated_at[:10]} ({figure})"
+    if known.valid is not None:
+        return f"was validated on this machine on {known.valid.validated_at[:10]} ({_figure(known.valid)})"
+    if known.before is not None:
+        at = known.before.validated_at[:10]
+        return f"was validated on this machine on {at} {known.changed} ({_figure(known.before)} then)"
     if parsed.edited:
         return "was edited since it was written; not validated on this machine before"
     if parsed.claim is None:
@@ -83,35 +88,8 @@ def _before(parsed: kernel_file.KernelFile, known: Validation | None) -> str:
     return f"{claims.said(parsed.claim)}; not validated on this machine before"
 
 
-def regression(before: kernel_file.KernelFile, known: Validation | None, judged: schema.Judged) -> str:
-    """What to say if the kernel lost speed since it was last measured; "" if it did not, or that cannot be told.
-
-    It is compared with what this machine measured last, else with what the file says. Compared are speedups over eager
-    on the same device at the same shapes, and only where the kernel's time of now and then differ by more than their
-    spread: a slow moment of the machine slows both down.
-    """
-    measured, new = known.measurement if known is not None else None, judged.measurement
-    than, old = "when last measured", measured
-    if not _timed(measured):
-        than, old = "its file says", before.claim.measurement if before.claim is not None else None
-    if old is None or new is None or judged.verdict.status not in schema.CORRECT:
-        return ""
-    if (old.device and old.device.name) != (new.device and new.device.name):
-        return ""
-    then = {_shapes(shape): shape for shape in old.shapes}
-    for shape in new.shapes:
-        past = then.get(_shapes(shape))
-        if past is None or not (past.kernel and past.eager and shape.kernel and shape.eager):
-            continue
-        speedup_then = past.eager.median / past.kernel.median
-        speedup_now = shape.eager.median / shape.kernel.median
-        if shape.kernel.low > past.kernel.high and speedup_then > _SLOWER_BY * speedup_now:
-            return (
-                f"Slower than {than}: {speedup_now:.2f}× eager instead of {speedup_then:.2f}× "
-                f"({shape.kernel.median:.1f} µs instead of {past.kernel.median:.1f} µs)."
-            )
-    return ""
-
-
-def _shapes(shape: schema.ShapeMeasurement) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((spec.dtype, tuple(spec.shape)) for spec in shape.inputs)
+def _figure(found: Validation) -> str:
+    """``2.31× eager, 50.0 µs``, or the status of a kernel that was not correct."""
+    shapes = found.measurement.shapes if found.measurement is not None else []
+    time = f", {shapes[0].kernel.median:.1f} µs" if shapes and shapes[0].kernel is not None else ""
+    return claims.figure(claims.Claim(found.verdict, found.measurement)) + time

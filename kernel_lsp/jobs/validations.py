@@ -14,7 +14,7 @@ from kernel_lsp.settings import Settings
 from kernel_lsp.store import environments, validations
 from kernel_lsp.store.database import path_for
 from kernel_lsp.store.targets import target_of
-from kernel_lsp.store.validations import About, Validation, key_for
+from kernel_lsp.store.validations import About, Known, Validation, key_for
 
 log = logging.getLogger("kernel_lsp.jobs")
 
@@ -34,14 +34,17 @@ async def keep_devices(settings: Settings, hello: dict[str, Any]) -> None:
         log.warning("%s", error)
 
 
-async def known(run: Run, body: str) -> Validation | None:
+async def known(run: Run, body: str) -> Known:
     """What this machine found before for the class of a job and a body (its hash); a fault is a warning."""
-    key = key_for(run.first_device, run.job.target.fingerprint, body)
+    fingerprint = run.job.target.fingerprint
+    key = key_for(run.first_device, fingerprint, body)
+    if key is None:
+        return Known()
     try:
-        return await asyncio.to_thread(validations.find, key, store_of(run.settings)) if key is not None else None
+        return await asyncio.to_thread(validations.known_of, key, fingerprint, body, store_of(run.settings))
     except StoreUnusable as error:
         warn(run, error)
-        return None
+        return Known()
 
 
 async def keep(run: Run, judged: schema.Judged) -> None:
@@ -72,6 +75,7 @@ def _about(run: Run, judged: schema.Judged) -> About:
             "device": settings.device,
             "baselines": settings.baselines,
             "bounds": settings.bounds,
+            "pinned": candidate.pinned,
         },
     )
 

@@ -16,7 +16,9 @@ COLUMNS = ("", "candidate", "result", "time", "× eager")
 def candidates(facts: Facts) -> Markup:
     report = facts.report
     if report is None:
-        text = "The candidates are known for as long as the session that judged them lasts: generate or validate again."
+        text = (
+            "The candidates are known for as long as the session that validated them lasts: generate or validate again."
+        )
         return section("Candidates", el("p", text, class_="nothing"))
     if not report.candidates:
         return section("Candidates", el("p", report.why or "There was none.", class_="nothing"))
@@ -123,7 +125,7 @@ def _source(source: Source) -> list[Child]:
     model = source.model + (f" on {source.device}" if source.device else "") if source.model else ""
     about = [model] if model else []
     about += [f"{len(source.equal_to)} equal to others"] if source.equal_to else []
-    about += [f"{source.unjudged} not judged"] if source.unjudged else []
+    about += [f"{source.unjudged} not validated"] if source.unjudged else []
     about += [f"{source.rounds} rounds of repair"] if source.rounds else []
     return [
         [el("b", source.generator), el("p", " · ".join(about), class_="hint") if about else None],

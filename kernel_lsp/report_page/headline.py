@@ -45,7 +45,7 @@ def summary(facts: Facts) -> tuple[str, str, str]:
             return "none", "…", "No verdict yet."
         if facts.claim is not None:
             return "warn", "?", f"Not validated on this machine. The file {claims.said(facts.claim)}."
-        return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been judged yet.")
+        return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been validated yet.")
     kind, sign = _kind(verdict)
     if not facts.correct:
         reason = f": {verdict.reason}" if verdict.reason else ""
@@ -108,6 +108,8 @@ def banners(facts: Facts) -> list[Markup]:
         found.append(("warn", "Not kept", warning))
     if facts.regression:
         found.append(("warn", "Slower than before", facts.regression))
+    if facts.measurement is not None and facts.measurement.beside:
+        found.append(("warn", "Timed beside other work", f"The GPU was {facts.measurement.beside} meanwhile."))
     if facts.error:
         found.append(("bad", "The last job failed" if facts.verdict is not None else "Why", facts.error))
     elif facts.verdict is None and facts.report is not None and facts.report.why:

@@ -19,6 +19,9 @@ ROWS = (
     ("kernel_graph", "… replayed", "kernel", True),
 )
 
+#: kernels that are named
+_MOST_SPANS = 6
+
 
 def speed(facts: Facts) -> Markup:
     """The bars of every set of shapes. There have to be some: ``facts.timed``."""
@@ -64,6 +67,7 @@ def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
             for why in missing
         ],
         _kept(shape),
+        _spans(shape),
     )
 
 
@@ -84,6 +88,16 @@ def _kept(shape: ShapeMeasurement) -> list[Markup]:
     return [
         el("p", f"{names.get(mode, mode)}: {numbers.stop(mark)}", class_="hint") for mode, mark in shape.kept.items()
     ]
+
+
+def _spans(shape: ShapeMeasurement) -> list[Markup]:
+    """Which GPU kernels take the time of a call of the kernel, the longest first."""
+    each = sorted(shape.spans.items(), key=lambda item: -item[1])
+    if not each:
+        return []
+    said = ", ".join(f"{name} {took:.1f} µs" for name, took in each[:_MOST_SPANS])
+    more = f" and {len(each) - _MOST_SPANS} more" if len(each) > _MOST_SPANS else ""
+    return [el("p", f"In one call of the kernel the GPU runs {said}{more}, by the profiler.", class_="hint")]
 
 
 def _ratio(timing: Timing, kernel: Timing | None) -> str:

@@ -14,13 +14,16 @@ from .documents import Document
 from .edits import example_inputs, use_kernel, workspace_edit
 from .standing import Standing, settled, standing
 from .state import State
-from .words import speed, validate_title
+from .words import restore_title, show_change_title, speed, validate_title
 
 REWRITE, REFACTOR, FIX = (
     types.CodeActionKind.RefactorRewrite,
     types.CodeActionKind.Refactor,
     types.CodeActionKind.QuickFix,
 )
+
+#: what runs the user's code
+_RUNNING = ("kernelLsp.generate", "kernelLsp.validate", "kernelLsp.restore")
 
 
 def register(state: State) -> None:
@@ -74,6 +77,11 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
         actions += [use] if use is not None else []
     if s.kernel is not None or state.record(document.path, c.name) is not None:
         actions.append(_command(f"Show validation report for {c.name}", REFACTOR, "kernelLsp.showReport", argument))
+    if s.regression:
+        fixes = [d for d in diagnostics or [] if d.code == "kernel-regressed" and c.name_range == _area(document, d)]
+        for title, command in ((show_change_title(c.name), "showChange"), (restore_title(c.name), "restore")):
+            actions.append(_command(title, FIX, f"kernelLsp.{command}", argument))
+            actions[-1].diagnostics = fixes or None
     if s.running is not None and s.running.job is not None:
         title = f"Cancel the kernel job for {c.name}"
         actions.append(_command(title, REFACTOR, "kernelLsp.cancel", {"jobId": s.running.job.id}))
@@ -87,6 +95,10 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
 
 def _command(title: str, kind: types.CodeActionKind, command: str, argument: dict[str, Any]) -> types.CodeAction:
     return types.CodeAction(title, kind=kind, command=types.Command(title, command, arguments=[argument]))
+
+
+def _area(document: Document, diagnostic: types.Diagnostic) -> Range:
+    return Range(document.position(diagnostic.range.start), document.position(diagnostic.range.end))
 
 
 def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types.CodeAction | None:
@@ -125,6 +137,6 @@ def _disable(state: State, actions: list[types.CodeAction]) -> None:
     """In a workspace that is not trusted, show what runs code as not available, with the reason."""
     if state.client.disabled_actions:
         for action in actions:
-            if action.command is not None and action.command.command in ("kernelLsp.generate", "kernelLsp.validate"):
+            if action.command is not None and action.command.command in _RUNNING:
                 action.disabled = types.CodeActionDisabled(str(UntrustedWorkspace()))
                 action.command = None

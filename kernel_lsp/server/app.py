@@ -61,6 +61,7 @@ class Server(LanguageServer):
         document = self.state.documents.open(item)
         self.refresher.soon(0.0)
         asyncio.get_running_loop().call_later(WARM_SECONDS, warm_worker, self.state, document.path)
+        self.state.follow_up.rest()
 
     def on_change(self, params: types.DidChangeTextDocumentParams) -> None:
         document = self.state.documents.change(params)

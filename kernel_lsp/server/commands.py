@@ -17,6 +17,8 @@ from .documents import Document
 from .standing import standings
 from .state import Record, State
 
+_VERBS = {"generate": "Generating", "validate": "Validating", "restore": "Restoring the faster"}
+
 
 class CommandRefused(JsonRpcException):
     """The answer to a command that cannot be done; its message is the user error's (LSP: RequestFailed)."""
@@ -35,10 +37,32 @@ def register(state: State) -> None:
     def validate(*arguments: Any) -> str:
         return _start(state, "validate", arguments)
 
+    @command("kernelLsp.restore")
+    async def restore(*arguments: Any) -> str:
+        from .regressed import comparison
+
+        argument = _argument(arguments)
+        try:
+            document, name = _resolve(state, argument)
+            body = (await comparison(state, document, name)).body
+            return submit(state, "restore", document, name, asked=True, overwrite=argument.get("overwrite"), body=body)
+        except UserError as error:
+            raise _refused(error) from None
+
+    @command("kernelLsp.showChange")
+    async def show_change(*arguments: Any) -> None:
+        from .regressed import show_change
+
+        try:
+            await show_change(state, *_resolve(state, _argument(arguments)))
+        except UserError as error:
+            raise _refused(error) from None
+
     @command("kernelLsp.cancel")
     def cancel(*arguments: Any) -> str | None:
-        state.follow_up.interrupt()
-        return _cancel(state, _argument(arguments))
+        cancelled = _cancel(state, _argument(arguments))
+        state.follow_up.interrupt(for_good=True)
+        return cancelled
 
     @command("kernelLsp.showReport")
     async def show(*arguments: Any) -> str | None:
@@ -119,9 +143,15 @@ def _resolve(state: State, argument: dict[str, Any]) -> tuple[Document, str]:
 
 
 def submit(
-    state: State, kind: Any, document: Document, class_name: str, asked: bool, overwrite: bool | None = None
+    state: State,
+    kind: Any,
+    document: Document,
+    class_name: str,
+    asked: bool,
+    overwrite: bool | None = None,
+    body: str = "",
 ) -> str:
-    """Put a job in the queue and return its id.
+    """Put a job in the queue and return its id. ``body``: of a kernel to restore, its hash.
 
     Raises UntrustedWorkspace; SourceMissing and NotAKernelFile for a kernel file.
     """
@@ -136,8 +166,10 @@ def submit(
     record = Record(asked=asked, text=document.text)
     if kernel is None:
         record.fingerprint = state.documents.fingerprint(document, class_name)
-    review = state.review and kind == "generate" and not overwrite
-    record.job = jobs.submit(kind, target, path, document.text, kernel=kernel, overwrite=overwrite, review=review)
+    review = state.review and kind != "validate" and not overwrite
+    record.job = jobs.submit(
+        kind, target, path, document.text, kernel=kernel, overwrite=overwrite, review=review, body=body
+    )
     state.records[(path, class_name)] = record
     state.server.job_progress.begin(record.job.id, _title(kind, class_name))
     state.server.status_reports.soon()
@@ -196,8 +228,7 @@ async def _devices(state: State, path: Path) -> list[dict[str, Any]]:
 
 
 def _title(kind: str, class_name: str) -> str:
-    verb = "Generating" if kind == "generate" else "Validating"
-    return f"{verb} Triton kernel for {class_name}"
+    return f"{_VERBS[kind]} Triton kernel for {class_name}"
 
 
 def _source_of(document: Document) -> Path:

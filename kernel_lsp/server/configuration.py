@@ -113,6 +113,7 @@ def _settings_changed(state: State) -> None:
     state.server.status_reports.forget_error()
     for document in state.documents:
         asyncio.get_running_loop().call_soon(warm_worker, state, document.path)
+    asyncio.get_running_loop().call_soon(state.follow_up.rest)
 
 
 def _section(settings: Any) -> Any:

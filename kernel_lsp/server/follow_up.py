@@ -1,7 +1,9 @@
-"""The checks that a validation skipped, made once nobody has done anything for a while.
+"""What is validated once nobody has done anything for a while: checks that were skipped, and verdicts from before.
 
-The same kernel is validated again, with all checks and without timing. The editor shows nothing of that but the
-verdict, which replaces the one before. Whatever the user does ends it at once; it begins again when they rest.
+A kernel whose checks were skipped is validated again with all checks and without timing; the editor shows nothing of
+that but the verdict, which replaces the one before. With ``revalidate = "idle"`` a kernel that was validated on another
+device or with other versions is validated again as on a save, and timed. Whatever the user does ends it at once; it
+begins again when they rest.
 """
 
 from __future__ import annotations
@@ -13,82 +15,144 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import schema
 
-from . import power
 from .saving import is_unsaved
+from .standing import settled, standings
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
 
+    from .documents import Document
     from .state import State
 
-#: seconds after which it is looked again whether the machine is off its battery
-BATTERY_SECONDS = 60.0
-
 _Key = tuple[Path, str]
+_Outdated = tuple[Path, str, str, str]  # source, class, hash of the kernel's body, what is another now
 
 
 class FollowUp:
-    """``waiting`` holds the jobs whose verdicts have skipped checks, ``running`` the job that makes up for one of them."""
+    """``waiting`` holds the jobs whose verdicts have skipped checks, ``running`` the job that nobody asked for."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._waiting: dict[_Key, Job] = {}
         self._running: Job | None = None
-        self._of: Job | None = None  # the job that the running one follows
+        self._of: Job | None = None  # the job that the running one follows; None where it is for a verdict from before
+        self._tried: set[_Outdated] = set()  # once a session, whatever came of it
         self._timer: asyncio.TimerHandle | None = None
+        self._beginning: asyncio.Task[None] | None = None
 
     def job_over(self, job: Job) -> None:
         """A job has ended: it may be one to follow up, or the follow-up itself."""
         key = (job.path, job.target.class_name)
-        if job is self._running and self._of is not None:
-            before, self._running, self._of = self._of, None, None
+        followed = self._of if job is self._running else None
+        if job is self._running:
+            self._running = self._of = None
+        if followed is not None:
             if job.state == "done":
-                self._replace(before, job)
+                self._replace(followed, job)
             elif job.state == "cancelled":
-                self._waiting.setdefault(key, before)
+                self._waiting.setdefault(key, followed)
         elif _skipped(job):
             self._waiting[key] = job
         else:
             self._waiting.pop(key, None)
-        self._wait()
+        self.rest()
 
-    def interrupt(self) -> None:
-        """The user did something: what runs ends now, and may begin again later."""
+    def interrupt(self, for_good: bool = False) -> None:
+        """The user did something: what runs ends now, and may begin again later, unless it was seen and cancelled."""
         if self._running is not None and self._state.jobs is not None:
+            key = (self._running.path, self._running.target.class_name)
+            if not for_good:
+                self._tried = {one for one in self._tried if one[:2] != key}
             self._state.jobs.cancel(self._running.id)
-        self._wait()
+        self.rest()
 
-    def _wait(self, seconds: float | None = None) -> None:
-        """Begin after so many seconds; by default after those that the settings say of the class that waits longest."""
+    def rest(self, seconds: float | None = None) -> None:
+        """Begin after so many seconds; by default after those that the settings say of what waits longest."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._waiting or self._running is not None or self._state.closing:
+        if self._beginning is not None:
+            self._beginning.cancel()
+            self._beginning = None
+        path = self._path()
+        if path is None or self._running is not None or self._state.closing:
             return
         if seconds is None:
-            path, _ = next(iter(self._waiting))
             seconds = self._state.settings_for(path).validate_when_idle
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
-    def _begin(self) -> None:
-        """Follow up the job that waits longest, of those whose verdict holds for what is there now.
+    def _path(self) -> Path | None:
+        """A source file for which there is, or may be, something to do."""
+        if self._waiting:
+            return next(iter(self._waiting))[0]
+        return next((document.path for document in self._state.documents if self._wanted(document)), None)
+
+    def _wanted(self, document: Document) -> bool:
+        """Whether verdicts from before are renewed for a document's classes."""
+        settings = self._state.settings_for(document.path)
+        return settings.revalidate == "idle" and bool(settings.validate_when_idle) and not document.is_kernel_file
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._may_begin():
+            self._beginning = asyncio.get_running_loop().create_task(self._begin())
+            self._state.background.add(self._beginning)
+            self._beginning.add_done_callback(self._state.background.discard)
+
+    def _may_begin(self) -> bool:
+        state = self._state  # where it may not, what happens next looks again
+        busy = state.jobs is not None and bool(state.jobs.active())
+        return not (state.closing or state.paused or not state.trusted or busy)
+
+    async def _begin(self) -> None:
+        outdated = None if any(map(self._holds, self._waiting.values())) else await self._find_outdated()
+        path = outdated[0].path if outdated is not None else self._path()
+        if path is None or (outdated is None and not self._waiting):
+            self._beginning = None
+            return
+        from kernel_lsp.jobs import pausing
+
+        paused = await pausing.why(self._state.settings_for(path))
+        self._beginning = None
+        if paused:
+            self.rest(pausing.AGAIN_SECONDS)
+        elif self._may_begin() and not self._follow_up() and outdated is not None:
+            self._renew(*outdated)
+
+    def _follow_up(self) -> bool:
+        """Follow up the job that waits longest, of those whose verdict holds for what is there now; whether there is one.
 
         The others wait on: an edit may be undone. A job for what the class has become takes their place.
         """
-        self._timer = None
-        state = self._state
-        if state.closing or state.paused or not state.trusted or (state.jobs is not None and state.jobs.active()):
-            return  # what happens next looks again
-        if power.on_battery():
-            self._wait(BATTERY_SECONDS)
-            return
         for key, job in list(self._waiting.items()):
             if self._holds(job):
                 self._of = self._waiting.pop(key)
                 target = schema.Target(job.target.uri, job.target.class_name, job.target.version)
-                jobs = state.start_jobs()
+                jobs = self._state.start_jobs()
                 self._running = jobs.submit("validate", target, job.path, job.source, kernel=job.kernel, follow_up=True)
-                return
+                return True
+        return False
+
+    async def _find_outdated(self) -> tuple[Document, _Outdated] | None:
+        """A class of an open document, saved, whose kernel was validated on another device or with other versions."""
+        for document in [one for one in self._state.documents if self._wanted(one)]:
+            await settled(self._state, document.uri)
+            if is_unsaved(document):
+                continue
+            for c, s in standings(self._state, document):
+                if s.before is None or s.kernel is None or s.stale or c.duplicate:
+                    continue
+                one = (document.path, c.name, s.kernel.actual_body, s.changed)
+                if one not in self._tried:
+                    return document, one
+        return None
+
+    def _renew(self, document: Document, outdated: _Outdated) -> None:
+        from .commands import submit
+
+        self._tried.add(outdated)
+        job_id = submit(self._state, "validate", document, outdated[1], asked=False)
+        self._running = self._state.jobs.get(job_id) if self._state.jobs is not None else None
 
     def _holds(self, job: Job) -> bool:
         """Whether the class, on disk and in the editor, and its kernel are still those that the job was about."""

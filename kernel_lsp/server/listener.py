@@ -74,7 +74,7 @@ class Listener:
         state.server.log_message(f"{job.id} ({job.target.class_name}) failed: {error}", "error")
         if record is None or not record.asked or state.closing:
             return
-        if isinstance(error, KernelFileEdited) and job.kind == "generate" and state.client.choices:
+        if isinstance(error, KernelFileEdited) and job.kind != "validate" and state.client.choices:
             self._offer_overwriting(job, error)
             return
         state.server.window_show_message(types.ShowMessageParams(types.MessageType.Error, str(error)))
@@ -93,7 +93,7 @@ class Listener:
             chosen = future.result()
             document = state.documents.get(job.target.uri)
             if document is not None and getattr(chosen, "title", None) == OVERWRITE:
-                submit(state, job.kind, document, job.target.class_name, asked=True, overwrite=True)
+                submit(state, job.kind, document, job.target.class_name, asked=True, overwrite=True, body=job.body)
 
         future.add_done_callback(answered)
 

@@ -37,7 +37,7 @@ async def show_report(state: State, document: Document, class_name: str) -> str 
     _facts(state, document, class_name)  # what this machine validated is looked up
     await state.validations.settled()
     facts, key = _facts(state, document, class_name)
-    path = _page_path(state, *key)
+    path = page_path(state, *key)
     await _write(state, path, facts, key)
     if state.client.show_document:
         params = types.ShowDocumentParams(uri=path.as_uri(), external=True, take_focus=True)
@@ -141,7 +141,7 @@ def _shown(state: State, path: Path) -> str:
     return str(path.relative_to(root)) if root is not None and path.is_relative_to(root) else str(path)
 
 
-def _page_path(state: State, source: Path, class_name: str) -> Path:
+def page_path(state: State, source: Path, class_name: str) -> Path:
     """``<Class>.html`` in a folder of this session's; classes of one name in different files get different ones."""
     if state.report_folder is None:
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pygls.uris import to_fs_path
 
 from .documents import Document
-from .saving import is_unsaved, validate_changed
+from .saving import changed, is_unsaved, validate_changed
 
 if TYPE_CHECKING:
     from kernel_lsp.errors import UserError
@@ -37,6 +37,7 @@ class Rounds:
         self._timer: asyncio.TimerHandle | None = None
         self._since = 0.0  # when the burst began
         self._behind: set[str] = set()  # documents that were not as the disk is when it changed
+        self._validating: asyncio.Task[None] | None = None
         self.by_client = False
 
     @property
@@ -105,8 +106,39 @@ class Rounds:
         state.forget_settings()
         state.documents.touch()
         self._behind = {document.uri for document in state.documents if is_unsaved(document)}
-        validate_changed(state)
         state.server.refresher.soon(0.0)
+        self._validate()
+
+    def _validate(self) -> None:
+        """Unless such work has to wait: then later. A save does not wait for that, nor what somebody asks for."""
+        if self._validating is None:
+            self._validating = asyncio.get_running_loop().create_task(self._validate_in_time())
+            self._state.background.add(self._validating)
+            self._validating.add_done_callback(self._state.background.discard)
+
+    async def _validate_in_time(self) -> None:
+        try:
+            await self._in_time()
+        finally:
+            self._validating = None
+        if not self._state.closing:
+            validate_changed(self._state)
+
+    async def _in_time(self) -> None:
+        """Wait while such work has to."""
+        state, said = self._state, ""
+        while not state.closing and (found := changed(state)):
+            from kernel_lsp.jobs import pausing
+
+            why = await pausing.why(state.settings_for(found[0][0].path))
+            if not why:
+                break
+            if why != said:
+                state.server.log_message(
+                    f"Kernels that changed outside the editor are not validated now: {why}.", "info"
+                )
+            said = why
+            await asyncio.sleep(pausing.AGAIN_SECONDS)
 
     def _catch_up(self, uri: str) -> None:
         document = self._state.documents.get(uri)

@@ -17,14 +17,19 @@ log = logging.getLogger("kernel_lsp.server")
 
 
 def validate_changed(state: State) -> list[str]:
-    """Start a validation for every class in an open document whose kernel was made for another fingerprint.
+    """Start a validation for every class that ``changed`` names; the ids of the jobs."""
+    return [submit(state, "validate", document, name, asked=False) for document, name in changed(state)]
+
+
+def changed(state: State) -> list[tuple[Document, str]]:
+    """Every class in an open document whose kernel was made for another fingerprint.
 
     Also for documents that were not the one saved: what they import may have been. A class whose last validation
     was of exactly this text is left alone, or one that cannot be validated would be tried at every save.
     """
     if not state.trusted or state.paused:
         return []
-    started = []
+    found_changed = []
     for document in state.documents:
         settings = state.settings_for(document.path)
         if not settings.validate_on_save or settings.revalidate == "never":
@@ -41,8 +46,8 @@ def validate_changed(state: State) -> list[str]:
                 continue  # somebody waits for it; the listener looks again when it is over
             seen = record is not None and record.fingerprint == now and record.text == document.text
             if now is not None and _judged_for(state, document, c.name, found[1]) != now and not seen:
-                started.append(submit(state, "validate", document, c.name, asked=False))
-    return started
+                found_changed.append((document, c.name))
+    return found_changed
 
 
 def _judged_for(state: State, document: Document, class_name: str, kernel: KernelFile) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel_lsp import figures
 from kernel_lsp.analysis import ModuleClass
 
 from .documents import Document
@@ -147,9 +148,9 @@ def add_kernel(
     if judged is not None and record is not None and record.job is not None and record.job.report is not None:
         result.verdict, result.measurement = judged.verdict, judged.measurement
         result.device = record.job.report.device
-        result.regression = record.job.report.regression
         result.validated_at = record.ended_at
         _add_claimed_times(result, kernel, now)
+        _add_regression(state, result, path)
         return
     known, looked_up = state.validations.find(path, now, kernel.actual_body)
     if known is None:
@@ -162,6 +163,7 @@ def add_kernel(
         result.validated_at = found.validated_at
         if not result.stale:
             _add_claimed_times(result, kernel, now)
+            _add_regression(state, result, path)
     elif known is not None:
         result.before, result.changed = known.before, known.changed
     elif looked_up:
@@ -191,6 +193,11 @@ def _add_claimed_times(result: Standing, kernel: KernelFile, now: str | None) ->
     same = not kernel.edited and kernel.fingerprint == now
     if same and result.correct and not _timed(result.measurement) and claim is not None and claim.timed:
         result.claim = claim
+
+
+def _add_regression(state: State, result: Standing, path: Path) -> None:
+    if result.correct:
+        result.regression = figures.regression(result.measurement, state.settings_for(path).regression_threshold)
 
 
 def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | None) -> Judged | None:

@@ -66,6 +66,8 @@ def measurement_lines(measurement: Measurement | None) -> list[str]:
         *(_row(shape) for shape in measurement.shapes),
         "",
     ]
+    if measurement.beside:
+        lines += [f"⚠ Timed beside other work: {measurement.beside}.", ""]
     if measurement.compiled_missing:
         lines += [f"torch.compile not measured: {measurement.compiled_missing.rstrip('.')}.", ""]
     if measurement.missing:

@@ -58,6 +58,7 @@ class Validations:
         self._turn += 1
         self._known = {key: (float("-inf"), found) for key, (_, found) in self._known.items()}
         self._state.server.refresher.soon(0.0)
+        self._state.follow_up.rest()
 
     async def _look(self, key: _Key, settings: Settings) -> None:
         turn = self._turn

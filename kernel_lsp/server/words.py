@@ -50,7 +50,7 @@ def lens_title(s: Standing, recorded: Recorded | None = None) -> str:
     if not s.correct:
         return f"✗ {s.verdict.status}"
     if s.regression:
-        return f"▼ slower than before · {speed(s)}"
+        return f"▼ {slower_by(s)} than before · {speed(s)}"
     skipped = f" · {text}" if (text := skipped_text(s.verdict)) else ""
     return f"✓ {speed(s)}{skipped}" if speed(s) != "not timed" else f"✓ correct · not timed{skipped}"
 
@@ -79,6 +79,12 @@ def running_words(record: Record) -> str:
         expected = sum(source.expected or source.samples for source in job.report.sources) if job.report else 0
         words += f"/{expected}" if expected > len(judged) + 1 else ""
     return words
+
+
+def slower_by(s: Standing) -> str:
+    """``8 % slower``"""
+    found = s.measurement.comparison if s.measurement is not None else None
+    return f"{found.ratio.value - 1:.0%} slower".replace("%", " %") if found and found.ratio else "slower"
 
 
 def verdict_words(name: str, s: Standing) -> str:
@@ -131,6 +137,16 @@ def before_words(name: str, s: Standing) -> str:
 def validate_title(name: str) -> str:
     """The title of the code action."""
     return f"Validate Triton kernel for {name}"
+
+
+def show_change_title(name: str) -> str:
+    """The title of the code action."""
+    return f"Show what changed in the Triton kernel for {name}"
+
+
+def restore_title(name: str) -> str:
+    """The title of the code action."""
+    return f"Restore the faster Triton kernel for {name}"
 
 
 def no_inputs_words(c: ModuleClass) -> str:

@@ -214,7 +214,7 @@ class Settings:
     seconds: float = _option(300.0, "Time budget of one job, in seconds.", _more_than_zero)
     device: str = _option(
         "auto",
-        "Where kernels are judged: `auto` (a CUDA GPU where there is one, else Triton's interpreter), `cuda`, `cuda:N` or "
+        "Where kernels are validated: `auto` (a CUDA GPU where there is one, else Triton's interpreter), `cuda`, `cuda:N` or "
         "`interpreter`.",
         _known_device,
     )
@@ -226,13 +226,14 @@ class Settings:
     )
     validate_on_save: bool = _option(
         True,
-        "Judge the kernel of a class again when a save, or a change outside the editor, has changed what the class computes.",
+        "Validate the kernel of a class again when a save, or a change outside the editor, has changed what the class computes.",
     )
     revalidate: str = _option(
         "save",
         "When kernels are validated again without being asked for: `save` (after a save that changed what a class "
-        "computes) or `never`. A kernel that was validated before an upgrade is shown as such, with the action to validate it.",
-        _one_of("save", "never"),
+        "computes), `idle` (also after `validateWhenIdle` seconds without an edit or a job, where an upgrade or another GPU left "
+        "a verdict from before) or `never`. A verdict from before is shown as such, with the action to validate the kernel.",
+        _one_of("save", "idle", "never"),
     )
     store: str = _option(
         "",
@@ -240,11 +241,26 @@ class Settings:
         "nothing. Empty: one in your data folder. The environment variable `KERNEL_LSP_STORE` wins over it.",
         program=True,
     )
+    regression_threshold: float = _option(
+        5.0,
+        "Percent by which a kernel has to be slower than the fastest one before it to count as regressed. Both are timed in "
+        "turn in one run; the whole confidence interval of their ratio has to lie beyond.",
+        _zero_or_more,
+    )
     validate_when_idle: float = _option(
         5.0,
         "Seconds without an edit or a job after which an editor's server makes the checks that the last validation of a "
-        "class left out. Any edit, save or command ends that. Not on battery. 0: never.",
+        "class left out. Any edit, save or command ends that. 0: never.",
         _zero_or_more,
+    )
+    pause_on_battery: bool = _option(
+        True,
+        "On battery, leave out what nobody asked for: validations when idle, and of files that changed outside the editor.",
+    )
+    pause_while_gpu_busy: bool = _option(
+        True,
+        "Leave the same out while other programs keep the GPU busy, as a training run does. Times taken beside "
+        "other work are marked as such, and tell of no regression.",
     )
     thorough: bool = _option(
         False,

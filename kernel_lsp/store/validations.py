@@ -142,7 +142,15 @@ def look_up(command: list[str], wanted: str, fingerprint: str, body: str, path: 
         device = pick_device({"devices": devices}, wanted)
     except (TypeError, AttributeError, ValueError):  # not what a worker says
         device = None
-    key = key_for(device, fingerprint, body)
+    return known_of(key_for(device, fingerprint, body), fingerprint, body, path)
+
+
+def known_of(key: Key | None, fingerprint: str, body: str, path: Path | None) -> Known:
+    """What is known of a class and a body, whose ``key`` is None where device and versions of now are not known.
+
+    Raises:
+        StoreUnusable: the file cannot be read.
+    """
     with database.reading(path) as connection:
         if connection is None:
             return Known()

@@ -67,5 +67,9 @@ def _times(measurement: schema.Measurement) -> tuple[Any, ...]:
     shape = measurement.shapes[0] if measurement.shapes else None
     timings = (shape.eager, shape.compiled, shape.kernel) if shape is not None else (None, None, None)
     medians = [timing.median if timing is not None else None for timing in timings]
-    inputs = "; ".join(f"{s.dtype}[{', '.join(map(str, s.shape))}]" for s in shape.inputs) if shape is not None else ""
-    return (*medians, *figures.speedups(measurement), inputs)
+    return (*medians, *figures.speedups(measurement), inputs_text(shape) if shape is not None else "")
+
+
+def inputs_text(shape: schema.ShapeMeasurement) -> str:
+    """``float32[8, 1024]; int64[8]``: what a row of ``measurements`` says of the inputs."""
+    return "; ".join(f"{s.dtype}[{', '.join(map(str, s.shape))}]" for s in shape.inputs)

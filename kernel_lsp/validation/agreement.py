@@ -38,6 +38,8 @@ def compared(
         if not found.passed and math.isfinite(found.error) and doubt is not None:
             floors, elsewhere = doubt()
             elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
+            if _tf32(referee):
+                elsewhere = max(elsewhere, referee.example_error)
             found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere)
         return noted(referee, found)
     worst = compare.Comparison(eager_error=eager_error)
@@ -110,6 +112,16 @@ def precision(referee: Referee) -> str:
 def products(referee: Referee) -> bool:
     words = ("mm", "matmul", "linear", "conv", "dot", "einsum", "attention")
     return any(word in op for op in referee.inputs.ops for word in words)
+
+
+def _tf32(referee: Referee) -> bool:
+    """Whether torch may take TF32 for the module's products: for which shapes it does depends on the library's choice."""
+    if referee.mode != "gpu":
+        return False
+    convolutions = any("conv" in op for op in referee.inputs.ops)
+    return (convolutions and torch.backends.cudnn.allow_tf32) or (
+        products(referee) and torch.backends.cuda.matmul.allow_tf32
+    )
 
 
 def plainly(tree: Any) -> Any:

@@ -129,6 +129,13 @@ def _timing(value: Any) -> dict[str, Any]:
     return {key: _count(value[key]) if key == "runs" else _number(value[key]) for key in value}
 
 
+def _span(value: Any) -> tuple[str, float, float]:
+    """A kernel's name, the microsecond at which it began, and those that it took."""
+    if not isinstance(value, list) or len(value) != 3:
+        raise ValueError("a span that is none")
+    return cleaned(value[0]), _number(value[1]), _number(value[2])
+
+
 def _fault(value: Any) -> dict[str, Any]:
     """What a compiler says against a candidate, and at which line."""
     if not isinstance(value, dict) or value.keys() != {"reason", "line"}:
@@ -144,9 +151,7 @@ def _kernel(value: Any) -> dict[str, Any]:
     return {key: kinds[key](item) for key, item in value.items()}
 
 
-_TIMES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
-    ["eager", "kernel", "compiled", "kernel_graph", "eager_graph"], _timing
-)
+_TIMES: dict[str, Callable[[Any], Any]] = dict.fromkeys(["eager", "kernel", "kernel_graph", "eager_graph"], _timing)
 _CHANGED: dict[str, Callable[[Any], Any]] = {"changed": _list(cleaned)}
 _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "load": {"state": _list(_entry), **_CHANGED},
@@ -158,6 +163,7 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "requires": _list(_flag),
         "lazy": _list(cleaned),
         "launches": _count,
+        "joined": _flag,
         "swallowed": _list(cleaned),
         "operators": _map(_list(_count_of_elements)),
         "alone": _list(_list(_count_of_elements)),
@@ -184,6 +190,6 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "graphs": _map(_timing),
         **_CHANGED,
     },
+    "profile": {"calls": _list(_list(_span)), "missing": cleaned},
     "time_rounds": {"rounds": _map(_list(_number)), **_CHANGED},
-    "time_compiled": {**_TIMES, "missing": cleaned},  # torch.compile changes torch's own functions
 }

@@ -195,6 +195,9 @@ def _call(
     where = f"{step.name}, {plan.shapes(referee.inputs, tree)}"
     if message["lazy"]:
         raise referee.failed("cheating", step.name, f"{where}: it returns a {message['lazy'][0]}, not a plain tensor")
+    if not message["joined"]:
+        reason = "it launches on a stream of its own, which the caller's does not wait for"
+        raise referee.failed("wrong", step.name, f"{where}: {reason}")
     if answer.damaged:
         raise referee.failed("wrong", step.name, f"{where}: {answer.damaged[0]}")
     if extra := sorted(set(answer.mutated) ^ set(reference.mutated)):

@@ -12,6 +12,10 @@ from kernel_lsp.validation.oracle import Reference, tensors_of
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
 
+#: what integers hold that no launch has written, one after the other while the result stays the same; None for poison,
+#: which on a GPU would end the process where torch takes them for indices
+_FRESH: dict[str, tuple[int | None, ...]] = {"interpreter": (None,), "gpu": (0, 1)}
+
 
 def check(
     referee: Referee, request: dict[str, Any], tree: Any, reference: Reference, out: Any, message: dict[str, Any]
@@ -24,10 +28,13 @@ def check(
     same, alone = False, set()
     sought = sorted({t.numel() for t in tensors_of(reference.eager)})
     try:
-        muted = {**request, "muted": True, "sought": sought}
-        with referee.asking(muted, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-            same = agreement.identical(out, answer.tree)
-            alone = {tuple(found) for found in answer.message["alone"]}
+        for fresh in _FRESH[referee.mode]:
+            muted = {**request, "muted": True, "sought": sought, "fresh_integers": fresh}
+            with referee.asking(muted, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
+                same = agreement.identical(out, answer.tree)
+                alone = {tuple(found) for found in answer.message["alone"]}
+            if not same:
+                break
     except failures.Failure as failure:
         if failure.status in ("timeout", "out-of-memory") or not _alive(referee):
             raise
@@ -38,9 +45,13 @@ def check(
     alone -= {tuple(torch_work.checksum(t)) for t in given}  # a result may be what it was given
     results = [t for t in tensors_of(out) if _tells_something(t)]
     if results and all(tuple(torch_work.checksum(t)) in alone for t in results):
-        raise referee.failed("cheating", "launches", _what_torch_does(mine))
+        reason = f"torch computes the result ({_names(mine)}): its Triton kernels only copy it"
+        raise referee.failed("cheating", "launches", reason)
     if torch_work.covers(mine, eagers := referee.oracle.work(tree)):
-        raise referee.failed("cheating", "launches", _what_torch_does(eagers))
+        reason = (
+            f"torch does in it what it does for the module ({_names(eagers)}): its Triton kernels save none of that"
+        )
+        raise referee.failed("cheating", "launches", reason)
     count = "1 Triton launch" if message["launches"] == 1 else f"{message['launches']} Triton launches"
     names = ", ".join(f"{n} × {c}" if c > 1 else n for n, (c, _) in mine.items())
     beside = f"; torch computes {names}" if names else ""
@@ -50,9 +61,8 @@ def check(
     )
 
 
-def _what_torch_does(work: torch_work.Work) -> str:
-    names = ", ".join(sorted(work))
-    return f"torch computes the result ({names}): its Triton kernels only copy it"
+def _names(work: torch_work.Work) -> str:
+    return ", ".join(sorted(work)) or "outside of its operators"
 
 
 def _tells_something(tensor: torch.Tensor) -> bool:

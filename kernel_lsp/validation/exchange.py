@@ -95,6 +95,7 @@ class Loan:
         for begin, count in self.rooms:
             # Fresh memory may hold what this process freed, the right answer among it.
             data[begin : begin + count].fill_(guards.FRESH)
+        memory.wait([data])  # nothing orders the trial's work behind what this process has begun on the device
 
     def _placed(self, tensor: torch.Tensor, place: int) -> torch.Tensor:
         return _strided(self.block.data, place, (tensor.dtype, tensor.shape, tensor.stride()))

@@ -10,6 +10,10 @@ from typing import Any
 
 import torch
 
+#: how torch says that memory is short, beside its own class; of a GPU's memory it says nothing where it cannot ask NVML,
+#: as in a confined process
+_SHORT_OF_MEMORY = {"DefaultCPUAllocator": "", "nvmlInit": "CUDA out of memory"}
+
 
 @dataclass
 class Failure(Exception):
@@ -78,8 +82,9 @@ def classify(error: BaseException, path: str, source: str) -> Failure:
         return error
     line = line_in(path, error)
     for one in chain(error):
-        if isinstance(one, (torch.OutOfMemoryError, MemoryError)) or "DefaultCPUAllocator" in str(one):
-            return Failure("out-of-memory", sentence(one), line)
+        said = next((words for sign, words in _SHORT_OF_MEMORY.items() if sign in str(one)), None)
+        if said is not None or isinstance(one, (torch.OutOfMemoryError, MemoryError)):
+            return Failure("out-of-memory", said or sentence(one), line)
         if isinstance(one, OutOfResources):
             return Failure("compile-error", str(one).splitlines()[0], line)
         if isinstance(one, PTXASError):

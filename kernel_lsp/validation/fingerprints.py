@@ -35,7 +35,7 @@ def _owners(base: type) -> Owners:
     import triton
     from triton.runtime import autotuner, jit
 
-    modules = [torch, torch.nn.functional, torch.autograd, torch.cuda, torch.random, torch.testing]
+    modules = [torch, torch.nn.functional, torch.autograd, torch.cuda, torch.random, torch.testing, torch.profiler]
     modules += [time, statistics, builtins, os, triton, triton.testing, torch.utils.benchmark]
     own = [m for n, m in list(sys.modules.items()) if n.startswith("kernel_lsp.") and m is not None]
     modules += own

@@ -17,6 +17,8 @@ from kernel_lsp.validation import torch_work
 
 #: bytes of a guard; a multiple of 256, so that buffers stay as aligned as torch makes them
 GUARD = 65536
+#: the same for what is allocated on a GPU, where a megabyte is filled in a microsecond
+_GPU_GUARD = 4 << 20
 
 FRESH, _FRESH_INTEGERS, INPUT_GUARD = 0xFF, 0x5B, 0x7F
 
@@ -43,10 +45,12 @@ _FILLED = {
 
 
 class Guards:
-    """The guarded buffers of one call."""
+    """The guarded buffers of one call. ``integers``: what fresh integers hold instead of poison."""
 
-    def __init__(self) -> None:
-        self.buffers: list[tuple[str, torch.Tensor, int, int]] = []  # name, bytes, size of the payload, guard's fill
+    def __init__(self, integers: int | None = None) -> None:
+        self.integers = integers
+        # name, bytes, size of the guard before the payload, size of the payload, guard's fill
+        self.buffers: list[tuple[str, torch.Tensor, int, int, int]] = []
 
     def allocate(
         self, like: torch.Tensor, name: str, is_input: bool = False, device: torch.device | None = None
@@ -57,12 +61,16 @@ class Guards:
         size = reach * like.element_size()
         padded = -(-size // 256) * 256
         fill = INPUT_GUARD if is_input else FRESH
-        buffer = torch.full((GUARD + padded + GUARD,), fill, dtype=torch.uint8, device=device)
+        guard = _GPU_GUARD if device.type == "cuda" and not is_input else GUARD
+        buffer = torch.full((guard + padded + guard,), fill, dtype=torch.uint8, device=device)
         if not is_input:
-            buffer[GUARD : GUARD + size].fill_(_fresh(like.dtype))
-        self.buffers.append((name, buffer, size, fill))
+            buffer[guard : guard + size].fill_(_fresh(like.dtype))
+        self.buffers.append((name, buffer, guard, size, fill))
         tensor = torch.empty(0, dtype=like.dtype, device=device)
-        return tensor.set_(buffer.untyped_storage(), GUARD // like.element_size(), like.shape, like.stride())
+        tensor.set_(buffer.untyped_storage(), guard // like.element_size(), like.shape, like.stride())
+        if self.integers is not None and not is_input and _fresh(like.dtype) == _FRESH_INTEGERS:
+            tensor.fill_(self.integers)
+        return tensor
 
     def place(self, tensor: torch.Tensor, name: str, device: torch.device) -> torch.Tensor:
         """A guarded copy of an input on ``device``, with its strides."""
@@ -79,8 +87,8 @@ class Guards:
     def damaged(self) -> list[str]:
         """A sentence for every guard that was written to."""
         found = []
-        for name, buffer, size, fill in self.buffers:
-            found += written_to(buffer[:GUARD], buffer[GUARD + size :], fill, name)
+        for name, buffer, guard, size, fill in self.buffers:
+            found += written_to(buffer[:guard], buffer[guard + size :], fill, name)
         return found
 
 
@@ -90,7 +98,7 @@ def written_to(before: torch.Tensor, after: torch.Tensor, fill: int, name: str) 
     if bool(behind.any()):
         return [f"it writes {1 + int(behind.nonzero()[0])} bytes or more past the end of {name}"]
     if bool(ahead.any()):
-        return [f"it writes {GUARD - int(ahead.nonzero()[-1])} bytes or more before the start of {name}"]
+        return [f"it writes {len(before) - int(ahead.nonzero()[-1])} bytes or more before the start of {name}"]
     return []
 
 

@@ -204,6 +204,8 @@ class Inputs:
             drawn = floats(shape, distribution, generator, torch.complex64 if dtype.is_complex else torch.float32)
             if distribution == "huge":
                 drawn *= 1e12 if dtype.itemsize > 2 or dtype is torch.bfloat16 else 1e3 if dtype.itemsize == 2 else 10
+            if distribution == "minute" and (dtype.itemsize > 2 or dtype is torch.bfloat16):
+                drawn *= 1e-5  # below any constant that a kernel may take for zero; of float16 nothing would be left
             if self.unit_interval:
                 drawn = drawn.sigmoid()
             return drawn.to(dtype)
@@ -248,7 +250,7 @@ def floats(shape: list[int], distribution: str, generator: torch.Generator, dtyp
         return (normal * 8).round() / 2
     if distribution == "offset":
         return normal + 1000
-    if distribution == "tiny":
+    if distribution in ("tiny", "minute"):
         return normal * 1e-3
     if distribution == "cancelling" and normal.dim():
         pairs = normal[..., : normal.shape[-1] // 2]

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from kernel_lsp import schema
-from kernel_lsp.validation import failures, torch_work
+from kernel_lsp.validation import failures, streams, torch_work
 
 
 class Launches:
@@ -22,6 +22,7 @@ class Launches:
         self.sought: frozenset[int] = frozenset()  # while muted: of tensors with as many elements ...
         self.held: list[list[int]] = []  # ... what the launches were given, by checksum
         self.compiling = False  # launches are compiled and not made
+        self.streams: streams.Streams | None = None  # on a GPU: which streams the launches of a call go to
         self.kernels: dict[str, Any] = {}  # name → the compiled kernel, on a GPU
         self.stop: Callable[[], None] = lambda: None  # take the hook out, while something is timed
         self.start: Callable[[], None] = lambda: None
@@ -49,6 +50,8 @@ def watch(interpreted: bool) -> Launches:
             launches.count += 1
             launches.held += _held([*args, *kwargs.values()], launches.sought)
             return launches.kernels.get(self.__name__)
+        if launches.streams is not None:
+            launches.streams.note()
         try:
             kernel = run(self, *args, grid=grid, warmup=warmup, **kwargs)
         except BaseException as error:

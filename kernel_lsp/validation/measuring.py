@@ -1,4 +1,4 @@
-"""From a correct candidate to a Measurement: eager and the kernel first, torch.compile after."""
+"""From a correct candidate to a Measurement: eager's times and the kernel's, and whether they can be."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures, schema
-from kernel_lsp.validation import agreement, failures, memory, roofline, state, timing
+from kernel_lsp.validation import agreement, failures, memory, roofline, spans, state, timing
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
 
@@ -33,69 +33,39 @@ def measure(
     referee: Referee,
     verdict: schema.Verdict,
     specimen: dict[str, Any],
-    how: str,
     rates: dict[str, float] | None,
     emit: Callable[[str, Any], None],
-) -> tuple[schema.Measurement, dict[str, float]]:
-    """Time the candidate that ``referee`` found correct, at the example's sizes; ``verdict`` becomes "slower" if it is.
+) -> tuple[schema.Measurement, dict[str, float] | None]:
+    """Time the candidate that ``referee`` found correct, and eager, at the example's sizes.
 
-    ``how`` is "eager" or "full". The measurement against eager is emitted before torch.compile is begun. Nobody else
-    times on the device meanwhile.
+    ``verdict`` becomes "slower" if it is. Nobody else times on the device meanwhile.
     """
+    measurement = schema.Measurement()
     try:
         with referee.alone():
-            return _measure(referee, verdict, specimen, how, rates, emit)
-    except failures.Failure as failure:
-        return schema.Measurement(missing=f"timing failed: {failure.reason}"), rates or {}
-
-
-def _measure(
-    referee: Referee,
-    verdict: schema.Verdict,
-    specimen: dict[str, Any],
-    how: str,
-    rates: dict[str, float] | None,
-    emit: Callable[[str, Any], None],
-) -> tuple[schema.Measurement, dict[str, float]]:
-    inputs = referee.inputs
-    torch.cuda.set_device(inputs.device)
-    emit("progress", {"stage": "time", "message": "measuring the device", "fraction": 0.7})
-    rates = rates or roofline.rates(dtype(referee))
-    emit("progress", {"stage": "time", "message": "timing eager and the kernel", "fraction": 0.75})
-    measurement, shape = begin(referee, specimen, rates)
-    tree = fresh(referee)
-    try:
-        referee.reload()
-        with referee.asking({"do": "time"}, (*tree, None), referee.outputs) as answer:
-            found = answer.message
-            problem = same_results(referee, tree, answer.tree)
+            torch.cuda.set_device(referee.inputs.device)
+            emit("progress", {"stage": "time", "message": "measuring the device", "fraction": 0.7})
+            rates = rates or roofline.rates(dtype(referee))
+            emit("progress", {"stage": "time", "message": "timing eager and the kernel", "fraction": 0.75})
+            measurement, shape = begin(referee, specimen, rates)
+            tree = fresh(referee)
+            referee.reload()
+            with referee.asking({"do": "time"}, (*tree, None), referee.outputs) as answer:
+                found = answer.message
+                problem = same_results(referee, tree, answer.tree)
+            if problem:
+                problem = f"while it is timed it computes something else: {problem}"
+                measurement.missing = "what was timed computes something else"
+            else:
+                problem = fill(measurement, shape, found, referee)
     except failures.Failure as failure:
         measurement.missing = f"timing failed: {failure.reason}"
         return measurement, rates
     if problem:
-        verdict.status, verdict.reason = "cheating", f"while it is timed it computes something else: {problem}"
-        measurement.missing = "what was timed computes something else"
-        return measurement, rates
-    problem = fill(measurement, shape, found, referee)
-    if problem:
         verdict.status, verdict.reason = "cheating", problem
         return measurement, rates
     figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
-    measurement.compiled_missing = "torch.compile: still to come" if how == "full" else "not asked for"
     emit("measurement", schema.to_json(measurement))
-    if how != "full" or measurement.missing:
-        return measurement, rates
-    emit("progress", {"stage": "time", "message": "compiling with torch.compile", "fraction": 0.85})
-    try:
-        found = referee.ask({"do": "time_compiled"})
-    except failures.Failure as failure:
-        measurement.compiled_missing = f"torch.compile: {failure.reason}"
-        return measurement, rates
-    measurement.compiled_missing = found.get("missing", "")
-    if not measurement.compiled_missing:
-        _fill(shape, found)
-        figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
-        figures.note_if_slower(verdict, shape.kernel, "torch.compile", shape.compiled)
     return measurement, rates
 
 
@@ -117,7 +87,7 @@ def fresh(referee: Referee, scale: float = 1.0) -> Any:
 
 def same_results(referee: Referee, tree: Any, out: Any) -> str:
     """Why what was computed while it was timed is not right; "" if it is."""
-    return _difference(referee, _reference(referee, tree), out)
+    return _difference(referee, tree, _reference(referee, tree), out)
 
 
 def _reference(referee: Referee, tree: Any) -> Reference | None:
@@ -125,11 +95,13 @@ def _reference(referee: Referee, tree: Any) -> Reference | None:
     return referee.oracle.answer(tree, seconds=0.1) if referee.oracle.seed is None else None
 
 
-def _difference(referee: Referee, reference: Reference | None, out: Any) -> str:
+def _difference(referee: Referee, tree: Any, reference: Reference | None, out: Any) -> str:
     if reference is None:
         return ""
     kept = list(referee.progress.limits)
-    comparison = agreement.compared(referee, out, reference, referee.example_error)
+    comparison = agreement.compared(
+        referee, out, reference, referee.example_error, lambda: referee.oracle.rounding(tree, reference, False)
+    )
     referee.progress.limits = kept
     return comparison.reason
 
@@ -148,7 +120,10 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         took, problem = _by_our_clock(referee, tree, reference, shape.kernel.median)
         if not problem and shape.kernel_graph is not None:
             with referee.asking({"do": "replay"}, (*tree, None), referee.outputs) as answer:
-                problem = _difference(referee, reference, answer.tree)
+                problem = _difference(referee, tree, reference, answer.tree)
+        if not problem and (strange := spans.look(referee, tree, shape)):
+            _withdraw(measurement, shape, "what was timed is not all that it does")
+            return strange
         most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
         for _ in range(_CLOCK_ATTEMPTS - 1):
             if took > most and not problem:  # once more, since the machine may have been busy with something else
@@ -188,7 +163,7 @@ def _by_our_clock(referee: Referee, tree: Any, reference: Reference | None, medi
         with referee.asking({"do": "run", "calls": count}, (*tree, None), referee.outputs) as answer:
             seconds[count] = time.perf_counter() - began
             if count > _CLOCK_FIRST:
-                problem = _difference(referee, reference, answer.tree)
+                problem = _difference(referee, tree, reference, answer.tree)
     return max(0.0, seconds[_CLOCK_FIRST + calls] - seconds[_CLOCK_FIRST]) / calls * 1e6, problem
 
 
@@ -239,13 +214,13 @@ def fill(
 
 
 def _fill(shape: schema.ShapeMeasurement, answer: dict[str, Any]) -> None:
-    for name in ("eager", "compiled", "kernel", "kernel_graph", "eager_graph"):
+    for name in ("eager", "kernel", "kernel_graph", "eager_graph"):
         if answer.get(name):
             setattr(shape, name, schema.from_json(schema.Timing, answer[name]))
     if shape.kernel is None:
         return
     best = min(t.median for t in (shape.kernel, shape.kernel_graph) if t is not None)
-    if shape.roofline:
+    if shape.roofline and best > 0:
         shape.roofline_share = shape.roofline / best
 
 
@@ -262,7 +237,7 @@ def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, ops:
             needs = f"what the device needs for its bytes and FLOPs ({shape.roofline:.1f} µs)"
             _withdraw(measurement, shape, f"measuring error: {fastest:.1f} µs is below {needs}")
             return
-    if shape.bytes and device.copy_bandwidth:
+    if shape.bytes and device.copy_bandwidth and fastest > 0:
         shape.bandwidth_share = shape.bytes / (fastest * 1e-6) / device.copy_bandwidth
 
 

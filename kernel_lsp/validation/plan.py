@@ -118,7 +118,7 @@ def plan(
     if small:
         steps.append(sample("sizes of one", sizes.ones(inputs, small), "normal", 3))
     steps.append(sample("gradients", small, "normal", 4, kind="gradients", patience=essential))
-    steps += _unusual_values(inputs, small, sample, essential, mode)
+    steps += _unusual_values(inputs, small, sample, essential)
     row = sizes.one_row(inputs, small) if mode == "interpreter" else None
     if row:
         steps.append(sample("one row of the example's width", row, "normal", 30, patience=essential))
@@ -146,11 +146,10 @@ def plan(
         steps.append(sample("no elements", empty, "normal", 9, patience=essential))
     if inputs.again is not None:
         steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
-    if mode == "interpreter" or not inputs.has_integers:  # an index out of range would stop the CUDA context
-        steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
+    steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
     steps.append(sample("many calls", small, "normal", 33, kind="calls"))
-    steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", patience=essential))
+    steps.append(sample("small parameters", small, "minute", 34, kind="small parameters", patience=essential))
     steps.append(sample("train mode", small, "normal", 12, train=True, patience=essential))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
@@ -173,9 +172,7 @@ def beside_pinned(inputs: Inputs) -> list[Step]:
     ]
 
 
-def _unusual_values(
-    inputs: Inputs, small: dict[str, int], sample: Callable[..., Step], essential: float, mode: str
-) -> list[Step]:
+def _unusual_values(inputs: Inputs, small: dict[str, int], sample: Callable[..., Step], essential: float) -> list[Step]:
     """What random numbers of the usual size never show: special values, offsets, ends of integers, other settings."""
     steps = []
     if inputs.has_floats and not inputs.unit_interval:
@@ -193,8 +190,7 @@ def _unusual_values(
         )
     if inputs.has_integers:
         steps.append(Step("integers at their ends", lambda i: i.ends(small, 40), sizes=small, patience=essential))
-        if mode == "interpreter":  # on a GPU an index out of range would stop the CUDA context
-            steps.append(Step("a negative integer", lambda i: i.negative(small, 41), sizes=small))
+        steps.append(Step("a negative integer", lambda i: i.negative(small, 41), sizes=small))
     return steps
 
 

@@ -18,6 +18,7 @@ from kernel_lsp.validation import (
     answers,
     channel,
     checks,
+    device_asserts,
     exchange,
     failures,
     memory,
@@ -134,7 +135,8 @@ class Referee:
 
         def takes(at: dict[str, int]) -> bool:
             try:
-                with torch.no_grad(), state.unchanged(self.module):
+                raised = device_asserts.raised(self.inputs.device)
+                with torch.no_grad(), state.unchanged(self.module), raised:
                     args, kwargs = self.inputs.example(at)
                     self.module.train(self.training)(*args, **kwargs)
                 return True
@@ -158,7 +160,7 @@ class Referee:
         try:
             with self.spending("load"):
                 begin()
-            with self.spending("checks"):
+            with self.spending("checks"), device_asserts.raised(self.inputs.device):
                 self._run(steps, seconds)
         except failures.Failure as failure:
             if failure.status == "not-interpretable":

@@ -40,7 +40,7 @@ def interleaved(
 
     With ``renew`` no two calls are given the same values: the inputs are changed in place before each, by a few
     percent, so that nothing that was kept from an earlier call is of use.
-    Between CUDA events on the current stream, less what two events with nothing between them take. The L2 cache is
+    Between CUDA events on the current stream, less what they show beyond the work between them (``overhead``). The L2 cache is
     overwritten before every call and the host has a head start of HEAD_START cycles, as it has in a model whose GPU is
     busy: what the host needs beyond that is included.
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
@@ -84,7 +84,7 @@ def _rounds(
 ) -> dict[str, list[float]]:
     round_seconds = _warm_up(calls, inputs, seconds, renewed)
     flush = flusher()
-    nothing = _of_the_events(flush)
+    beyond = overhead(flush)
     began = time.monotonic()
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
@@ -107,7 +107,7 @@ def _rounds(
             continue
         torch.cuda.synchronize()  # of the whole device: side streams end here, too
         for name, start, end in pending:
-            times[name].append(max(0.0, start.elapsed_time(end) * 1e3 - nothing))
+            times[name].append(max(0.0, start.elapsed_time(end) * 1e3 - beyond))
         pending = []
         if i + 1 < least:
             continue
@@ -135,18 +135,27 @@ def _warm_up(
     return taken
 
 
-def _of_the_events(flush: Callable[[], None]) -> float:
-    """Median microseconds between two events with nothing between them."""
-    pairs = []
+def overhead(flush: Callable[[], None]) -> float:
+    """Microseconds that two events show beyond the kernels between them: until the first begins, after the last ends.
+
+    From one and from two kernels of one element, medians: what the second adds is a kernel's own. The first has to be
+    fetched anew, as that of a call has, since the cache was overwritten.
+    """
+    element = torch.zeros(1, device="cuda")
+    pairs: dict[int, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {1: [], 2: []}
     for _ in range(_BATCH):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        flush()
-        torch.cuda._sleep(HEAD_START)
-        start.record()
-        end.record()
-        pairs.append((start, end))
+        for kernels, found in pairs.items():
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            flush()
+            torch.cuda._sleep(HEAD_START)
+            start.record()
+            for _ in range(kernels):
+                element.add_(1)
+            end.record()
+            found.append((start, end))
     torch.cuda.synchronize()
-    return statistics.median(start.elapsed_time(end) * 1e3 for start, end in pairs)
+    one, two = (statistics.median(a.elapsed_time(b) * 1e3 for a, b in found) for found in pairs.values())
+    return max(0.0, 2 * one - two)
 
 
 class _Renewing:

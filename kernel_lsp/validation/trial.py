@@ -31,6 +31,7 @@ from kernel_lsp.validation import (
     randomness,
     sampling,
     state,
+    streams,
     trial_timing,
 )
 
@@ -173,7 +174,7 @@ class Trial:
 
     def _call(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         args, kwargs, cotangents = tree
-        watch = guards.Guards()
+        watch = guards.Guards(message.get("fresh_integers"))
         names = iter(message["names"])
         lent = message.get("lent", False)  # then the referee has put them between guards, and looks at them afterwards
 
@@ -195,8 +196,12 @@ class Trial:
         modes = [m.training for m in self.module.modules()]
         poisoned = guards.Poisoned(watch)
         poisoned.sought = self.launches.sought = frozenset(message.get("sought", []))
-        undrawn = randomness.state()
+        with randomness.other():  # not where an earlier call of the candidate may have put the generators
+            undrawn = randomness.state()
         grad_mode = bool(message.get("grad_mode"))
+        beside = streams.Streams(self.device) if self.device.type == "cuda" else None
+        self.launches.streams = beside
+        joined = True
         if message.get("seed") is not None:
             randomness.seed(message["seed"])
         try:
@@ -205,18 +210,20 @@ class Trial:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
                 result = (out, self._gradients(out, wanted, cotangents)) if grad_mode else out
-            if self.device.type == "cuda":
+            if beside is not None:
+                joined = beside.joined()
                 torch.cuda.synchronize()
         except Exception as error:
             traceback.print_exc()
             raise failures.classify(error, self.path, self.source) from None
         finally:
-            self.launches.muted = False
+            self.launches.muted, self.launches.streams = False, None
         outputs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
         answer: dict[str, Any] = {
             "requires": [t.requires_grad for t in outputs],
             "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
             "launches": self.launches.count,
+            "joined": joined,
             "swallowed": self.launches.swallowed[:1],
             "operators": poisoned.operators,
             "alone": poisoned.alone + self.launches.held,
@@ -323,6 +330,11 @@ class Trial:
         with self._unwatched():
             return trial_timing.replay(self, tree)
 
+    def profile(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
+        """The GPU kernels of a few equal calls on (args, kwargs, None), as the profiler sees them."""
+        with self._unwatched():
+            return trial_timing.profiled(self, tree), None
+
     def keep(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Keep the candidate that is loaded under a name, to be timed beside others; all share one set of weights."""
         for other in self.variants.values():
@@ -348,13 +360,6 @@ class Trial:
         with self._unwatched():
             found, out = trial_timing.time_rounds(self, tree, message["names"])
         return found | {"changed": self._changed()}, out
-
-    def time_compiled(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Time torch.compile beside them, on the inputs of ``time``."""
-        with self._unwatched():
-            found = trial_timing.time_compiled(self)
-        self.fingerprints = fingerprints.Fingerprints(self.base)  # torch.compile replaces functions of torch
-        return found
 
     @contextlib.contextmanager
     def _unwatched(self) -> Any:

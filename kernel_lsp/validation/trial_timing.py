@@ -1,4 +1,4 @@
-"""The trial's part of the timing: candidates, eager and torch.compile in one process, on the same inputs."""
+"""The trial's part of the timing: candidates and eager in one process, on the same inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
-from kernel_lsp.validation import channel, failures, memory, timing
+from kernel_lsp.validation import channel, failures, memory, state, timing
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.trial import Trial
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SETS = 3
 #: the least and the most rounds of two kernels that are compared, and the seconds for them
 ROUNDS, ROUNDS_SECONDS = (15, 100), 2.0
+#: calls that the profiler looks at, and how the kernel between two of them is called
+_PROFILED, _BETWEEN = 5, "spin_kernel"
 #: microseconds of a call beyond which a CUDA graph has no launches to save
 _WORTH_CAPTURING = 2000.0
 
@@ -25,10 +27,15 @@ _WORTH_CAPTURING = 2000.0
 def time_eager(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
     """Timings of eager and the kernel, launched and replayed; then the kernel's output on the inputs that were given."""
     args, kwargs = _prepared(trial, tree)
-    trial.timed = {"eager": _eager(trial), "inputs": timing.rotated(args, kwargs, SETS)}
+    inputs = timing.rotated(args, kwargs, SETS)
+    trial.timed = {"inputs": inputs}
+    calls = {"eager": _caller(_eager(trial)), "kernel": _caller(trial.module)}
+    before = state.snapshot(trial.module)
     with torch.no_grad():
-        found = _run(trial, {"eager": trial.timed["eager"], "kernel": trial.module}, graphs=True)
-        return found, trial.module(*args, **kwargs)
+        timings = timing.interleaved(calls, inputs)
+        found = {name: schema.to_json(t) for name, t in timings.items()}
+        found |= _replayed(trial, calls, timings["kernel"].median, inputs)
+        return found, _from(before, trial, args, kwargs)
 
 
 def time_variants(trial: Trial, tree: Any, names: list[str], worth: float) -> tuple[dict[str, Any], Any]:
@@ -43,6 +50,7 @@ def time_variants(trial: Trial, tree: Any, names: list[str], worth: float) -> tu
     eager = _eager(trial)
     modules = {"eager": eager} | {name: trial.variants[name] for name in names}
     inputs = timing.rotated(args, kwargs, SETS)
+    before = state.snapshot(trial.variants[names[0]])
     with torch.no_grad():
         calls = {name: _caller(module) for name, module in modules.items()}
         found = timing.interleaved(calls, inputs)
@@ -50,7 +58,7 @@ def time_variants(trial: Trial, tree: Any, names: list[str], worth: float) -> tu
         trial.timed = {"inputs": inputs}
         graphs = _replayed(trial, {"eager": calls["eager"], "kernel": calls[fastest]}, found[fastest].median, inputs)
         trial.module = trial.variants[fastest]
-        out = trial.module(*args, **kwargs)
+        out = _from(before, trial, args, kwargs)
     timings = {name: schema.to_json(t) for name, t in found.items()}
     return {"timings": timings, "fastest": fastest, "graphs": graphs}, out
 
@@ -61,10 +69,11 @@ def time_rounds(trial: Trial, tree: Any, names: list[str]) -> tuple[dict[str, An
     modules = {name: trial.variants[name] for name in names} | {"eager": _eager(trial)}
     calls = {name: _caller(module) for name, module in modules.items()}
     inputs = timing.rotated(args, kwargs, SETS)
+    trial.module = trial.variants[names[0]]
+    before = state.snapshot(trial.module)
     with torch.no_grad():
         found = timing.rounds(calls, inputs, ROUNDS_SECONDS, *ROUNDS, tight=0.0)
-        trial.module = trial.variants[names[0]]
-        return {"rounds": found}, trial.module(*args, **kwargs)
+        return {"rounds": found}, _from(before, trial, args, kwargs)
 
 
 def run(trial: Trial, tree: Any, calls: int) -> tuple[dict[str, Any], Any]:
@@ -77,7 +86,8 @@ def run(trial: Trial, tree: Any, calls: int) -> tuple[dict[str, Any], Any]:
     with torch.no_grad():
         for _ in range(calls - 1):
             trial.module(*others[0], **others[1])
-        out = trial.module(*args, **kwargs)
+        state.put_back(trial.module, trial.timed["moving"], only_known=True)
+        out = channel.plain(trial.module(*args, **kwargs))
         memory.wait([torch.empty(0, device=trial.device)])
     return {}, out
 
@@ -90,9 +100,43 @@ def replay(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
         for mine, theirs in zip(pytree.tree_leaves(graph.inputs), given, strict=True):
             if isinstance(mine, torch.Tensor):
                 mine.copy_(theirs)
+        state.put_back(trial.module, trial.timed["moving"], only_known=True)
         graph.replay()
         torch.cuda.synchronize()
-    return {}, graph.out
+    return {}, channel.plain(graph.out)
+
+
+def profiled(trial: Trial, tree: Any) -> dict[str, Any]:
+    """``{"calls": [[[kernel, microsecond of its begin, microseconds that it took], …], …], "missing": why there are none}``."""
+    args, kwargs = _prepared(trial, tree)
+    try:
+        from torch.profiler import ProfilerActivity, profile
+
+        with torch.no_grad(), profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            for _ in range(_PROFILED):
+                torch.cuda._sleep(0)  # which the calls are told apart by
+                trial.module(*args, **kwargs)
+            torch.cuda.synchronize()
+        found = [e for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    except (RuntimeError, ImportError) as error:
+        traceback.print_exc()
+        return {"calls": [], "missing": failures.sentence(error)}
+    calls: list[list[Any]] = []
+    began = min((e.time_range.start for e in found), default=0.0)
+    for event in sorted(found, key=lambda e: e.time_range.start):
+        if _BETWEEN in event.name:
+            calls.append([])
+        elif calls:
+            calls[-1].append([event.name, event.time_range.start - began, event.time_range.elapsed_us()])
+    return {"calls": calls, "missing": ""}
+
+
+def _from(before: dict[str, Any], trial: Trial, args: Any, kwargs: Any) -> Any:
+    """What the module gives from the state ``before``; what calls change of it is put back before each that counts."""
+    moved = state.changed(trial.module, before)
+    trial.timed["moving"] = {path: before[path] for path in moved if path in before}
+    state.put_back(trial.module, trial.timed["moving"], only_known=True)
+    return channel.plain(trial.module(*args, **kwargs))
 
 
 def _fastest(names: list[str], found: dict[str, schema.Timing], worth: float) -> str:
@@ -100,37 +144,11 @@ def _fastest(names: list[str], found: dict[str, schema.Timing], worth: float) ->
     return best if found[best].median < (1 - worth) * found[names[0]].median else names[0]
 
 
-def time_compiled(trial: Trial) -> tuple[dict[str, Any], Any]:
-    """All three again, interleaved, torch.compile's first call aside; ``missing`` says why it could not be."""
-    inputs = trial.timed["inputs"]
-    try:
-        compiled = torch.compile(trial.timed["eager"])
-        with torch.no_grad():
-            compiled(*inputs[0][0], **inputs[0][1])
-            torch.cuda.synchronize()
-            modules = {"eager": trial.timed["eager"], "compiled": compiled, "kernel": trial.module}
-            trial.timed.pop("graph", None)
-            return _run(trial, modules, graphs=False), None
-    except Exception as error:
-        traceback.print_exc()
-        return {"missing": f"torch.compile: {failures.sentence(error)}"}, None
-
-
 def _prepared(trial: Trial, tree: Any) -> tuple[Any, Any]:
     args, kwargs, _ = pytree.tree_map(lambda t: channel.moved(t, trial.device), tree)
     memory.release()
     trial.module.train(trial.training)
     return tuple(args), kwargs
-
-
-def _run(trial: Trial, modules: dict[str, Any], graphs: bool) -> dict[str, Any]:
-    inputs = trial.timed["inputs"]
-    calls = {name: _caller(module) for name, module in modules.items()}
-    timings = timing.interleaved(calls, inputs)
-    found: dict[str, Any] = {name: schema.to_json(t) for name, t in timings.items()}
-    if graphs:
-        found |= _replayed(trial, calls, timings["kernel"].median, inputs)
-    return found
 
 
 def _replayed(trial: Trial, calls: dict[str, timing.Call], median: float, inputs: list[Any]) -> dict[str, Any]:

@@ -10,17 +10,17 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import failures, timing
-from kernel_lsp.worker import gpu_lock, preparing
+from kernel_lsp.worker import beside, gpu_lock, preparing
 
 #: sets of inputs that the runs rotate through
 _SETS = 3
 
 
 def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """``{"modes": {mode: {"eager": Timing, "compiled": Timing, "seconds": s}}, "missing": {mode: why}}``.
+    """``{"modes": {mode: {"eager": Timing, "compiled": Timing, "seconds": s, "beside": text}}, "missing": {mode: why}}``.
 
     ``given["modes"]``: of "default", "reduce-overhead", "max-autotune"; each is emitted as "baseline" when it is known.
-    Eager is timed again beside each. ``seconds``: what compiling and timing took. Raises the user errors of importing
+    Eager is timed again beside each. ``seconds``: what compiling and timing took; ``beside``: other work meanwhile. Raises the user errors of importing
     and building.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
@@ -36,14 +36,16 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         emit("progress", {"stage": "baseline", "message": message, "fraction": number / len(given["modes"])})
         began = time.monotonic()
         try:
-            until = time.monotonic() + float(given.get("seconds") or 0.0)
-            with gpu_lock.held(given.get("locks"), torch.device(given["device"]), until, emit):
+            until, where = time.monotonic() + float(given.get("seconds") or 0.0), torch.device(given["device"])
+            with gpu_lock.held(given.get("locks"), where, until, emit):
+                timed_from = time.time()
                 timings = _timed(module, inputs, mode)
+            one: dict[str, Any] = {"beside": beside.said(where, timed_from)}
         except Exception as error:
             traceback.print_exc()
             found["missing"][mode] = f"torch.compile: {failures.sentence(error)}"
             continue
-        one = {name: schema.to_json(t) for name, t in timings.items()}
+        one |= {name: schema.to_json(t) for name, t in timings.items()}
         found["modes"][mode] = one | {"seconds": round(time.monotonic() - began, 2)}
         emit("baseline", {"mode": mode, **found["modes"][mode]})
     return found

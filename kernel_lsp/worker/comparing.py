@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.validation import comparing
-from kernel_lsp.worker import judging, trials
+from kernel_lsp.worker import beside, judging, trials
 
 
 def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
@@ -28,6 +29,9 @@ def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         referee = judging.referee_of(given, reach, emit)
         if referee.mode == "interpreter":
             return {"comparison": schema.to_json(schema.SpeedComparison(missing=judging.why_no_gpu()))}
-        return {"comparison": schema.to_json(comparing.compare(referee, sources, emit))}
+        began = time.time()
+        found = comparing.compare(referee, sources, emit)
+        found.beside = beside.said(referee.inputs.device, began)
+        return {"comparison": schema.to_json(found)}
     finally:
         reach.kill()

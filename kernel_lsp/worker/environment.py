@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, schema
+from kernel_lsp import errors, nvml, schema
 from kernel_lsp.confinement import layers
 
 #: package → (least version, what pip installs)
@@ -131,31 +131,20 @@ def cuda_devices() -> list[schema.Device]:
     """The NVIDIA GPUs that CUDA would see, asked of NVML: no CUDA context is made. Run it in a child: drivers hang."""
     if not _cuda_build():
         return []
-    try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        if nvml.nvmlInit_v2() != 0:
-            return []
-    except OSError:
+    library = nvml.load()
+    if library is None:
         return []
-    count = ctypes.c_uint()
-    nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
     text = ctypes.create_string_buffer(96)
-    nvml.nvmlSystemGetDriverVersion(text, 96)
+    library.nvmlSystemGetDriverVersion(text, 96)
     driver = text.value.decode()
-    handles: list[tuple[str, Any]] = []
-    for i in range(count.value):
-        handle = ctypes.c_void_p()
-        if nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(handle)) == 0:
-            nvml.nvmlDeviceGetUUID(handle, text, 96)
-            handles.append((text.value.decode(), handle))
+    named = [(one.text("nvmlDeviceGetUUID"), one) for one in nvml.gpus(library)]
     devices = []
-    for handle in _visible(handles, os.environ.get("CUDA_VISIBLE_DEVICES")):
-        nvml.nvmlDeviceGetName(handle, text, 96)
+    for one in _visible(named, os.environ.get("CUDA_VISIBLE_DEVICES")):
         major, minor = ctypes.c_int(), ctypes.c_int()
-        nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
+        library.nvmlDeviceGetCudaComputeCapability(one.handle, ctypes.byref(major), ctypes.byref(minor))
         devices.append(
             schema.Device(
-                name=text.value.decode(),
+                name=one.text("nvmlDeviceGetName"),
                 kind="cuda",
                 capability=f"{major.value}.{minor.value}",
                 python=platform.python_version(),

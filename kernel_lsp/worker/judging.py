@@ -19,7 +19,7 @@ from kernel_lsp.validation import channel, failures, measuring, memory, screenin
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.plain_process import Plain
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import gpu_lock, modules, preparing, specimen, trials
+from kernel_lsp.worker import beside, gpu_lock, modules, preparing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
@@ -91,6 +91,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         if verdict.status not in schema.CORRECT:
             return answer
         tried: list[schema.Tried] = []
+        timed_from = time.time()
         try:
             measurement, answer["rates"], tried = tuning.tune(
                 referee, all_at_once, sources, given["specimen"], given.get("rates"), emit
@@ -102,6 +103,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             measurement = schema.Measurement(missing=said)
         finally:
             all_at_once.kill()
+        measurement.beside = beside.said(referee.inputs.device, timed_from)
         fastest = next((i for i, one in enumerate(tried) if one.fastest), 0)
         if fastest:
             last.source = sources[fastest]
@@ -216,7 +218,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
         inputs.fill(sizes.small(inputs))
     else:
         inputs.again = ready.again
-    _about_forward(inputs, module, mode)
+    _about_forward(inputs, module)
     training = bool(given.get("training"))
     independent = given["specimen"].get("independent") or []
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
@@ -245,7 +247,7 @@ def _plain(given: dict[str, Any]) -> Plain | None:
     return Plain(end, os.path.abspath(kernel), kernel_class_of(given))
 
 
-def _about_forward(inputs: Inputs, module: torch.nn.Module, mode: str) -> None:
+def _about_forward(inputs: Inputs, module: torch.nn.Module) -> None:
     """What else forward may be given: its parameters with a default, and targets that its loss does not count."""
     parameters = list(inspect.signature(module.forward).parameters.values())
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -259,7 +261,7 @@ def _about_forward(inputs: Inputs, module: torch.nn.Module, mode: str) -> None:
     attributes = [getattr(m, "ignore_index", None) for m in module.modules()]
     own = [value for value in attributes if isinstance(value, int)]
     losses = any("nll_loss" in op or "cross_entropy" in op for op in inputs.ops)
-    if own or (losses and mode == "interpreter"):  # on a GPU a target that is not ignored would stop the CUDA context
+    if own or losses:
         inputs.ignored = own[0] if own else -100
 
 
@@ -268,11 +270,13 @@ def _measurement(
 ) -> tuple[schema.Measurement | None, dict[str, float] | None]:
     if referee.mode == "interpreter":
         return schema.Measurement(missing=why_no_gpu()), None
-    how = given.get("measure") or "full"
-    if how == "none" or verdict.status not in schema.CORRECT:
+    if given.get("measure") == "none" or verdict.status not in schema.CORRECT:
         return None, None
+    began = time.time()
     try:
-        return measuring.measure(referee, verdict, given["specimen"], how, given.get("rates"), emit)
+        measurement, rates = measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
+        measurement.beside = beside.said(referee.inputs.device, began)
+        return measurement, rates
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None
 

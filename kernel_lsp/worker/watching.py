@@ -1,82 +1,48 @@
 """How much memory the worker takes while it works: the device's, and that of the worker with all its children.
 
-A program of its own, since drivers hang: it is started with the worker's process id and a device, looks a hundred times a
-second, and prints ``{"device": bytes, "host": bytes}``, the greatest it saw, once its standard input ends. The standard
-library alone.
+In a process of its own, since drivers hang: it is started with the worker's process id and a device, looks a hundred
+times a second, and prints ``{"device": bytes, "host": bytes}``, the greatest it saw, once its standard input ends. The
+standard library alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
 import select
 import sys
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+
+from kernel_lsp import nvml
 
 #: seconds between two looks at the device, and at the host, which takes longer
 _DEVICE_SECONDS, _HOST_SECONDS = 0.01, 0.1
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+_STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup.py")
+_PROGRAM = (
+    f"import runpy, sys; runpy.run_path({_STARTUP!r})['register_package']();"
+    "from kernel_lsp.worker import watching; watching.main(int(sys.argv[1]), sys.argv[2])"
+)
 
 
 def main(pid: int, index: str) -> None:
     """Watch until standard input ends."""
-    device = _device(index)
+    device = nvml.gpu(index)
     greatest = {"device": 0, "host": 0}
     looked = 0.0
     while True:
         if device is not None:
-            greatest["device"] = max(greatest["device"], device())
+            greatest["device"] = max(greatest["device"], device.memory_used())
         if time.monotonic() - looked > _HOST_SECONDS:
-            greatest["host"] = max(greatest["host"], sum(map(_host, family(pid))))
+            greatest["host"] = max(greatest["host"], sum(map(_host, nvml.family(pid))))
             looked = time.monotonic()
         ready, _, _ = select.select([0], [], [], _HOST_SECONDS if device is None else _DEVICE_SECONDS)
         if ready and not os.read(0, 1024):
             break
     with contextlib.suppress(BrokenPipeError):
         print(json.dumps(greatest), flush=True)
-
-
-def _device(index: str) -> Any:
-    """A function that gives the bytes in use on a device, by NVML's index or UUID; None where that is not to be had."""
-    if not index:
-        return None
-    try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        handle, memory = ctypes.c_void_p(), _Memory()
-        if nvml.nvmlInit_v2():
-            return None
-        if index.isdigit():
-            failed = nvml.nvmlDeviceGetHandleByIndex_v2(int(index), ctypes.byref(handle))
-        else:
-            failed = nvml.nvmlDeviceGetHandleByUUID(index.encode(), ctypes.byref(handle))
-        if failed:
-            return None
-    except (OSError, ValueError):
-        return None
-
-    def used() -> int:
-        return memory.used if nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0 else 0
-
-    return used
-
-
-def family(pid: int) -> list[int]:
-    """A process and all that it started."""
-    found, rest = [], [pid]
-    while rest:
-        one = rest.pop()
-        found.append(one)
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{one}/task/{one}/children") as file:
-            rest += [int(n) for n in file.read().split()]
-    return found
 
 
 def _host(pid: int) -> int:
@@ -89,18 +55,12 @@ def _host(pid: int) -> int:
     return total
 
 
-def _nvml_name(index: int) -> str:
-    """What NVML calls CUDA's device ``index``: NVML knows nothing of CUDA_VISIBLE_DEVICES."""
-    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    return visible[index] if index < len(visible) else str(index)
-
-
 @contextlib.asynccontextmanager
 async def watched(device: str) -> AsyncIterator[dict[str, int]]:
     """What is in the dictionary after the context: the greatest use of memory during it; nothing where that cannot be seen."""
     found: dict[str, int] = {}
-    index = _nvml_name(int(device.partition(":")[2] or 0)) if device.startswith("cuda") else ""
-    program = [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), index]
+    index = nvml.name_of(int(device.partition(":")[2] or 0)) if device.startswith("cuda") else ""
+    program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(os.getpid()), index]
     try:
         process = await asyncio.create_subprocess_exec(
             *program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -118,7 +78,3 @@ async def watched(device: str) -> AsyncIterator[dict[str, int]]:
     finally:
         if process.returncode is None:
             process.kill()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 from kernel_lsp import kernel_file
@@ -46,25 +44,6 @@ class {name}Triton({name}):
         scale[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
         return out
 """
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git, with nothing of this machine's configuration."""
-    environment = os.environ | {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }
-    command = ["git", "-c", "protocol.file.allow=always", "-C", str(folder), *arguments]
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-
-
-def commit(folder: Path) -> None:
-    """Commit everything; the repository is made where there is none."""
-    if not (folder / ".git").exists():
-        git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "as it is")
 
 
 def write_module(path: Path, name: str, formula: str, imports: str = "") -> None:

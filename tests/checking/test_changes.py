@@ -8,7 +8,8 @@ import pytest
 
 from kernel_lsp import errors
 from kernel_lsp.checking.changes import changed_since
-from tests.checking.scratch import commit, git, write_kernel, write_module
+from tests.checking.scratch import write_kernel, write_module
+from tests.repository import commit, git
 
 
 @pytest.fixture

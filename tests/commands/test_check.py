@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import cli
-from tests.checking.scratch import commit, write_kernel, write_module
+from tests.checking.scratch import write_kernel, write_module
+from tests.repository import commit
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -24,6 +24,7 @@ from kernel_lsp import analysis, schema
 from kernel_lsp.commands.watch_display import Row, table_of
 from kernel_lsp.commands.watched import Kernel
 from kernel_lsp.store.validations import Validation
+from tests.repository import branch_off, git
 from tests.server.lsp_client import BODY, MODULE, VERDICT, validate_here, write_kernel
 
 pytest.importorskip("torch", reason="the worker needs torch")
@@ -146,22 +147,8 @@ def fingerprint(module: Path) -> str:
     return analysis.fingerprint(module.read_text(), module, "Double")
 
 
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "core.hooksPath=/dev/null"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
-
-
 def test_a_terminal_shows_the_table_and_a_line_for_a_checkout(project: Path, start: Start) -> None:
-    git(project, "init", "-q", "-b", "main")
-    git(project, "add", ".")
-    git(project, "commit", "-qm", "main")
-    git(project, "checkout", "-qb", "other")
-    (project / "lib/helper.py").write_text("FACTOR = 3.0\n")
-    for number in range(500):
-        (project / f"more_{number}.py").write_text(f"X = {number}\n")
-    git(project, "add", ".")
-    git(project, "commit", "-qm", "other")
-    git(project, "checkout", "-q", "main")
+    branch_off(project, project / "lib/helper.py", 500)
 
     watch = start(project, terminal=True)
     watch.until("watching 1 kernel; Ctrl-C ends it")
@@ -224,6 +211,14 @@ def test_a_kernel_is_validated_for_real_and_the_worker_ends_with_the_command(pro
     assert children
     watch.interrupt()
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+
+
+def test_while_others_keep_the_gpu_busy_nothing_is_validated(project: Path, start: Start, gpu_driver: Path) -> None:
+    gpu_driver.write_text(f"{os.getpid()} 87\n")  # this is no process of the command's
+    (project / "lib" / "helper.py").write_text("FACTOR = 4.0\n")
+    watch = start(project)
+    watch.until(rf"validation waits: the GPU is 87 % busy by pid {os.getpid()} \(")
+    watch.interrupt()
 
 
 def test_a_wrong_option_is_said_at_once(project: Path, start: Start) -> None:

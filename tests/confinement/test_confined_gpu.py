@@ -23,13 +23,13 @@ def attack(victim, code, **facts):
     return verdict, told
 
 
-def test_a_right_kernel_is_validated_timed_and_compared_with_torch_compile(victim):
+def test_a_right_kernel_is_validated_and_timed(victim):
     victim.attack("pass", device="cuda", seconds=120)
     given = {"path": str(victim.project / "victim.py"), "class_name": "Scale", "source": KERNEL, "device": "cuda"}
-    result = victim.worker.call("judge", timeout=200, measure="full", seconds=180, **given)
+    result = victim.worker.call("judge", timeout=200, measure="eager", seconds=180, **given)
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     (shape,) = result["measurement"]["shapes"]
-    assert all(shape[way]["median"] > 0 for way in ("eager", "compiled", "kernel")), result["measurement"]
+    assert all(shape[way]["median"] > 0 for way in ("eager", "kernel")), result["measurement"]
     assert "began before it was confined" not in victim.worker.stderr
     print("limits:", result["verdict"]["limits"])
 
@@ -68,7 +68,7 @@ def test_nothing_is_sent(victim, family):
 
 
 def test_no_program_but_the_compilers_is_started(victim):
-    for program in ("/bin/sh", "/usr/bin/env", "/bin/cp"):
+    for program in ("/usr/bin/env", "/bin/cp", "/bin/cat"):  # not a shell: a C compiler may be a script of it
         _, told = attack(victim, f"subprocess.run([{program!r}, '--version']); tell('harm')")
         assert "attack: harm" not in told
 

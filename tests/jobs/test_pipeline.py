@@ -140,42 +140,6 @@ def test_a_follow_up_keeps_the_times_and_what_was_said_of_them(found, said):
     assert (judged.verdict.status, judged.measurement, report.device) == (said, known.measurement, device)
 
 
-@pytest.mark.parametrize(
-    ("new", "regressed"),
-    [
-        (timed(50), False),
-        (timed(52), False),  # within the spread
-        (timed(70), True),
-        (timed(70, eager=140), False),  # the machine is slower as a whole
-        (timed(70, device="A100"), False),  # another device: nothing to compare
-        (None, False),
-    ],
-)
-def test_regression(new, regressed):
-    from kernel_lsp.jobs.validate import regression
-
-    header = {"source": "a.py::A", "verdict": {"status": "ok"}, "measurement": schema.to_json(timed(50))}
-    before = kernel_file.parse(kernel_file.assemble(header, ""))
-    judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), new)
-    said = regression(before, None, judged)
-    assert bool(said) == regressed
-    if regressed:
-        assert "1.43× eager instead of 2.00×" in said
-
-
-def test_a_regression_is_told_from_what_this_machine_measured_not_from_what_the_file_says():
-    from kernel_lsp.jobs.validate import regression
-
-    header = {"verdict": {"status": "ok"}, "measurement": schema.to_json(timed(10))}  # a claim of 10×
-    before = kernel_file.parse(kernel_file.assemble(header, ""))
-    known = Validation(schema.Verdict("ok"), timed(50), None, "")
-    judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict("ok"), timed(50))
-    assert regression(before, known, judged) == ""
-    assert regression(before, None, judged).startswith("Slower than its file says: 2.00× eager instead of 10.00×")
-    judged.measurement = timed(70)
-    assert "when last measured: 1.43× eager instead of 2.00×" in regression(before, known, judged)
-
-
 @pytest.mark.slow
 async def test_what_was_validated_is_kept_unless_the_class_changed_meanwhile(make_jobs, module, tmp_path, monkeypatch):
     monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))

@@ -86,6 +86,7 @@ def test_hostile_names_and_reasons_stay_text(tmp_path):
     hostile = dataclasses.replace(problem(1), id=HOSTILE, name=HOSTILE, path=HOSTILE, suite=HOSTILE, trait=HOSTILE)
     about = report(judged(200, default=110), seconds={HOSTILE: 1.0})
     about.candidates[0].measurement.shapes[0].kept = {"default": HOSTILE}
+    about.candidates[0].measurement.shapes[0].spans = {HOSTILE: 1.0}
     about.candidates[0].candidate.kept = {HOSTILE: 1}
     versions = {"device": HOSTILE, HOSTILE: HOSTILE}
     records = [

@@ -279,6 +279,12 @@ def test_the_device_says_what_it_can_do():
     assert "2.50 TB/s" in text(page(full())) and DEVICE.name in text(page(full()))
 
 
+def test_the_kernels_that_take_the_time_are_named_the_longest_first():
+    measured = shape()
+    measured.spans = {"cast": 2.0, "row_kernel": 40.3}
+    assert "the GPU runs row_kernel 40.3 µs, cast 2.0 µs, by the profiler" in text(page(full(measured)))
+
+
 def test_other_modes_and_kept_times_are_named():
     measured = shape()
     measured.compiled_modes = {"max-autotune": timing(110.0)}

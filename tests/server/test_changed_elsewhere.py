@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import time
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 
+from tests.repository import branch_off, git
 from tests.server.lsp_client import MODULE, Client, write_kernel
 
 pytest.importorskip("torch", reason="the worker needs torch")
 pytest.importorskip("triton", reason="the worker needs triton")
 
 USES = "from helper import FACTOR\n" + MODULE.replace("x * 2.0", "x * FACTOR")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "core.hooksPath=/dev/null"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -29,17 +25,29 @@ def branches(module: Path) -> Path:
     module.write_text(USES)
     (folder / "helper.py").write_text("FACTOR = 2.0\n")
     write_kernel(module)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "main")
-    git(folder, "checkout", "-qb", "other")
-    (folder / "helper.py").write_text("FACTOR = 3.0\n")
-    for number in range(300):
-        (folder / f"more_{number}.py").write_text(f"X = {number}\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "other")
-    git(folder, "checkout", "-q", "main")
+    branch_off(folder, folder / "helper.py", 300)
     return folder
+
+
+async def test_while_others_keep_the_gpu_busy_a_save_alone_is_validated(
+    client: Client, module: Path, branches: Path, gpu_driver: Path
+) -> None:
+    gpu_driver.write_text(f"{os.getpid()} 87\n")  # this is no process of the server's
+    await client.start(branches, types.ClientCapabilities())
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    await client.until(lambda: watching(client, "system"))
+    git(branches, "checkout", "-q", "other")
+    await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+    said = f"not validated now: the GPU is 87 % busy by pid {os.getpid()}"
+    await client.until(lambda: any(said in message.message for message in client.log_messages))
+    assert (await client.debug())["jobs"] == []
+    client.save(uri)
+    await client.until(lambda: running(client), 10)
+
+
+async def running(client: Client) -> bool:
+    return bool((await client.debug())["jobs"])
 
 
 @pytest.mark.timeout(180)

@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
-from kernel_lsp.server import power
+from kernel_lsp import analysis, schema
+from kernel_lsp.jobs import power
+from kernel_lsp.store.validations import Validation
+from tests.server.lsp_client import VERDICT, validate_here, write_kernel
+from tests.server.test_regressed import FASTER
 
 #: A forward that sleeps twice while there is a file beside it: so long that checks are put off, and then left out.
 MODULE = """\
@@ -86,6 +90,71 @@ async def test_what_was_left_out_is_made_up_for_at_rest(client: Any, module: Pat
     # Not a second time, and not for a verdict that left nothing out.
     await asyncio.sleep(1.5)
     assert await none_running(client)
+
+
+def from_before(module: Path) -> None:
+    """A right kernel, validated with another torch and never with the one of now."""
+    write_kernel(module, body=FASTER, validated=False)
+    fingerprint = analysis.fingerprint(module.read_text(), module, "Double")
+    found = Validation(schema.from_json(schema.Verdict, VERDICT), None, None, "2026-01-01T00:00:00+00:00")
+    validate_here(fingerprint, FASTER, found, torch="another")
+
+
+def resting(revalidate: str, **more: Any) -> dict[str, Any]:
+    return {"settings": {"device": "interpreter", "revalidate": revalidate, "validateWhenIdle": 0.5, **more}}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+async def test_a_verdict_from_before_is_renewed_at_rest(client: Any, module: Path) -> None:
+    pytest.importorskip("triton", reason="the worker needs triton")
+    from_before(module)
+    await client.start(module.parent, options=resting("idle"))
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])
+    assert "was validated with torch another before; now" in client.diagnostics[uri][0].message
+
+    # An edit ends it, as the editor then holds what the disk does not; undone and at rest, it begins again.
+    (first,) = await client.until(lambda: running(client), 60)
+    client.change(uri, 2, module.read_text() + "\n# a remark\n")
+    await client.until(lambda: none_running(client), 20)
+    await asyncio.sleep(1.5)
+    assert await none_running(client)
+    client.change(uri, 3, module.read_text())
+    (second,) = await client.until(lambda: running(client), 20)
+    assert second != first
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"], 90)
+    await asyncio.sleep(1.5)
+    assert await none_running(client)  # once
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+async def test_what_the_user_cancels_is_not_begun_again(client: Any, module: Path) -> None:
+    pytest.importorskip("triton", reason="the worker needs triton")
+    from_before(module)
+    await client.start(module.parent, options=resting("idle"))
+    uri = client.open(module)
+    (job,) = await client.until(lambda: running(client), 60)
+    assert await client.execute("kernelLsp.cancel", {"jobId": job}) == job
+    await client.until(lambda: none_running(client), 20)
+    await asyncio.sleep(2.0)
+    assert await none_running(client) and client.codes(uri) == ["kernel-not-validated"]
+
+
+@pytest.mark.parametrize("reason", ["save", "never", "busy", "untrusted"])
+async def test_a_verdict_from_before_stays(client: Any, module: Path, gpu_driver: Path, reason: str) -> None:
+    """Where the setting does not say so, others keep the GPU busy, or nothing of the folder's may run."""
+    from_before(module)
+    gpu_driver.write_text(f"{os.getpid()} 87\n" if reason == "busy" else "")
+    options = resting(reason if reason in ("save", "never") else "idle")
+    if reason == "busy":
+        options["settings"]["device"] = "auto"
+    await client.start(module.parent, options=options | {"trusted": reason != "untrusted"})
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])
+    await asyncio.sleep(2.0)
+    assert await none_running(client) and client.codes(uri) == ["kernel-not-validated"]
 
 
 def stored(path: Path) -> list[Any]:

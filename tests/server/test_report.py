@@ -80,7 +80,7 @@ async def test_a_nested_class_and_a_kernel_file(client: Any, module: Path) -> No
     kernel = write_kernel(module)
     await client.start(module.parent)
     page = await show(client, client.open(nested), "Outer.Inner")
-    assert page.name == "Outer.Inner.html" and "No kernel has been judged yet" in page.read_text("utf-8")
+    assert page.name == "Outer.Inner.html" and "No kernel has been validated yet" in page.read_text("utf-8")
     page = await show(client, client.open(kernel))
     assert page.name == "Double.html" and "2.31× eager" in page.read_text("utf-8")
     assert "def forward(self, x)" in "".join(part.split(">")[-1] for part in page.read_text("utf-8").split("<"))

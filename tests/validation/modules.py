@@ -94,3 +94,11 @@ class RowVarianceTriton(RowVariance):
         variance_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
         return y
 """
+
+#: large enough for its time to be that of its bytes
+DOUBLE = """
+class Double(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2 + 1
+def get_inputs(): return [torch.randn(4096, 4096)]
+"""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.validation.modules import DOUBLE
+
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 THRESHOLD = 1.05
-MODULE = """
-class Double(nn.Module):
-    def forward(self, x):
-        return torch.relu(x) * 2 + 1
-def get_inputs(): return [torch.randn(4096, 4096)]
-"""
 #: ``{share}`` of the elements are computed twice
 KERNEL = """
 @triton.jit
@@ -34,18 +30,18 @@ class DoubleTriton(Double):
 
 def test_a_slow_down_of_8_percent_is_found_and_an_equal_kernel_never_is(compare):
     before = KERNEL.replace("{share}", "1.0")
-    slower = compare(MODULE, "Double", KERNEL.replace("{share}", "1.08"), before)
+    slower = compare(DOUBLE, "Double", KERNEL.replace("{share}", "1.08"), before)
     assert slower["ratio"]["low"] > THRESHOLD, slower
-    faster = compare(MODULE, "Double", before, KERNEL.replace("{share}", "1.08"))
+    faster = compare(DOUBLE, "Double", before, KERNEL.replace("{share}", "1.08"))
     assert faster["ratio"]["high"] < 1 / THRESHOLD, faster
     for number in range(20):
-        same = compare(MODULE, "Double", before + f"# {number}\n", before)
+        same = compare(DOUBLE, "Double", before + f"# {number}\n", before)
         print(number, same["ratio"])
         assert same["ratio"]["low"] > 1 / THRESHOLD and same["ratio"]["high"] < THRESHOLD, same
 
 
 def test_a_kernel_before_that_is_wrong_is_not_compared_with(compare):
     wrong = KERNEL.replace("{share}", "1.0").replace("* 2 + 1", "* 2")
-    found = compare(MODULE, "Double", KERNEL.replace("{share}", "1.0"), wrong)
+    found = compare(DOUBLE, "Double", KERNEL.replace("{share}", "1.0"), wrong)
     assert found["ratio"] is None
     assert "relative error" in found["missing"]

@@ -1,4 +1,4 @@
-"""Judging on a CUDA GPU: times, wrong kernels, kernels that crash or hang, and the order in which things are told."""
+"""Validating on a CUDA GPU: times, wrong kernels, kernels that crash or hang, and the order in which things are told."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_kernel_is_timed(judge, worker, name):
-    result = judge(*RIGHT[name], device="cuda", measure="full", seconds=120)
+    result = judge(*RIGHT[name], device="cuda", measure="eager", seconds=120)
     verdict, measurement = result["verdict"], result["measurement"]
     assert verdict["status"] in ("ok", "slower"), verdict["reason"]
     assert verdict["mode"] == "gpu" and verdict["launches"] == 1
@@ -29,12 +29,10 @@ def test_a_right_kernel_is_timed(judge, worker, name):
     assert not any("still to be checked" in limit for limit in verdict["limits"])
     (shape,) = measurement["shapes"]
     assert measurement["device"]["kind"] == "cuda" and measurement["device"]["copy_bandwidth"] > 1e11
-    for way in ("eager", "compiled", "kernel"):
+    for way in ("eager", "kernel"):
         assert 0 < shape[way]["low"] <= shape[way]["median"] <= shape[way]["high"], way
     told = [name for name, _, _ in worker.events if name != "progress"]
     assert told[:2] == ["verdict", "measurement"]
-    first = next(data for name, data, _ in worker.events if name == "measurement")
-    assert first["shapes"][0]["kernel"] and not first["shapes"][0]["compiled"]  # torch.compile's figure follows
 
 
 WRONG = {
@@ -75,7 +73,7 @@ def test_cancel_frees_the_gpu_within_a_second(worker, tmp_path):
     path.write_text("import torch\nfrom torch import nn\n" + SOFTMAX)
     source = "import torch, triton, triton.language as tl\nfrom module import Softmax\n" + SOFTMAX_KERNEL
     given = {"path": str(path), "class_name": "Softmax", "source": source, "seconds": 60}
-    ident = worker.send("judge", device="cuda", measure="full", **given)
+    ident = worker.send("judge", device="cuda", measure="eager", **given)
     time.sleep(1.5)
     began = time.monotonic()
     worker.write({"method": "cancel", "params": {"id": ident}})

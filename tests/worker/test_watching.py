@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
+from kernel_lsp import nvml
 from kernel_lsp.worker import watching
 
 
@@ -24,7 +25,7 @@ async def test_it_ends_with_what_it_watches_and_hinders_nothing():
     async with watching.watched("interpreter") as found:
         pass
     assert set(found) <= {"device", "host"}
-    children = watching.family(os.getpid())
+    children = nvml.family(os.getpid())
     assert children[0] == os.getpid()
 
 

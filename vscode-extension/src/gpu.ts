@@ -17,7 +17,7 @@ export async function selectGpu(session: Session): Promise<void> {
     ...devices.map((device) => ({ label: device.name, description: device.device, detail: `compute capability ${device.capability}`, device: device.device })),
     { label: "No GPU", description: "interpreter", detail: "Triton's interpreter: checks kernels, times nothing", device: "interpreter" },
   ].map((item) => (item.device === now ? { ...item, label: `$(check) ${item.label}` } : item));
-  const chosen = await vscode.window.showQuickPick(items, { placeHolder: "Where kernels are judged" });
+  const chosen = await vscode.window.showQuickPick(items, { placeHolder: "Where kernels are validated" });
   if (chosen === undefined || chosen.device === now) return;
   const isOpen = vscode.workspace.workspaceFolders !== undefined;
   const target = isOpen ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;

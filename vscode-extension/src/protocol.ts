@@ -13,7 +13,7 @@ export interface Status {
 
 export interface Job {
   id: string;
-  kind: "generate" | "validate";
+  kind: "generate" | "validate" | "restore";
   uri: string;
   className: string;
   stage: string;

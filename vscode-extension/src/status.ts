@@ -19,6 +19,7 @@ const SETTINGS = {
   arguments: ["kernelLsp.interpreter"],
 };
 const TRUST = { title: "Manage Trust", command: "workbench.trust.manage" };
+const VERBS = { generate: "Generating", validate: "Validating", restore: "Restoring the faster kernel of" };
 const LOGS = { title: "Show Logs", command: "kernelLsp.showLogs" };
 
 export class StatusItem {
@@ -57,7 +58,7 @@ export class StatusItem {
       case "busy":
         // Its stages are in the status bar. VS Code has this item's icon wiggle whenever its text changes.
         this.#show(
-          { state: "busy", text: `${first?.kind === "generate" ? "Generating" : "Validating"} ${first?.className ?? ""}${more}` },
+          { state: "busy", text: `${first === undefined ? "" : VERBS[first.kind]} ${first?.className ?? ""}${more}` },
           { detail: "", severity: Information, command: { title: "Cancel", command: "kernelLsp.cancelAtCursor" } },
         );
         break;

@@ -31,8 +31,8 @@ _RULES = {
     "kernel-regressed": (
         "KernelRegressed",
         "warning",
-        "The kernel is slower than when it was last measured.",
-        "Find what changed, or generate the kernel again: kernel-lsp generate FILE::CLASS.",
+        "The kernel is slower than the fastest one that its class had before, timed in turn with it.",
+        "Restore the faster one in an editor, or generate the kernel again: kernel-lsp generate FILE::CLASS.",
     ),
     "kernel-slower": (
         "KernelSlower",

@@ -25,5 +25,8 @@ EXPECTED = STOPPED
 
 
 def harm(answer):
-    if "a hundred and twenty processes were started" in answer.get("verdict", {}).get("reason", ""):
+    verdict = answer.get("verdict", {})
+    if any("number of processes was not limited" in limit for limit in verdict.get("limits", [])):
+        return None  # root where no cgroup may be made: said in the verdict, and the keeper ends what goes beyond
+    if "a hundred and twenty processes were started" in verdict.get("reason", ""):
         return "it could start a hundred and twenty processes"

@@ -15,5 +15,8 @@ EXPECTED = STOPPED | {"out-of-memory"}
 
 
 def harm(answer):
-    if "much memory was taken" in answer.get("verdict", {}).get("reason", ""):
+    verdict = answer.get("verdict", {})
+    if verdict.get("mode") == "gpu":
+        return None  # CUDA needs the address space; the keeper ends who takes the memory itself
+    if "much memory was taken" in verdict.get("reason", ""):
         return "it could take 32 GB"

@@ -13,4 +13,4 @@ KERNEL = softmax(
     right=False,
 )
 EXPECTED = STOPPED | {"wrong"}
-HOW = {"seconds": 2}
+HOW = {"seconds": 10}

@@ -22,4 +22,4 @@ def harm(answer):
         return "it could trace the process that compares its results"
 
 
-HOW = {"seconds": 2}
+HOW = {"seconds": 10}

@@ -1,0 +1,47 @@
+"""The pipeline of a return to a kernel that the class had before: take it from the store, judge it again, write it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from kernel_lsp import errors, schema
+from kernel_lsp.jobs import baselines, validations, writing
+from kernel_lsp.jobs.run import Run
+from kernel_lsp.store import rivals
+
+
+async def restore(run: Run) -> None:
+    """Fill ``run.report`` and write the kernel file, as a generation does, if the kernel is correct still.
+
+    Raises:
+        UserError: the store no longer has it, it is not correct, the file may not be written, the class cannot be run, …
+    """
+    job, report = run.job, run.report
+    run.take_fingerprint()
+    place = writing.place_for(run)
+    store = validations.store_of(run.settings)
+    candidate = await asyncio.to_thread(rivals.candidate, job.target.fingerprint, job.body, store)
+    if candidate is None:
+        raise errors.FasterKernelMissing(class_name=job.target.class_name)
+    await run.start_worker()
+    await validations.keep_devices(run.settings, run.worker.hello)
+    run.progress("generating", "Exporting the graph", 10)
+    with contextlib.suppress(errors.UserError):  # what matters of it, judging raises again
+        found = await run.ask_worker("introspect", "exporting the graph")
+        report.specimen = schema.from_json(schema.Specimen, found)
+    run.progress("validating", "Validating the faster kernel", 20)
+    async with run.timing():
+        judged = await run.judge(candidate, "eager", lambda fraction: 20 + 75 * fraction)
+    assert judged is not None  # with no candidate before it, judge raises instead
+    verdict = judged.verdict
+    report.chosen = 0 if verdict.status in schema.CORRECT else None
+    if run.on_gpu:
+        await baselines.add(run)
+    await validations.keep(run, judged)
+    if report.chosen is None:
+        reason = verdict.reason.rstrip(".")
+        raise errors.FasterKernelNotCorrect(class_name=job.target.class_name, status=verdict.status, reason=reason)
+    report.why = "The faster kernel from before."
+    if job.write:
+        writing.write(run, place, judged)

@@ -1,0 +1,72 @@
+"""How the kernel that a job chose gets into its file; or to the client, which asks the user first."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_lsp import errors, kernel_file, schema
+from kernel_lsp.jobs import header
+from kernel_lsp.jobs.run import Run
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a kernel goes. ``source``: as the header names the class; ``proposing``: the client decides."""
+
+    kernel: Path
+    source: str
+    overwrite: bool
+    proposing: bool
+
+
+def place_for(run: Run) -> Place:
+    """The place of a job's kernel. What must not be replaced is told before any work is done for it.
+
+    Raises:
+        KernelFileEdited, KernelFileNotOurs: see ``kernel_file.may_write``.
+    """
+    job, settings, kernel = run.job, run.settings, run.kernel
+    overwrite = settings.overwrite if job.overwrite is None else job.overwrite
+    source = kernel_file.source_name(job.path, job.target.class_name, kernel, settings.root)
+    place = Place(kernel, source, overwrite, job.write and job.review and os.path.lexists(kernel))
+    if job.write:
+        _may_write(place)
+    return place
+
+
+def write(run: Run, place: Place, chosen: schema.Judged) -> None:
+    """Write the kernel file, or put what it would hold into the job's ``proposal``.
+
+    Raises:
+        UserError: it may not be written, or cannot.
+    """
+    job, report, kernel = run.job, run.report, place.kernel
+    made = header.build(place.source, job.target, report, chosen)
+    text = kernel_file.assemble(made, chosen.candidate.source)
+    there = _body(kernel) if place.proposing else None  # None: the user has deleted it meanwhile
+    same = there == chosen.candidate.source
+    if there is not None and not same:
+        job.proposal = text
+        return
+    run.progress("writing", f"Writing {kernel.name}", 97)
+    kernel_file.write(kernel, text, place.source, place.overwrite or same)
+    report.file = str(kernel)
+
+
+def _body(kernel: Path) -> str | None:
+    """The body of the kernel file; its text where it is none any more, None where it is gone."""
+    try:
+        return kernel_file.read(kernel).body
+    except errors.NotAKernelFile:
+        return "" if os.path.lexists(kernel) else None
+
+
+def _may_write(place: Place) -> None:
+    """An edited file may be the subject of a proposal; one that is not ours may not."""
+    try:
+        kernel_file.may_write(place.kernel, place.source, place.overwrite)
+    except errors.KernelFileEdited:
+        if not place.proposing:
+            raise

@@ -1,0 +1,83 @@
+"""The kernel that was fastest for a class before: what a new one has to be as fast as, and can be replaced by again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_lsp import schema
+from kernel_lsp.store import database
+
+# Of the same class, with its text, correct, and timed on this machine's device at the same shapes; the versions may differ.
+# One that was found wrong since is none.
+_QUERY = """
+select t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton, v.version, k.source, m.kernel, v.reached_at
+from verdicts v join targets t on t.id = v.target
+join measurements m on m.verdict = v.id join kernels k on k.body = v.body
+where t.fingerprint = ? and v.device = ? and v.here = 1 and v.body <> ? and m.inputs = ? and m.kernel is not null
+and v.status in ({statuses}) and not exists (
+    select 1 from verdicts later join targets its on its.id = later.target
+    where its.fingerprint = t.fingerprint and later.body = v.body and later.device = v.device and later.here = 1
+    and later.reached_at > v.reached_at and later.status not in ({statuses})
+) order by m.kernel limit 1
+"""
+
+# With the settings of its latest validation here, which say whether it is for the example's sizes alone.
+_CANDIDATE = """
+select k.source, k.generator, k.note, k.variant, m.settings from kernels k
+join verdicts v on v.body = k.body join targets t on t.id = v.target join measurements m on m.verdict = v.id
+where t.fingerprint = ? and k.body = ? and v.here = 1 order by v.reached_at desc limit 1
+"""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A kernel file without its header, what it was validated with, and what it took then."""
+
+    fingerprint: str  # of the class
+    body: str  # its hash
+    device: str
+    driver: str
+    torch: str
+    triton: str
+    version: str  # of kernel-lsp
+    source: str
+    kernel: float  # median in microseconds
+    reached_at: str  # ISO 8601, UTC
+
+
+def fastest(fingerprint: str, device: str, inputs: str, other_than: str, path: Path | None) -> Rival | None:
+    """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), but for one body.
+
+    Raises:
+        StoreUnusable: the file cannot be read.
+    """
+    with database.reading(path) as connection:
+        if connection is None:
+            return None
+        statuses = sorted(schema.CORRECT)
+        query = _QUERY.format(statuses=", ".join("?" * len(statuses)))
+        values = (fingerprint, device, other_than, inputs, *statuses, *statuses)
+        row = connection.execute(query, values).fetchone()
+        return Rival(*row) if row is not None else None
+
+
+def candidate(fingerprint: str, body: str, path: Path | None) -> schema.Candidate | None:
+    """The kernel with this hash as it was proposed once, if this machine has validated it for the class.
+
+    Raises:
+        StoreUnusable: the file cannot be read.
+    """
+    with database.reading(path) as connection:
+        if connection is None:
+            return None
+        row = connection.execute(_CANDIDATE, (fingerprint, body)).fetchone()
+    if row is None:
+        return None
+    source, generator, note, variant, settings = row
+    pinned = False
+    with contextlib.suppress(ValueError, AttributeError):
+        pinned = json.loads(settings).get("pinned") is True
+    return schema.Candidate(source, generator, note=note, variant=variant, pinned=pinned)

@@ -1,0 +1,80 @@
+"""A planted slow-down is found by a validation on a real GPU with a real store, an equal kernel never is."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel_lsp import kernel_file
+
+from .conftest import over, target
+
+pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(900)]
+
+MODULE = """
+import torch
+
+class Double(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2 + 1
+
+def get_inputs():
+    return [torch.randn(4096, 4096)]
+"""
+#: ``{share}`` of the elements are computed twice
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+from module import Double
+
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)) % n
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, tl.where(x < 0, 0.0, x) * 2 + 1)
+
+class DoubleTriton(Double):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.numel() == 0 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        double_kernel[(triton.cdiv(int(x.numel() * {share}), 1024),)](x, y, x.numel(), BLOCK=1024)
+        return y
+"""
+
+
+async def test_a_slow_down_of_8_percent_is_found_and_an_equal_kernel_is_not(make_jobs, module, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    jobs, path = make_jobs(device="cuda"), module(MODULE)
+    kernel = kernel_file.kernel_path(path, "Double")
+    kernel.parent.mkdir()
+    before = KERNEL.replace("{share}", "1.0")
+
+    async def validated(body: str):
+        header = {"source": "module.py::Double", "class": "Double", "generator": "by hand"}
+        kernel.write_text(kernel_file.assemble(header, body))
+        job = await over(jobs.submit("validate", target(path, "Double"), path), 300)
+        assert job.state == "done", job.error
+        (judged,) = job.report.candidates
+        assert job.report.chosen == 0, judged.verdict
+        return job.report, judged.measurement.comparison
+
+    report, comparison = await validated(before)
+    assert comparison is None and report.regression == ""  # there is none before it
+
+    for number in range(5):
+        report, comparison = await validated(before + f"# {number}\n")
+        assert comparison is not None and not comparison.missing, comparison
+        assert report.regression == "", report.regression
+
+    report, comparison = await validated(KERNEL.replace("{share}", "1.08"))
+    assert comparison.ratio.low > 1.05, comparison
+    assert "instead of" in report.regression and report.regression.endswith("Changed: kernel.")
+
+    job = await over(jobs.submit("restore", target(path, "Double"), path, body=comparison.body), 300)
+    assert job.state == "done", job.error
+    assert "* 1.0)" in kernel_file.read(kernel).body
+    report, comparison = await validated(before)
+    assert report.regression == ""

@@ -1,0 +1,68 @@
+"""Which kernel a new one is compared with, and how it is found again."""
+
+import dataclasses
+
+import pytest
+
+from kernel_lsp import kernel_file
+from kernel_lsp.store import rivals, validations
+from tests.store.made import BODY, KEY, about, found, keep
+
+INPUTS = "float32[8, 32]"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store.sqlite"
+
+
+@pytest.fixture
+def fastest(store):
+    def fastest(other_than=KEY.body, device=KEY.device, inputs=INPUTS, fingerprint=KEY.fingerprint):
+        rival = rivals.fastest(fingerprint, device, inputs, other_than, store)
+        return (rival.source, rival.kernel) if rival is not None else None
+
+    return fastest
+
+
+def test_the_fastest_other_kernel_at_the_same_shapes_on_the_same_device(store, fastest, tmp_path):
+    assert fastest() is None
+    file = tmp_path / "norm.py"
+    keep(store, found(kernel=10.0), file, tmp_path)  # itself
+    assert fastest() is None
+    keep(store, found(kernel=60.0), file, tmp_path, source="# slower\n")
+    keep(store, found(kernel=50.0), file, tmp_path, source="# faster\n", torch="2.9.0")
+    keep(store, found(kernel=5.0), file, tmp_path, source="# elsewhere\n", device="Another GPU")
+    keep(store, found(kernel=5.0), file, tmp_path, source="# of another class\n", fingerprint="sha256:other")
+    keep(store, found(kernel=5.0, status="wrong"), file, tmp_path, source="# wrong\n")
+    assert fastest() == ("# faster\n", 50.0)
+    assert fastest(inputs="float32[9, 32]") is None
+    assert fastest(device="Another GPU") == ("# elsewhere\n", 5.0)
+
+
+def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):
+    file = tmp_path / "norm.py"
+    keep(store, found(1, kernel=50.0), file, tmp_path, source="# once right\n")
+    keep(store, found(2, status="wrong"), file, tmp_path, source="# once right\n", torch="2.12.0")
+    assert fastest() is None
+    keep(store, found(3, kernel=55.0), file, tmp_path, source="# once right\n", torch="2.13.0")
+    assert fastest() == ("# once right\n", 55.0)
+
+
+def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):
+    keep(store, found(kernel=50.0), tmp_path / "norm.py", tmp_path, source="# faster\n", torch="2.9.0", driver="570")
+    rival = rivals.fastest(KEY.fingerprint, KEY.device, INPUTS, KEY.body, store)
+    assert (rival.torch, rival.driver, rival.reached_at[:10]) == ("2.9.0", "570", "2026-01-01")
+    assert rival.body == kernel_file.body_hash("# faster\n")
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_kernel_is_found_again_as_it_was_proposed(store, tmp_path, pinned):
+    settings = dataclasses.replace(about(tmp_path / "norm.py", tmp_path), settings={"pinned": pinned})
+    validations.keep(KEY, found(), store, settings)
+    candidate = rivals.candidate(KEY.fingerprint, KEY.body, store)
+    assert (candidate.source, candidate.generator, candidate.note) == (BODY, "synthesizer", "3 of 3 ops")
+    assert candidate.pinned is pinned
+    assert rivals.candidate("sha256:other", KEY.body, store) is None
+    assert rivals.candidate(KEY.fingerprint, "sha256:other", store) is None
+    assert rivals.candidate(KEY.fingerprint, KEY.body, None) is None
