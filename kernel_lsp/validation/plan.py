@@ -54,6 +54,7 @@ class Step:
     kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds", "plain"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
+    essential: bool = False  # made whatever the load: before the first verdict, or after the timing on a GPU
     late: bool = False  # it may take seconds: after the first verdict
     required: bool = False  # the module itself must take these inputs
     inside: bool = False  # inside the envelope: counts for the number of launches
@@ -98,9 +99,6 @@ def plan(
     def sample(name: str, at: dict[str, int], distribution: str, seed: int, **how: Any) -> Step:
         return Step(name, lambda i: i.sample(at, distribution, seed), sizes=at, **how)
 
-    # What is not done before the first verdict on a GPU is done after the timing. Under the interpreter these are made
-    # whatever the load, and the others after the first verdict.
-    essential = 1.0 if mode == "gpu" else ALWAYS
     steps = [
         example("example inputs", base, required=True, inside=True, patience=ALWAYS),
         sample("random values, moved parameters", base, "normal", 1, perturb=5, inside=True, patience=ALWAYS),
@@ -117,21 +115,21 @@ def plan(
         steps.append(example(PLAIN, small, kind="plain", late=True, patience=ALWAYS))
     if small:
         steps.append(sample("sizes of one", sizes.ones(inputs, small), "normal", 3))
-    steps.append(sample("gradients", small, "normal", 4, kind="gradients", patience=essential))
-    steps += _unusual_values(inputs, small, sample, essential)
+    steps.append(sample("gradients", small, "normal", 4, kind="gradients", essential=True))
+    steps += _unusual_values(inputs, small, sample)
     row = sizes.one_row(inputs, small) if mode == "interpreter" else None
     if row:
-        steps.append(sample("one row of the example's width", row, "normal", 30, patience=essential))
+        steps.append(sample("one row of the example's width", row, "normal", 30, essential=True))
     if mode == "interpreter" and (rows := sizes.all_rows(inputs, small)):
         steps.append(sample("all rows of the example", rows, "normal", 42, late=True, most_seconds=_MANY_ROWS_SECONDS))
-    steps.append(sample("large values", odd, "large", 20, patience=essential))
+    steps.append(sample("large values", odd, "large", 20, essential=True))
     steps.append(sample("huge values", small, "huge", 31))
     for layout in ("padded", "transposed", "sliced", "expanded"):
         steps.append(
             Step(
                 f"{layout} memory",
                 lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout),  # type: ignore[misc]
-                patience=essential,
+                essential=True,
             )
         )
     for seed, distribution in enumerate(("tiny", "sparse", "heavy-tailed", "uniform"), 21):
@@ -143,17 +141,17 @@ def plan(
         ones = ", ".join(s for s, n in at.items() if n == 1)
         steps.append(sample(f"size one of {ones}", at, "normal", 8, patience=NICE))
     if empty := sizes.empty(small):
-        steps.append(sample("no elements", empty, "normal", 9, patience=essential))
+        steps.append(sample("no elements", empty, "normal", 9, essential=True))
     if inputs.again is not None:
         steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
-    steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), patience=NICE))
+    steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=True))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
     steps.append(sample("many calls", small, "normal", 33, kind="calls"))
-    steps.append(sample("small parameters", small, "minute", 34, kind="small parameters", patience=essential))
-    steps.append(sample("train mode", small, "normal", 12, train=True, patience=essential))
+    steps.append(sample("small parameters", small, "minute", 34, kind="small parameters", essential=True))
+    steps.append(sample("train mode", small, "normal", 12, train=True, essential=True))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))
-    steps.append(sample("float64", small, "normal", 13, kind="double", patience=essential))
+    steps.append(sample("float64", small, "normal", 13, kind="double", essential=True))
     return steps
 
 
@@ -172,24 +170,24 @@ def beside_pinned(inputs: Inputs) -> list[Step]:
     ]
 
 
-def _unusual_values(inputs: Inputs, small: dict[str, int], sample: Callable[..., Step], essential: float) -> list[Step]:
+def _unusual_values(inputs: Inputs, small: dict[str, int], sample: Callable[..., Step]) -> list[Step]:
     """What random numbers of the usual size never show: special values, offsets, ends of integers, other settings."""
     steps = []
     if inputs.has_floats and not inputs.unit_interval:
-        steps.append(sample("NaN among the inputs", small, "nan", 35, patience=essential))
-        steps.append(sample("infinities among the inputs", small, "infinite", 36, patience=essential, infinite=True))
-        steps.append(sample("a large offset", small, "offset", 37, patience=essential))
+        steps.append(sample("NaN among the inputs", small, "nan", 35, essential=True))
+        steps.append(sample("infinities among the inputs", small, "infinite", 36, essential=True, infinite=True))
+        steps.append(sample("a large offset", small, "offset", 37, essential=True))
         steps.append(sample("cancelling values", small, "cancelling", 38))
     if inputs.has_floats and inputs.has_op(*_WITH_TIES):
-        steps.append(sample("whole and half numbers", small, "halves", 43, patience=essential))
+        steps.append(sample("whole and half numbers", small, "halves", 43, essential=True))
     if inputs.ops and inputs.has_integers and not inputs.has_op(*_INDEXING):
         steps.append(Step("large integers", lambda i: i.large_integers(small, 44), sizes=small))
     for name, other in inputs.settings()[:_MOST_SETTINGS]:
         steps.append(
-            Step(f"with {name}", lambda _, other=other: other.sample(small, "normal", 39), patience=essential)  # type: ignore[misc]
+            Step(f"with {name}", lambda _, other=other: other.sample(small, "normal", 39), essential=True)  # type: ignore[misc]
         )
     if inputs.has_integers:
-        steps.append(Step("integers at their ends", lambda i: i.ends(small, 40), sizes=small, patience=essential))
+        steps.append(Step("integers at their ends", lambda i: i.ends(small, 40), sizes=small, essential=True))
         steps.append(Step("a negative integer", lambda i: i.negative(small, 41), sizes=small))
     return steps
 

@@ -344,7 +344,8 @@ class Referee:
         skipped: list[plan.Step] = []
         first = seconds == self.soft_seconds
         for i, step in enumerate(steps):
-            over = time.monotonic() - self.began > seconds * step.patience
+            always = step.essential and not (first and self.mode == "gpu")
+            over = not always and time.monotonic() - self.began > seconds * step.patience
             if not self.thorough and (over or (step.late and first)):
                 skipped.append(step)
                 continue

@@ -102,7 +102,8 @@ def test_medians_agree_with_the_spans_of_the_profiler(tmp_path):
         compared[rows] = (median, beside, statistics.median(spans))
     print("events, events beside the profiler, spans:", compared)
     for median, _, span in compared.values():
-        assert span > 20 and median == pytest.approx(span, rel=0.03), compared
+        # What a launch takes beyond its span is known to half a microsecond.
+        assert span > 20 and abs(median - span) < 0.03 * span + 0.5, compared
 
 
 def test_the_same_call_twice_is_as_fast_within_two_percent_and_five_percent_more_are_seen():
