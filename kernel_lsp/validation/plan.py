@@ -132,7 +132,8 @@ def plan(
                 essential=True,
             )
         )
-    for seed, distribution in enumerate(("tiny", "sparse", "heavy-tailed", "uniform"), 21):
+    steps.append(sample("tiny values", small, "minute", 21, essential=True))
+    for seed, distribution in enumerate(("sparse", "heavy-tailed", "uniform"), 22):
         steps.append(sample(f"{distribution} values", small if seed % 2 else odd, distribution, seed))
     wide = sizes.wide(inputs, small)
     if wide and wide not in (base, odd):
@@ -147,7 +148,7 @@ def plan(
     steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=True))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
     steps.append(sample("many calls", small, "normal", 33, kind="calls"))
-    steps.append(sample("small parameters", small, "minute", 34, kind="small parameters", essential=True))
+    steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", essential=True))
     steps.append(sample("train mode", small, "normal", 12, train=True, essential=True))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
         steps.append(sample("indices out of range", small, "normal", 45, kind="bounds", patience=ALWAYS))

@@ -20,10 +20,17 @@ def bounds(given: dict[str, Any], folder: str, source: str) -> entering.Bounds:
 
 
 def load_helpers() -> None:
-    """Triton's own helper library, from the user's cache: with a cache of one's own a C compiler would build it anew."""
-    import triton
+    """Triton's own helper library, from the user's cache: with a cache of one's own a C compiler would build it anew.
 
-    _ = triton.runtime.driver.active.utils
+    Triton would ask torch whether there is a GPU, and torch NVML, which opens the device: CUDA does not start in a process
+    that is confined after that, since its descriptors are closed.
+    """
+    from triton.backends import backends
+    from triton.runtime import driver
+
+    if driver._active is None:
+        backend = backends["amd" if torch.version.hip else "nvidia"]
+        driver._active = driver._default = backend.driver()
 
 
 def begin_cuda(device: torch.device) -> None:
