@@ -83,6 +83,7 @@ class Generator(Protocol):
 
 
 _MODULES = {
+    "recall": "kernel_lsp.generators.recall",
     "synthesizer": "kernel_lsp.generators.synthesizer",
     "kernelllm": "kernel_lsp.generators.kernelllm",
     "llama-cpp": "kernel_lsp.generators.llama_cpp",
