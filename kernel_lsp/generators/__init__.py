@@ -116,6 +116,11 @@ def chosen(settings: Settings) -> list[str]:
     return list(dict.fromkeys(settings.generators)) or [name for name in _MODULES if not missing(name, settings)]
 
 
+def that_write(settings: Settings) -> list[str]:
+    """Of those to ask, the ones that write kernels: where they are measured, nothing is recalled unless it is named."""
+    return [name for name in chosen(settings) if name != "recall" or name in settings.generators]
+
+
 def _module(name: str) -> Any:
     if name not in _MODULES:
         raise GeneratorUnknown(name=name, known=", ".join(_MODULES))
