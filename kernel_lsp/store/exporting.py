@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,22 +56,39 @@ def export(path: Path, file: Path) -> tuple[int, int]:
         ExportNotWritten: the file cannot be written.
     """
     counts = {"verdict": 0, "kernel": 0}
+
+    def counted() -> Iterator[dict[str, Any]]:
+        for line in lines(path):
+            counts[line["kind"]] = counts.get(line["kind"], 0) + 1
+            yield line
+
+    write(file, counted())
+    return counts["verdict"], counts["kernel"]
+
+
+def write(file: Path, records: Iterable[dict[str, Any]]) -> int:
+    """Write JSON lines, all or none; how many.
+
+    Raises:
+        ExportNotWritten: the file cannot be written.
+    """
+    count = 0
     temporary = ""
     try:
         folder = file.absolute().parent
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".", suffix=".jsonl", dir=folder)
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-            for line in lines(path):
-                counts[line["kind"]] = counts.get(line["kind"], 0) + 1
+            for line in records:
                 out.write(json.dumps(schema.finite(line), allow_nan=False) + "\n")
+                count += 1
         os.replace(temporary, file)
     except OSError as error:
         raise ExportNotWritten(path=str(file), detail=error.strerror or error) from None
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-    return counts["verdict"], counts["kernel"]
+    return count
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
