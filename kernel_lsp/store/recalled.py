@@ -21,7 +21,7 @@ _LOOKED_AT = 500  # of the latest verdicts for one graph
 # What the latest verdict on the same class, body and device found wrong is out.
 _VERDICTS = f"""
 select g.graph, g.forward, g.inputs, g.state, g.ops, x.pinned, x.bounds,
-    v.body, t.class, t.file, v.reached_at, v.here, v.device, m.kernel, m.over_eager, v.version
+    v.body, t.class, t.file, v.reached_at, v.here, v.device, m.kernel, m.over_eager, v.version, t.root, m.inputs
 from graphs g join verdict_graphs x on x.graph = g.id join verdicts v on v.id = x.verdict
 join targets t on t.id = v.target left join measurements m on m.verdict = v.id
 where {{where}} and (
@@ -45,6 +45,8 @@ class Recalled:
         on_device: it was validated on that device.
         over_eager: times eager, at the latest verdict.
         version: of kernel-lsp, then.
+        root: the class's project folder; empty for what was imported.
+        inputs: the shapes that were timed.
     """
 
     kernel: Kernel
@@ -58,6 +60,8 @@ class Recalled:
     on_device: bool
     over_eager: float | None
     version: str
+    root: str = ""
+    inputs: str = ""
 
 
 def anything(path: Path | None) -> bool:
@@ -125,19 +129,10 @@ def _recalled(connection: sqlite3.Connection, rows: list[tuple[Any, ...]], devic
         if text is not None:
             with contextlib.suppress(*_DAMAGED):
                 graph = graphs.read(*latest[:7])
-                class_name, file, reached_at, here, on = latest[8:13]
-                told = (
-                    class_name,
-                    file,
-                    reached_at,
-                    bool(here),
-                    on,
-                    min(times, default=None),
-                    bool(there),
-                    latest[14],
-                    latest[15],
-                )
-                found.append(Recalled(Kernel(*text), graph, *told))
+                class_name, file, reached_at, here, on, _, over_eager, version, root, inputs = latest[8:]
+                where = (class_name, file, reached_at, bool(here), on)
+                figures = (min(times, default=None), bool(there), over_eager, version, root, inputs or "")
+                found.append(Recalled(Kernel(*text), graph, *where, *figures))
     found.sort(key=lambda one: one.reached_at, reverse=True)
     found.sort(key=lambda one: (one.microseconds or float("inf"), not one.on_device))
     return found
