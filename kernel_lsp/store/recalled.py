@@ -130,9 +130,24 @@ def _recalled(connection: sqlite3.Connection, rows: list[tuple[Any, ...]], devic
             with contextlib.suppress(*_DAMAGED):
                 graph = graphs.read(*latest[:7])
                 class_name, file, reached_at, here, on, _, over_eager, version, root, inputs = latest[8:]
-                where = (class_name, file, reached_at, bool(here), on)
-                figures = (min(times, default=None), bool(there), over_eager, version, root, inputs or "")
-                found.append(Recalled(Kernel(*text), graph, *where, *figures))
+                best = min(times, default=None)
+                found.append(
+                    Recalled(
+                        Kernel(*text),
+                        graph,
+                        class_name=class_name,
+                        file=file,
+                        reached_at=reached_at,
+                        here=bool(here),
+                        device=on,
+                        microseconds=best,
+                        on_device=bool(there),
+                        over_eager=over_eager,
+                        version=version,
+                        root=root,
+                        inputs=inputs or "",
+                    )
+                )
     found.sort(key=lambda one: one.reached_at, reverse=True)
     found.sort(key=lambda one: (one.microseconds or float("inf"), not one.on_device))
     return found
