@@ -282,6 +282,12 @@ def _store(store: argparse.ArgumentParser, output: argparse.ArgumentParser) -> N
     )
     export = actions.add_parser("export", parents=[output], help="write all verdicts and kernels as JSON lines")
     export.add_argument("file", type=Path, metavar="FILE")
+    export.add_argument(
+        "--format",
+        choices=["store", "kernelbook"],
+        default="store",
+        help="store: all there is, for import (default); kernelbook: your modules with their kernels, to train a model on",
+    )
     take = actions.add_parser("import", parents=[output], help="merge what another store exported, as history")
     take.add_argument("file", type=Path, metavar="FILE")
 

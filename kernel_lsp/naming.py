@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import unicodedata
 
@@ -42,3 +43,16 @@ def as_identifier(text: str) -> str:
     """``text`` in small letters, with an underscore for whatever an identifier cannot hold: ``my-model`` → ``my_model``."""
     small = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return re.sub(r"_+", "_", "".join(c if ("a" + c).isidentifier() else "_" for c in small)).strip("_")
+
+
+def attribute(path: str) -> str:
+    """Python, inside a method, for what state_dict and named_modules call ``path``: ``self.layers[0].weight``."""
+    text = "self"
+    for part in path.split(".") if path else []:
+        if part.isdigit():  # of a ModuleList, Sequential or ParameterList
+            text += f"[{part}]"
+        elif part.isidentifier() and not keyword.iskeyword(part):
+            text += f".{part}"
+        else:
+            text = f'getattr({text}, "{part}")'
+    return text

@@ -80,6 +80,8 @@ class Specimen:
     parameters: list[TensorSpec] = field(default_factory=list)  # parameters and buffers
     ops: dict[str, int] = field(default_factory=dict)  # ATen operator → how often
     graph: str = ""  # "sha256:…", equal for modules that compute the same under other names; "" without a graph
+    state: list[str] = field(default_factory=list)  # parameters, buffers, constants as the graph meets them
+    forward: list[str] = field(default_factory=list)  # the names of forward's parameters, without self
     flops: int | None = None
     bytes: int | None = None  # least traffic: every input read once, every output written once
     dynamic: dict[str, list[int]] = field(default_factory=dict)  # symbol → [least, greatest] size
@@ -104,6 +106,18 @@ class Subject:
     conditions: list[str] = field(default_factory=list)  # the envelope, dynamic dimensions free
     exact: list[str] = field(default_factory=list)  # further conditions that pin them to the example's sizes
     import_file: str = ""  # where no import statement can name import_from: its path from the kernel's folder
+
+
+@dataclass
+class Interface:
+    """What a kernel that was written for another class has to know of this one to stand in for it."""
+
+    parameters: list[str] = field(default_factory=list)  # forward's as declared, without self: ["x", "mask=None"]
+    names: list[str] = field(default_factory=list)  # as passed on: ["x", "mask"]
+    tensors: list[str] = field(default_factory=list)  # Python for each tensor argument, as declared: ["x", "pair[0]"]
+    arguments: list[str] = field(default_factory=list)  # conditions for what forward is given besides tensors
+    settings: list[str] = field(default_factory=list)  # conditions for what the module holds besides tensors
+    attributes: list[str] = field(default_factory=list)  # every name readable as self.<name> once constructed
 
 
 @dataclass

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kernel_lsp.commands import kernelbook
 from kernel_lsp.commands.running import WANTED, WRONG, print_json, refuse
 from kernel_lsp.errors import StoreOff, UserError
 from kernel_lsp.settings import load
@@ -70,6 +71,13 @@ def _prune(store: Path, options: Any) -> int:
 
 
 def _export(store: Path, options: Any) -> int:
+    if options.format == "kernelbook":
+        count = exporting.write(options.file, kernelbook.lines(store))
+        if options.json:
+            print_json({"file": str(options.file), "pairs": count})
+        else:
+            print(f"{options.file}: {count} pairs of a module and its kernel.")
+        return WANTED
     verdicts, kernels = exporting.export(store, options.file)
     if options.json:
         print_json({"file": str(options.file), "verdicts": verdicts, "kernels": kernels})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, schema
+from kernel_lsp import errors, generators, schema
 from kernel_lsp.evaluation import stand_ins
 from kernel_lsp.evaluation.outcome import NOT_OF_THE_PROBLEM, record_of
 from kernel_lsp.evaluation.records import Problem, Record
@@ -137,7 +137,8 @@ class Lane:
         if self.device.startswith("cuda") and kernelllm.device == "auto":
             # Each GPU has its own model; else all of them would be loaded on the first.
             kernelllm = dataclasses.replace(kernelllm, device=self.device)
-        return dataclasses.replace(settings, device=self.device, kernelllm=kernelllm)
+        changed = dataclasses.replace(settings, device=self.device, kernelllm=kernelllm)
+        return dataclasses.replace(changed, generators=generators.that_write(changed))
 
     # The queue's listener.
 

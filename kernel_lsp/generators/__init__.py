@@ -83,6 +83,7 @@ class Generator(Protocol):
 
 
 _MODULES = {
+    "recall": "kernel_lsp.generators.recall",
     "synthesizer": "kernel_lsp.generators.synthesizer",
     "kernelllm": "kernel_lsp.generators.kernelllm",
     "llama-cpp": "kernel_lsp.generators.llama_cpp",
@@ -113,6 +114,11 @@ def missing(name: str, settings: Settings) -> str:
 def chosen(settings: Settings) -> list[str]:
     """The generators to ask: those that the settings name, else every one that can run here."""
     return list(dict.fromkeys(settings.generators)) or [name for name in _MODULES if not missing(name, settings)]
+
+
+def that_write(settings: Settings) -> list[str]:
+    """Of those to ask, the ones that write kernels: where they are measured, nothing is recalled unless it is named."""
+    return [name for name in chosen(settings) if name != "recall" or name in settings.generators]
 
 
 def _module(name: str) -> Any:

@@ -79,13 +79,13 @@ def _is_inlined(answer: Answer, subject: Subject) -> bool:
     return (
         plain
         and first_argument(forward) == "self"
-        and _parameters(forward) == subject.names
+        and parameters_of(forward) == subject.names
         and forward.body[0].lineno > forward.lineno
         and not any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(forward))
     )
 
 
-def _parameters(forward: Function) -> list[str]:
+def parameters_of(forward: Function) -> list[str]:
     """forward's parameters in the form of ``Subject.names``."""
     arguments = forward.args
     found = [a.arg for a in [*arguments.posonlyargs, *arguments.args]][1:]
@@ -97,7 +97,7 @@ def _parameters(forward: Function) -> list[str]:
 def _arguments(answer: Answer, subject: Subject) -> str:
     """What the answer's forward is given. Raises Unusable where it takes something else than the module's."""
     forward = answer.methods["forward"]
-    takes, gives = _parameters(forward), subject.names
+    takes, gives = parameters_of(forward), subject.names
     if any("*" in name for name in takes):
         return ", ".join(gives)
     places = [name for name in takes if "=" not in name]
@@ -120,13 +120,18 @@ def _arguments(answer: Answer, subject: Subject) -> str:
 
 
 def _in_envelope(subject: Subject, conditions: list[str]) -> str:
-    test = "return (\n    " + "\n    and ".join(conditions or ["True"]) + "\n)"
-    if any("self." in condition for condition in conditions):
-        absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
-        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
     declared = ", ".join(["self", *subject.parameters])
     return (
         f"    def _in_envelope({declared}):\n"
         '        """Whether the kernel was validated for such arguments, parameters and settings."""\n'
-        + textwrap.indent(test, " " * 8)
+        + textwrap.indent(absent_is_outside(conditions), " " * 8)
     )
+
+
+def absent_is_outside(conditions: list[str]) -> str:
+    """The body of ``_in_envelope``: whether all conditions hold. A module that lacks what they look at is outside."""
+    test = "return (\n    " + "\n    and ".join(conditions or ["True"]) + "\n)"
+    if any("self." in condition for condition in conditions):
+        absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
+        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
+    return test

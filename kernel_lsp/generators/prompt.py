@@ -150,10 +150,11 @@ def completion(source: str, template: str | None) -> str:
     return before + source.strip("\n") + after
 
 
-def chat(subject: Subject, notes: Sequence[str] = ()) -> list[dict[str, str]]:
+def chat(subject: Subject, notes: Sequence[str] = (), examples: Sequence[str] = ()) -> list[dict[str, str]]:
     """The first messages of a conversation; one of the user alone, since some models know no other role at the start.
 
     ``notes``: what is known to be fast for such a module, on such a device (``kernel_lsp.knowledge``).
+    ``examples``: kernels of like modules that were validated as correct, with what was measured.
     """
     varying = [condition.replace(" == ", " (in the example ") + ")" for condition in subject.exact]
     if varying:
@@ -162,6 +163,8 @@ def chat(subject: Subject, notes: Sequence[str] = ()) -> list[dict[str, str]]:
         sizes = "- All sizes are always those of the example."
     text = _CHAT.replace("{state}", ", ".join(f"`{name}`" for name in subject.state) or "it is empty")
     known = "\n\n".join(["What is known of such kernels:", *notes]) + "\n\n" if notes else ""
+    if examples:
+        known += "\n\n".join(["Kernels of like modules that were validated as correct before:", *examples]) + "\n\n"
     text = text.replace("{notes}", known)
     text = text.replace("{parameters}", ", ".join(["self", *subject.parameters])).replace("{sizes}", sizes)
     return [{"role": "user", "content": text.replace("{source}", subject.source.strip("\n"))}]

@@ -17,7 +17,7 @@ from typing import Any
 
 from kernel_lsp import knowledge, schema
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
-from kernel_lsp.generators import Host, Request, answers, assembly, prompt
+from kernel_lsp.generators import Host, Request, answers, assembly, prompt, verified
 from kernel_lsp.schema import Candidate, Judged, Subject
 
 log = logging.getLogger("kernel_lsp.generators")
@@ -119,16 +119,24 @@ async def _proposals(run: Search) -> AsyncIterator[Proposal]:
     # At temperature 0 every sample is the same.
     wanted = request.samples if request.settings.temperature > 0 else 1
     request.source.expected = wanted
-    first: Messages = prompt.chat(run.subject, _notes(request)) if run.chat else []
+    examples = await verified.examples(request, request.source.device == "remote") if run.chat else []
     template = None if run.chat else run.model.template(str(run.host.loaded.get("name") or ""))
-    asked = {"messages": first} if first else {"prompt": prompt.completion(run.subject.source, template)}
+    asked = _asked(run, template, examples)
     samples: list[Sample] = []
     while run.drawn < wanted and not request.enough():
         count = min(run.model.batch or wanted, wanted - run.drawn)
         batch: list[Sample] = []
-        async for sample in _draw(run, asked, count, None):
-            batch.append(sample)
-            yield sample.rejected or sample.candidate
+        drawn = run.drawn
+        try:
+            async for sample in _draw(run, asked, count, None):
+                batch.append(sample)
+                yield sample.rejected or sample.candidate
+        except PromptTooLong:
+            if not examples or batch:
+                raise
+            examples, run.drawn = [], drawn  # better without them than not at all
+            asked = _asked(run, template, examples)
+            continue
         await settled()
         for narrow in _narrower(run, batch):
             yield narrow
@@ -136,6 +144,13 @@ async def _proposals(run: Search) -> AsyncIterator[Proposal]:
     if run.chat:
         async for proposal in _repair(run, samples):
             yield proposal
+
+
+def _asked(run: Search, template: str | None, examples: Sequence[str]) -> dict[str, Any]:
+    """The prompt, as a host takes it."""
+    if run.chat:
+        return {"messages": prompt.chat(run.subject, _notes(run.request), examples)}
+    return {"prompt": prompt.completion(run.subject.source, template)}
 
 
 def _notes(request: Request) -> list[str]:

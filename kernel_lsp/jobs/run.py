@@ -51,7 +51,11 @@ class Run:
     gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
     shown: int = 0  # the percentage last told, which never goes back
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
+    looked_at: schema.Specimen | None = None  # the class as the worker saw it when it judged
     recorded: dict[str, Any] | None = None  # calls that were recorded, see recording.examples.table_for
+
+    def __post_init__(self) -> None:
+        self._answers: dict[str, Any] = {}
 
     @functools.cached_property
     def kernel(self) -> Path:
@@ -158,10 +162,18 @@ class Run:
         }
 
     async def ask_worker(self, method: str, stage: str) -> Any:
-        """A request about the class, within what is left of the budget."""
-        return await self.worker.request(
-            method, self.params(), seconds=max(self.remaining(), LEAST_SECONDS) + GRACE_SECONDS, stage=stage
-        )
+        """A request about the class, within what is left of the budget. It is made once: two generators share an answer."""
+        if method not in self._answers:
+            seconds = max(self.remaining(), LEAST_SECONDS) + GRACE_SECONDS
+            try:
+                self._answers[method] = await self.worker.request(method, self.params(), seconds=seconds, stage=stage)
+            except errors.WorkerDied:
+                raise
+            except errors.UserError as error:
+                self._answers[method] = error
+        if isinstance(self._answers[method], errors.UserError):
+            raise self._answers[method]
+        return self._answers[method]
 
     async def judge(
         self,
@@ -340,7 +352,8 @@ class Run:
         self.report.device = measured
 
     def _note(self, answer: dict[str, Any]) -> None:
-        """Keep the greatest use of memory that an answer tells of, and what took how long."""
+        """Keep the greatest use of memory that an answer tells of, what took how long, and what was looked at."""
+        self.looked_at = schema.from_json(schema.Specimen, answer.get("specimen")) or self.looked_at
         for part, seconds in (answer.get("spent") or {}).items():
             self.report.spent[part] = round(self.report.spent.get(part, 0.0) + seconds, 3)
         for where, count in (answer.get("memory") or {}).items():

@@ -13,6 +13,7 @@ from kernel_lsp.jobs.run import Run
 from kernel_lsp.settings import Settings
 from kernel_lsp.store import environments, validations
 from kernel_lsp.store.database import path_for
+from kernel_lsp.store.graphs import graph_of
 from kernel_lsp.store.targets import target_of
 from kernel_lsp.store.validations import About, Known, Validation, key_for
 
@@ -77,6 +78,7 @@ def _about(run: Run, judged: schema.Judged) -> About:
             "bounds": settings.bounds,
             "pinned": candidate.pinned,
         },
+        graph=graph_of(run.looked_at or run.report.specimen, candidate.pinned, settings.bounds),
     )
 
 

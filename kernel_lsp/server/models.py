@@ -27,7 +27,7 @@ log = logging.getLogger("kernel_lsp.server")
 
 TITLE = "Get KernelLLM, a language model that writes kernels"
 DOWNLOAD, CANCEL = "Accept and download", "Cancel"
-SYNTHESIZER = "synthesizer"
+RECALL, SYNTHESIZER = "recall", "synthesizer"
 _numbers = itertools.count(1)
 
 
@@ -44,7 +44,8 @@ def note(state: State, job: Job) -> None:
     state.model_hint = None
     sources = job.report.sources if job.report is not None else []
     could_help = _could_help(job)
-    alone = job.kind == "generate" and [source.generator for source in sources] == [SYNTHESIZER] and could_help
+    asked = [source.generator for source in sources if source.generator != RECALL]
+    alone = job.kind == "generate" and asked == [SYNTHESIZER] and could_help
     if alone and not state.model_hinted and not state.settings_for(job.path).generators:
         state.model_hinted, state.model_hint = True, (job.path, job.target.class_name)
         state.server.log_message(words(), "info")

@@ -196,8 +196,8 @@ class Settings:
     kernel_folder: str = _option("kernels", "The folder for kernel files, relative to the source file.", _not_empty)
     generators: list[str] = _option(
         [],
-        "Where candidates come from, in this order: `synthesizer` (by rule), `kernelllm` (a model through transformers), "
-        "`llama-cpp` (a GGUF file), `openai` (an OpenAI-compatible server). Empty: every one that can run here.",
+        "Where candidates come from, in this order: `recall` (validated before for the same graph), `synthesizer` (by rule), "
+        "`kernelllm` (a model through transformers), `llama-cpp` (a GGUF file), `openai` (an OpenAI-compatible server). Empty: every one that can run here.",
     )
     samples: int = _option(10, "At most this many candidates from one generator.", _more_than_zero)
     temperature: float = _option(

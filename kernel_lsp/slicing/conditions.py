@@ -9,6 +9,7 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.naming import attribute
 from kernel_lsp.synthesis.envelope import (
     Signature,
     configuration,
@@ -23,7 +24,6 @@ from kernel_lsp.synthesis.envelope import (
 from kernel_lsp.synthesis.graph import Graph, input_of
 from kernel_lsp.synthesis.lowering import lower
 from kernel_lsp.synthesis.names import Names
-from kernel_lsp.synthesis.printing import attribute
 
 
 def conditions(
@@ -59,6 +59,17 @@ def conditions(
     result += gradient_conditions([source for source, tensor in tensors if tensor.dtype.is_floating_point])
     names = Names(name.removeprefix("*").partition("=")[0] for name in signature.names)
     return looked_up_once(result, {source: names.fresh(source.removeprefix("self")) for source, _ in held}), exact
+
+
+def settings_of(module: torch.nn.Module, arguments: list[torch.Tensor]) -> list[str]:
+    """The conditions of an envelope that are about neither forward's ``arguments`` nor parameters and buffers.
+
+    Parents come first, so that what later conditions look at is there. Raises ``Unwritable``.
+    """
+    tensors = [*arguments, *module.parameters(), *module.buffers()]
+    whole = any(not tensor.dtype.is_floating_point for tensor in tensors)
+    held = [*configuration(module, whole), *_unregistered(module), *mode_conditions(module), *hooks(module)]
+    return [*structure(module), *held]
 
 
 def _tensor(source: str, tensor: torch.Tensor, first: str, argument: bool) -> list[str]:

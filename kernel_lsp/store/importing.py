@@ -19,6 +19,7 @@ from typing import Any, get_args
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.errors import ImportUnreadable, StoreLineDamaged
 from kernel_lsp.store import database, exporting, kernels, verdicts
+from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.sessions import Session
 from kernel_lsp.store.targets import Target
@@ -144,6 +145,7 @@ def _row(data: dict[str, Any]) -> Row:
         measurement=schema.from_json(schema.Measurement, _table(data["measurement"], missing=True)),
         ran_on=schema.from_json(schema.Device, _table(data["ran_on"], missing=True)),
         settings=_table(data["settings"]),
+        graph=_graph(data.get("graph")),
         id=_id(_text(data, "id")),
     )
 
@@ -151,6 +153,21 @@ def _row(data: dict[str, Any]) -> Row:
 def _target(data: dict[str, Any]) -> Target:
     fingerprint, class_name, file, project = (_text(data, n) for n in ("fingerprint", "class", "file", "project"))
     return Target(fingerprint, class_name, file, "", project)
+
+
+def _graph(data: Any) -> Graph | None:
+    """None where the export has none, as those of version 2 of the store."""
+    if data is None:
+        return None
+    graph: Graph = schema.from_json(Graph, _table(data))
+    counts = graph.ops.values()
+    texts = (graph.graph, graph.bounds, *graph.forward, *graph.state, *graph.ops, *(spec.name for spec in graph.inputs))
+    sizes = (size for spec in graph.inputs for size in spec.shape)
+    if not all(isinstance(text, str) for text in (*texts, *(spec.dtype for spec in graph.inputs))):
+        raise TypeError("a name in its graph is no text")
+    if not all(isinstance(number, int) for number in (*counts, *sizes, graph.pinned)):
+        raise TypeError("a number in its graph is none")
+    return graph
 
 
 def _check_verdict(verdict: schema.Verdict) -> None:

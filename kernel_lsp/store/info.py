@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernel_lsp.store import database
 
-TABLES = ("targets", "kernels", "verdicts", "measurements", "sessions", "baselines", "environments")
+TABLES = ("targets", "kernels", "verdicts", "measurements", "graphs", "sessions", "baselines", "environments")
 
 
 @dataclass

@@ -80,6 +80,25 @@ _HISTORY = (
 )
 
 
+_GRAPHS = (
+    # What a class computes without names, and the names that it has. Lists and tables are JSON.
+    """
+    create table graphs (
+        id integer primary key, graph text not null, fingerprint text not null,
+        forward text not null, inputs text not null, state text not null, ops text not null
+    )
+    """,
+    "create index graphs_by_graph on graphs (graph, fingerprint)",
+    # Of the verdicts that found a kernel correct. What of a kernel depends on how it was validated stands here.
+    """
+    create table verdict_graphs (
+        verdict text not null primary key, graph integer not null, pinned integer not null, bounds text not null
+    ) without rowid
+    """,
+    "create index verdict_graphs_by_graph on verdict_graphs (graph)",
+)
+
+
 def _version_1(connection: sqlite3.Connection) -> None:
     """Each of its tables was made when it was first needed."""
     for table in (_VALIDATIONS, _ENVIRONMENTS, _BASELINES):
@@ -94,6 +113,12 @@ def _version_2(connection: sqlite3.Connection) -> None:
     for row in connection.execute("select * from validations").fetchall():
         _take_over(connection, row)
     connection.execute("drop table validations")
+
+
+def _version_3(connection: sqlite3.Connection) -> None:
+    """Graphs: a kernel that was found correct is found again for another class that computes the same."""
+    for statement in _GRAPHS:
+        connection.execute(statement)
 
 
 def _take_over(connection: sqlite3.Connection, row: tuple[Any, ...]) -> None:
@@ -148,7 +173,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _version_2)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _version_2, _version_3)
 VERSION = len(STEPS)  # PRAGMA user_version
 
 

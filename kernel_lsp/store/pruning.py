@@ -25,6 +25,8 @@ delete from verdicts where id in (
 _ORPHAN_KERNELS = "delete from kernels where body not in (select body from verdicts)"
 _ORPHANS = (
     "delete from measurements where verdict not in (select id from verdicts)",
+    "delete from verdict_graphs where verdict not in (select id from verdicts)",
+    "delete from graphs where id not in (select graph from verdict_graphs)",
     "delete from targets where id not in (select target from verdicts)",
     "delete from sessions where id not in (select session from verdicts)",
 )

@@ -19,6 +19,7 @@ from kernel_lsp.devices import pick_device
 from kernel_lsp.store import database, kernels, sessions, targets, verdicts
 from kernel_lsp.store.changes import changed_since
 from kernel_lsp.store.environments import find_devices
+from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.sessions import now
 from kernel_lsp.store.targets import Target
@@ -66,6 +67,7 @@ class About:
     variant: str = ""
     thorough: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+    graph: Graph | None = None
 
 
 @dataclass
@@ -110,6 +112,7 @@ def keep(key: Key, validation: Validation, path: Path | None, about: About | Non
         measurement=validation.measurement,
         ran_on=validation.device,
         settings=about.settings,
+        graph=about.graph,
     )
     with database.writing(path) as connection:
         if about.source and kernel_file.body_hash(about.source) == key.body:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_lsp import figures, schema
-from kernel_lsp.store import sessions, targets
+from kernel_lsp.store import graphs, sessions, targets
+from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.sessions import Session
 from kernel_lsp.store.targets import Target
 
@@ -31,6 +32,7 @@ class Row:
     measurement: schema.Measurement | None = None
     ran_on: schema.Device | None = None
     settings: dict[str, Any] = field(default_factory=dict)  # that decide what is checked and timed
+    graph: Graph | None = None  # kept where the kernel was found correct
     id: str = field(default_factory=lambda: os.urandom(16).hex())
 
 
@@ -54,6 +56,8 @@ def keep(connection: sqlite3.Connection, row: Row, here: bool) -> bool:
         times = _times(row.measurement)
         values = (row.id, *times, json.dumps(row.settings), text_of(row.measurement))
         connection.execute(f"insert into measurements values ({', '.join('?' * len(values))})", values)
+    if row.graph is not None and verdict.status in schema.CORRECT:
+        graphs.keep(connection, row.id, row.target.fingerprint, row.graph)
     return True
 
 

@@ -13,10 +13,12 @@ import sympy
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_lsp.naming import attribute
+
 from .errors import Unwritable
 from .graph import Graph, Input, Shape, Value, input_of
 from .held import absent, literal, of_every_module, read, setting, settings_in
-from .printing import attribute, python
+from .printing import python
 
 _TORCH_DERIVED = frozenset(
     [

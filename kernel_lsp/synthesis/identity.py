@@ -20,8 +20,7 @@ _KINDS = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer", InputKin
 
 def identity(exported: ExportedProgram) -> str:
     """``sha256:…``, equal for graphs that are equal but for names."""
-    text = "\n".join(_Canonical(exported).lines)
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return identified(exported)[0]
 
 
 def state_in_use(exported: ExportedProgram) -> list[str]:
@@ -29,7 +28,14 @@ def state_in_use(exported: ExportedProgram) -> list[str]:
 
     Of two modules with one identity the tensors at the same place play the same part.
     """
-    return _Canonical(exported).state
+    return identified(exported)[1]
+
+
+def identified(exported: ExportedProgram) -> tuple[str, list[str]]:
+    """The identity, and the state in use, from one look at the graph."""
+    canonical = _Canonical(exported)
+    text = "\n".join(canonical.lines)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}", canonical.state
 
 
 class _Canonical:

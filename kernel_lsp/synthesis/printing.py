@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
-
 import sympy
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
@@ -85,16 +83,3 @@ class _Python(StrPrinter):
 def python(expr: sympy.Expr, symbols: dict[sympy.Symbol, str]) -> str:
     """``expr`` as a Python expression; ``symbols`` gives the text for each size symbol."""
     return _Python(symbols).doprint(expr)
-
-
-def attribute(path: str) -> str:
-    """Python, inside a method, for what state_dict and named_modules call ``path``: ``self.layers[0].weight``."""
-    text = "self"
-    for part in path.split(".") if path else []:
-        if part.isdigit():  # of a ModuleList, Sequential or ParameterList
-            text += f"[{part}]"
-        elif part.isidentifier() and not keyword.iskeyword(part):
-            text += f".{part}"
-        else:
-            text = f'getattr({text}, "{part}")'
-    return text

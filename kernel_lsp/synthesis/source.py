@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.loading import import_lines
-from kernel_lsp.naming import snake_case
+from kernel_lsp.naming import attribute, snake_case
 
 from . import bounds
 from .envelope import Signature, conditions
@@ -18,7 +18,6 @@ from .formula import definitions
 from .graph import Graph, Value, input_of, numel
 from .host import Host, write
 from .names import class_alias, function_name
-from .printing import attribute
 from .schedule import Options
 from .steps import Hints, Plan
 

@@ -54,7 +54,7 @@ class Desk:
         if method == "warm":
             await asyncio.gather(*(asyncio.shield(zygote.ready) for zygote in self.zygotes.values()))
             return {}
-        if method not in ("introspect", "synthesize", "slice", "judge", "tune", "compare", "baseline"):
+        if method not in ("introspect", "interface", "synthesize", "slice", "judge", "tune", "compare", "baseline"):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():
             raise problem
@@ -97,9 +97,13 @@ class Desk:
             finding.cancel()
             await asyncio.wait({finding}, timeout=5)
         given["specimen"] = _pinned(specimen) if params.get("pinned") else specimen
+        return {**await self._judged(method, given, emit), "specimen": specimen}
+
+    async def _judged(self, method: str, given: dict[str, Any], emit: Emit) -> dict[str, Any]:
+        device = given["device"]
         if device == "interpreter" and method != "compare":
             return await self._judge_without_gpu(given, emit)
-        result = await self._validated("native", method, given, emit, seconds + 30)
+        result = await self._validated("native", method, given, emit, given["seconds"] + 30)
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
         return result  # type: ignore[no-any-return]
 

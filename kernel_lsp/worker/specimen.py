@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
-from kernel_lsp.synthesis.identity import identity
+from kernel_lsp.synthesis.identity import identified
 from kernel_lsp.validation import channel
 from kernel_lsp.worker import apart, building, examples, exporting, faking, importing
 
@@ -60,8 +60,24 @@ def introspect(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     return _learned(given, emit, lambda seen: schema.to_json(seen.specimen))
 
 
+def interface(given: dict[str, Any], emit: Any) -> dict[str, Any]:
+    """The specimen and, where there is a graph, the ``schema.Interface`` of the class."""
+    return _learned(
+        given, emit, lambda seen: {"specimen": schema.to_json(seen.specimen), "interface": _interface(seen)}
+    )
+
+
+def _interface(seen: Seen) -> dict[str, Any] | None:
+    from kernel_lsp.slicing.interface import interface_of
+
+    if isinstance(seen.exported, errors.UserError):
+        return None
+    found = interface_of(seen.module, seen.exported)
+    return schema.to_json(found) if found is not None else None  # type: ignore[no-any-return]
+
+
 def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """The specimen and the candidates that the rule-based synthesizer writes. Raises NothingToLower."""
+    """The specimen, the interface and the candidates that the rule-based synthesizer writes. Raises NothingToLower."""
     from kernel_lsp.synthesis import synthesize as write
 
     def written(seen: Seen) -> dict[str, Any]:
@@ -77,7 +93,11 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             import_file=specimen.file,
             check_indices=given.get("bounds") == "check",
         )
-        return {"specimen": schema.to_json(specimen), "candidates": [schema.to_json(c) for c in candidates]}
+        return {
+            "specimen": schema.to_json(specimen),
+            "interface": _interface(seen),
+            "candidates": [schema.to_json(c) for c in candidates],
+        }
 
     return _learned(given, emit, written)
 
@@ -155,11 +175,12 @@ def _look(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, 
         parameters=[spec(name, t) for name, t in [*module.named_parameters(), *module.named_buffers()]],
         flops=flops,
         training=training,
+        forward=[*inspect.signature(cls.forward).parameters][1:],  # type: ignore[attr-defined]
         fake=fake and not any(map(_real, [*module.parameters(), *pytree.tree_leaves((example.args, example.kwargs))])),
     )
     if isinstance(exported, torch.export.ExportedProgram):
         specimen.ops = _ops(exported)
-        specimen.graph = identity(exported)
+        specimen.graph, specimen.state = identified(exported)
         specimen.dynamic = _dynamic(exported)
         specimen.independent = _independent(exported)
     specimen.bytes = _least_bytes(module, example, outputs)

@@ -17,6 +17,7 @@ from kernel_lsp.worker import faults
 #: task → (module, function); a function takes (parameters, emit) and returns the result as plain JSON data
 TASKS = {
     "introspect": ("kernel_lsp.worker.specimen", "introspect"),
+    "interface": ("kernel_lsp.worker.specimen", "interface"),
     "synthesize": ("kernel_lsp.worker.specimen", "synthesize"),
     "slice": ("kernel_lsp.slicing.subject", "slice_class"),
     "judge": ("kernel_lsp.worker.judging", "judge"),

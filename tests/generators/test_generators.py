@@ -8,6 +8,8 @@ import pytest
 from kernel_lsp import errors, generators
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.settings import load
+from kernel_lsp.store.graphs import Graph
+from tests.store.made import found, keep
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
@@ -54,6 +56,24 @@ def test_by_default_those_are_asked_that_can_run_here(tmp_path, monkeypatch):
     (tmp_path / "models" / "tiny.gguf").write_bytes(b"GGUF")  # relative to pyproject.toml
     assert generators.chosen(load(path)[0]) == ["synthesizer", "llama-cpp"]
     assert generators.chosen(load(path, cli={"generators": ["openai", "openai"]})[0]) == ["openai"]
+
+
+def test_what_is_recalled_is_left_out_where_generators_are_measured(tmp_path, monkeypatch):
+    store = tmp_path / "store.sqlite"
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(store))
+    settings = load(tmp_path / "x.py")[0]
+    assert generators.missing("recall", settings) == "nothing that was validated as correct is in the store yet"
+    assert generators.chosen(settings) == ["synthesizer"]
+    keep(store, found(), tmp_path / "norm.py", tmp_path, graph=Graph("sha256:graph"))
+    assert generators.missing("recall", settings) == ""
+    assert generators.chosen(settings) == ["recall", "synthesizer"]
+    assert generators.that_write(settings) == ["synthesizer"]
+    named = load(tmp_path / "x.py", cli={"generators": ["recall", "synthesizer"]})[0]
+    assert generators.that_write(named) == ["recall", "synthesizer"]
+    store.write_text("damaged" * 100)
+    assert "could not be read" in generators.missing("recall", settings)
+    monkeypatch.setenv("KERNEL_LSP_STORE", "")
+    assert generators.missing("recall", settings).startswith("nothing is kept")
 
 
 async def test_code_goes_to_no_server_that_nobody_named():

@@ -150,3 +150,51 @@ async def test_repairs_of_what_cannot_be_exported_are_samples_too(make_jobs, mod
     assert [entry.verdict.status for entry in job.report.candidates] == ["wrong", "ok"]
     assert all(entry.candidate.pinned and not entry.candidate.narrowed for entry in job.report.candidates)
     assert job.report.sources[0].samples == 2
+
+
+async def test_a_models_kernel_is_recalled_for_a_renamed_class_and_the_model_is_not_asked(
+    make_jobs, module, talker, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    server = talker(lambda messages: RIGHT)
+    job, _ = await run(make_jobs, module, server)
+    assert job.state == "done", job.error
+    asked = len(server.conversations)
+    path = module(MODULE.replace("Third", "Triple").replace("x", "hidden"), "triple.py")
+    settings = {"device": "interpreter", "openai": {"base_url": server.address}}
+    jobs = make_jobs(generators=["recall", "openai"], **settings)
+    job = await over(jobs.submit("generate", target(path, "Triple"), path), 120)
+    assert job.state == "done", job.error
+    (judged,) = job.report.candidates
+    assert (judged.candidate.generator, judged.verdict.status) == ("recall", "ok"), judged.verdict
+    assert judged.candidate.note.startswith("talker, seed 0; of Third (module.py), verified on ")
+    assert len(server.conversations) == asked
+
+
+LIKE = """
+import torch
+
+class Fifth(torch.nn.Module):
+    def forward(self, y):
+        return y * 5 + 1
+
+def get_inputs():
+    return [torch.randn(4, 64)]
+"""
+
+
+async def test_the_prompt_holds_kernels_that_were_validated_for_like_modules(
+    make_jobs, module, talker, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    path = module(LIKE, "like.py")
+    jobs = make_jobs(device="interpreter", generators=["synthesizer"])
+    job = await over(jobs.submit("generate", target(path, "Fifth"), path), 120)
+    assert job.state == "done", job.error
+    server = talker(lambda messages: RIGHT)
+    job, _ = await run(make_jobs, module, server)
+    assert job.state == "done", job.error
+    asked = server.conversations[0][0]["content"]
+    said = "Of a module with aten.add, aten.mul; validated on Triton interpreter (CPU):\n\n```python\n"
+    assert f"Kernels of like modules that were validated as correct before:\n\n{said}" in asked
+    assert "y * 5" in asked and "_in_envelope(self" not in asked and asked.count("Answer with one") == 1

@@ -25,14 +25,13 @@ def found(day=1, status="ok", kernel=50.0, error=1e-7, reason=""):
     return Validation(verdict, schema.Measurement([shape], DEVICE), DEVICE, f"2026-01-{day:02}T03:04:05+00:00")
 
 
-def about(file, root, class_name="Norm", source=BODY):
-    return About(
-        target_of(file, root, class_name, ""), source, "synthesizer", "3 of 3 ops", settings={"seconds": 300.0}
-    )
+def about(file, root, class_name="Norm", source=BODY, graph=None):
+    target = target_of(file, root, class_name, "")
+    return About(target, source, "synthesizer", "3 of 3 ops", settings={"seconds": 300.0}, graph=graph)
 
 
-def keep(path, validation, file, root, source=BODY, class_name="Norm", **other):
+def keep(path, validation, file, root, source=BODY, class_name="Norm", graph=None, **other):
     """Keep a validation. ``other``: parts of its key."""
     key = dataclasses.replace(KEY, body=kernel_file.body_hash(source), **other)
-    validations.keep(key, validation, path, about(file, root, class_name, source))
+    validations.keep(key, validation, path, about(file, root, class_name, source, graph))
     return key

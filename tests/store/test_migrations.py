@@ -8,7 +8,8 @@ import pytest
 
 from kernel_lsp import schema
 from kernel_lsp.errors import StoreUnusable
-from kernel_lsp.store import baselines, environments, history, migrations, validations
+from kernel_lsp.store import baselines, environments, history, migrations, recalled, validations
+from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.info import info
 from tests.store.made import KEY, found, keep, timing
 
@@ -72,7 +73,7 @@ def test_a_file_of_version_1_is_taken_over_when_it_is_read(tmp_path):
     assert validations.find(KEY, path) == FOUND
     assert environments.find_devices(["/venv/python"], path) == [schema.to_json(FOUND.device)]
     assert baselines.open_store(path).find(BASELINE)["eager"].timing == timing(7.0)
-    assert info(path).version == migrations.VERSION == 2
+    assert info(path).version == migrations.VERSION == 3
     tables = {row[0] for row in sqlite3.connect(path).execute("select name from sqlite_master where type = 'table'")}
     assert "validations" not in tables
 
@@ -132,13 +133,24 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "STEPS", (*migrations.STEPS, failing))
-        patch.setattr(migrations, "VERSION", 3)
+        patch.setattr(migrations, "VERSION", len(migrations.STEPS))
         with pytest.raises(StoreUnusable, match="disk I/O error"):
             validations.keep(KEY, FOUND, path)
     with sqlite3.connect(path) as connection:
         assert connection.execute("pragma user_version").fetchone() == (1,)
         assert connection.execute("select count(*) from validations").fetchone() == (1,)
     assert environments.find_devices(["/venv/python"], path)
+
+
+def test_a_file_of_version_2_gets_the_tables_of_graphs(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with sqlite3.connect(path) as connection:
+        for step in migrations.STEPS[:2]:
+            step(connection)
+        connection.execute("pragma user_version = 2")
+    assert not recalled.anything(path)
+    keep(path, found(), tmp_path / "norm.py", tmp_path, graph=Graph("sha256:graph"))
+    assert recalled.anything(path) and info(path).rows["graphs"] == 1
 
 
 def test_the_database_of_another_program_is_left_as_it_is(tmp_path):

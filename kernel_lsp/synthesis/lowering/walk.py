@@ -12,10 +12,9 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.naming import snake_case
+from kernel_lsp.naming import attribute, snake_case
 
 from ..graph import Graph, Input, Scalar, TorchCall, Value, topological
-from ..printing import attribute
 from . import data_dependence, elementwise, losses, norms, products, reductions, views
 from .builder import NotLowered, expr_of, opmath, shape_of
 

@@ -1,0 +1,116 @@
+"""Pairs of a module and its kernel: whose they are, and that they are what was validated."""
+
+import json
+import subprocess
+
+import pytest
+
+from kernel_lsp import cli
+from kernel_lsp.analysis import fingerprint
+from kernel_lsp.commands import kernelbook
+from tests.store.made import BODY, found, keep
+
+NORM = "import torch\n\n\nclass Norm(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+FIELDS = {
+    *("repo_name", "module_name", "entry_point", "python_code", "pytorch_code", "triton_code", "original_triton_code"),
+    *("synthetic", "uuid", "licenses", "stars", "sha", "repo_link", "kernel_lsp"),
+}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    path = tmp_path / "store.sqlite"
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(path))
+    return path
+
+
+@pytest.fixture
+def validated(store, tmp_path):
+    """A file whose class was validated."""
+
+    def validated(name, root="project", text=NORM, **other):
+        file = tmp_path / root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        mark = fingerprint(text, file, "Norm")
+        keep(
+            store,
+            found(other.pop("day", 1), other.pop("status", "ok")),
+            file,
+            tmp_path / root,
+            fingerprint=mark,
+            **other,
+        )
+        return file
+
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "pyproject.toml").write_text('[project]\nname = "p"\nlicense = "Apache-2.0"\n')
+    return validated
+
+
+def test_a_pair_has_the_fields_of_kernelbook(store, validated, tmp_path, capsys):
+    file = validated("pkg/norm.py")
+    validated("pkg/norm.py", day=2, device="Other GPU")  # the same pair
+    project = tmp_path / "project"
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "m"],
+        ["remote", "add", "origin", "https://me:secret@example.org/me/project.git"],
+    ):
+        subprocess.run(["git", "-C", str(project), *command], check=True)
+    out = tmp_path / "book.jsonl"
+    assert cli.main(["store", "export", str(out), "--format", "kernelbook", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(out), "pairs": 1}
+    assert "secret" not in out.read_text() and str(tmp_path) not in out.read_text()
+    (line,) = map(json.loads, out.read_text().splitlines())
+    assert {*line} == FIELDS
+    assert line["python_code"] == line["pytorch_code"] == file.read_text()
+    assert line["triton_code"] == line["original_triton_code"] == BODY
+    assert (line["repo_name"], line["module_name"], line["licenses"]) == ("project", "Norm", ["Apache-2.0"])
+    assert line["repo_link"] == "https://example.org/me/project.git" and len(line["sha"]) == 40
+    assert (line["kernel_lsp"]["file"], line["kernel_lsp"]["over_eager"]) == ("pkg/norm.py", 2.0)
+    assert isinstance(line["uuid"], int) and line["uuid"] < 2**53
+
+
+def test_only_what_is_as_it_was_validated(store, validated):
+    file = validated("norm.py")
+    validated("wrong.py", text=NORM + "# wrong\n", status="wrong")
+    validated("gone.py", text=NORM.replace("1", "2")).unlink()
+    assert [line["kernel_lsp"]["file"] for line in kernelbook.lines(store)] == ["norm.py"]
+    file.write_text(NORM.replace("+ 1", "+ 2"))
+    assert [*kernelbook.lines(store)] == []
+
+
+def test_only_files_of_the_users_own_projects(store, validated, tmp_path):
+    validated(".venv/lib/python3.11/site-packages/layers/norm.py")
+    validated("norm.py", root="alone")  # no project
+    assert [*kernelbook.lines(store)] == []
+    (tmp_path / "link").symlink_to(tmp_path / "project" / ".venv" / "lib" / "python3.11" / "site-packages" / "layers")
+    (tmp_path / "setup.py").write_text("")
+    assert kernelbook.owned_root(tmp_path / "link" / "norm.py") is None
+    assert kernelbook.owned_root(tmp_path / "alone" / "norm.py") == tmp_path
+    assert [line["repo_name"] for line in kernelbook.lines(store)] == [tmp_path.name]
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("git@example.org:me/x.git", "example.org:me/x.git"),
+        ("ssh://git@example.org:22/me/x", "ssh://example.org:22/me/x"),
+        ("/home/me/x.git", "x.git"),
+        ("file:///home/me/x.git", "x.git"),
+    ],
+)
+def test_an_address_tells_no_secret_and_no_folder(address, shown):
+    assert kernelbook._without_secrets(address) == shown
+
+
+def test_the_licence_file_where_pyproject_says_nothing(tmp_path):
+    (tmp_path / "LICENSE").write_text("\nMIT License\n\nCopyright\n")
+    assert kernelbook.origin_of(tmp_path).licences == ["MIT License"]
+    (tmp_path / "pyproject.toml").write_text('[project]\nlicense = {file = "LICENSE"}\n')
+    assert kernelbook.origin_of(tmp_path).licences == ["MIT License"]
+    (tmp_path / "LICENSE").unlink()
+    (tmp_path / "pyproject.toml").write_text("not = toml = at all")
+    assert kernelbook.origin_of(tmp_path).licences == []
