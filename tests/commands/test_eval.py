@@ -284,7 +284,13 @@ def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
     ]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        list(map(str, line)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        list(map(str, line)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # A shell that starts the tests in the background ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -143,6 +143,8 @@ def interrupted(folder: Path, script: str, number: signal.Signals) -> tuple[int,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,  # no terminal that would send Ctrl-C to both
+        # A shell that starts the tests in the background ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         until = time.monotonic() + 90
