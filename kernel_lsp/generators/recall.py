@@ -25,7 +25,7 @@ from kernel_lsp.store.recalled import Recalled
 log = logging.getLogger("kernel_lsp.generators")
 
 NAME = "recall"
-_BY_RULE = ("synthesizer", NAME)  # what the rules of this version would write otherwise, perhaps better
+_BY_RULE = ("synthesizer", NAME)  # whose kernels the rules write anew
 
 
 def missing(settings: Settings) -> str:
@@ -73,8 +73,7 @@ async def _looked_at(request: Request) -> dict[str, Any]:
     """The class, its graph and its interface. Where the synthesizer comes next, its answer, which has all of that, is
     asked for: exporting a graph twice would take longer than writing a kernel for it."""
     stage = "exporting the graph"
-    names = request.settings.generators
-    if not names or "synthesizer" in names:
+    if _with_the_synthesizer(request):
         try:
             answer: dict[str, Any] = await request.ask_worker("synthesize", f"{stage} and writing the kernel")
             return answer
@@ -82,6 +81,10 @@ async def _looked_at(request: Request) -> dict[str, Any]:
             log.info("%s", error)  # a model may have written what the rules cannot
     answer = await request.ask_worker("interface", stage)
     return answer
+
+
+def _with_the_synthesizer(request: Request) -> bool:
+    return not request.settings.generators or "synthesizer" in request.settings.generators
 
 
 def _proposed(
@@ -100,11 +103,12 @@ def _proposed(
     if not on_gpu:  # without times the class's own kernel is as good as any
         known.sort(key=lambda one: one.class_name != specimen.class_name)
     for one in known:
-        if not on_gpu and one.kernel.generator in _BY_RULE and one.version != __version__:
-            why = f"what kernel-lsp {one.version} wrote by rule is left to the synthesizer of now"
-            continue
         if one.graph.bounds != request.settings.bounds:
             why = f'a kernel was validated with bounds = "{one.graph.bounds}"'
+            continue
+        by_rule = _with_the_synthesizer(request) and one.kernel.generator in _BY_RULE
+        if by_rule and (not on_gpu or one.version == __version__):  # only times tell that an older one is better
+            why = "what was written by rule is left to the synthesizer"
             continue
         origin = Origin(one.class_name, one.graph.forward, one.graph.inputs, one.graph.state, one.graph.pinned)
         try:
@@ -131,6 +135,6 @@ def _candidate(one: Recalled, source: str) -> schema.Candidate:
     kernel = one.kernel
     written = kernel.note.partition("; of ")[0] or (f"by {kernel.generator}" if kernel.generator else "")
     where = f"{one.class_name} ({one.file})" if one.file else one.class_name
-    how = "verified" if one.here else "imported, verified"
+    how = "validated" if one.here else "imported, validated"
     note = f"{written}; of {where}, {how} on {one.reached_at[:10]}, {one.device}".removeprefix("; ")
     return schema.Candidate(source, NAME, note, variant=kernel.variant, pinned=one.graph.pinned)

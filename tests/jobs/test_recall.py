@@ -95,15 +95,15 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     assert kept.graph.forward == ["hidden", "gate", "flag"]
     written = kernel_file.read(kernel_file.kernel_path(first, "Fused"))
 
+    alone = make_jobs(device="interpreter", generators=["recall"])
     copy = module(COPY, "9_copy.py")
-    job = await over(jobs.submit("generate", target(copy, "Blend"), copy))
+    job = await over(alone.submit("generate", target(copy, "Blend"), copy))
     assert job.state == "done", job.error
     assert job.report.specimen.graph == graph
     (judged,) = job.report.candidates
     assert (judged.candidate.generator, judged.verdict.status) == ("recall", "ok"), judged.verdict
-    assert judged.candidate.note.startswith("10 of 10 ops in Triton; of Fused (first.py), verified on 20")
-    assert asked[2:] == ["synthesize", "judge"]
-    assert job.report.sources[1].problem.startswith("not asked, because a kernel is correct")
+    assert judged.candidate.note.startswith("10 of 10 ops in Triton; of Fused (first.py), validated on 20")
+    assert asked[2:] == ["interface", "judge"]
     file = kernel_file.read(kernel_file.kernel_path(copy, "Blend"))
     assert (file.generator, file.class_name) == ("recall", "Blend")
     assert file.claim.verdict.status == "ok"
@@ -114,9 +114,14 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     assert jit_functions(file.body) == jit_functions(written.body) != []
 
     # Of the class itself, its own kernel comes first, as it is.
-    job = await over(jobs.submit("generate", target(first, "Fused"), first))
+    job = await over(alone.submit("generate", target(first, "Fused"), first))
     assert job.report.candidates[0].candidate.generator == "recall"
     assert kernel_file.read(kernel_file.kernel_path(first, "Fused")).body == written.body
+
+    # Beside the synthesizer, which writes the same: a kernel that was edited since is not taken for its.
+    job = await over(jobs.submit("generate", target(copy, "Blend"), copy))
+    assert sources_of(job)[0] == ("recall", 0, "what was written by rule is left to the synthesizer")
+    assert job.report.candidates[job.report.chosen].candidate.generator == "synthesizer"
 
     # Nothing for what computes something else; the class is looked at once for both generators.
     del asked[:]

@@ -167,7 +167,7 @@ async def test_a_models_kernel_is_recalled_for_a_renamed_class_and_the_model_is_
     assert job.state == "done", job.error
     (judged,) = job.report.candidates
     assert (judged.candidate.generator, judged.verdict.status) == ("recall", "ok"), judged.verdict
-    assert judged.candidate.note.startswith("talker, seed 0; of Third (module.py), verified on ")
+    assert judged.candidate.note.startswith("talker, seed 0; of Third (module.py), validated on ")
     assert len(server.conversations) == asked
 
 
