@@ -32,7 +32,7 @@ _SLOW_SECONDS = 4.0
 #: seconds that float64 on slices may take
 _EXACT_SECONDS = 0.15
 #: seconds for the process to begin, the import of the user's module included
-_BEGIN_SECONDS = 60.0
+_BEGIN_SECONDS = 20.0
 #: bytes of weights that are sent, and of a GPU's memory that has to be left beside them
 _MOST_WEIGHTS, _LEFT = 2 << 30, 1 << 30
 
