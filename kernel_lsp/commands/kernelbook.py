@@ -119,10 +119,13 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 def _without_secrets(link: str) -> str:
     """An address without the name, password or token that may stand in it."""
-    parts = urlsplit(link)
-    if not parts.scheme:  # git@host:owner/name, or a path of this machine
-        _, at, rest = link.partition("@")
+    if "://" not in link:  # git@host:owner/name, or a path of this machine
+        _, at, rest = link.rpartition("@")
         return rest if at else Path(link).name
+    try:
+        parts = urlsplit(link)
+    except ValueError:  # git takes what is no address
+        return ""
     if parts.scheme == "file":
         return Path(parts.path).name
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

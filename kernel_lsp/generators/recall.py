@@ -25,7 +25,7 @@ from kernel_lsp.store.recalled import Recalled
 log = logging.getLogger("kernel_lsp.generators")
 
 NAME = "recall"
-_BY_RULE = ("synthesizer", NAME)  # whose kernels the rules write anew
+_BY_RULE = ("synthesizer", NAME)  # a recalled one is most often the synthesizer's under another name
 
 
 def missing(settings: Settings) -> str:

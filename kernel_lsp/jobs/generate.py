@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.jobs import baselines, sources, validations, writing
 from kernel_lsp.jobs.asking import Asking
@@ -19,7 +21,7 @@ async def generate(run: Run) -> None:
     run.take_fingerprint()
     # What is bound to fail fails now, and not after a minute of work.
     ruff_command()
-    names = generators.chosen(settings)
+    names = await asyncio.to_thread(generators.chosen, settings)  # one looks into the store
     for name in names:
         generators.find(name)
     place = writing.place_for(run)

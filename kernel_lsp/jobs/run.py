@@ -150,6 +150,7 @@ class Run:
         return {
             "path": str(self.job.path),
             "class_name": self.job.target.class_name,
+            "fingerprint": self.job.target.fingerprint,
             "inputs": self.inputs(),
             "device": self.settings.device,
             "training": self.job.training,

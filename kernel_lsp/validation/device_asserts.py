@@ -8,6 +8,7 @@ gave it, and has to live on where the module does not take them.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -82,9 +83,22 @@ def _take(given: dict[str, Any]) -> Iterator[Read]:
     yield given["index"], given["self"].numel(), True, None
 
 
-def _nll_loss(given: dict[str, Any]) -> Iterator[Read]:
+def _target(given: dict[str, Any]) -> Iterator[Read]:
     scores = given["self"]
-    yield given["target"], scores.shape[1] if scores.dim() > 1 else scores.shape[0], False, given["ignore_index"]
+    yield given["target"], scores.shape[1] if scores.dim() > 1 else scores.shape[0], False, given.get("ignore_index")
+
+
+def _targets(given: dict[str, Any]) -> Iterator[Read]:
+    """Several for each row, which -1 ends."""
+    yield given["target"], given["self"].shape[-1], False, -1
+
+
+def _renorm(given: dict[str, Any]) -> Iterator[Read]:
+    yield given["indices"], given["self"].shape[0], False, None
+
+
+def _unpool(given: dict[str, Any]) -> Iterator[Read]:
+    yield given["indices"], math.prod(given["output_size"]), False, None
 
 
 #: operators, without the underscore of those that work in place → what they read or write by index
@@ -94,5 +108,8 @@ _READS: dict[str, Callable[[dict[str, Any]], Iterator[Read]]] = {
     **dict.fromkeys(("index_select", "index_add", "index_copy", "index_fill", "index_reduce"), _along),
     **dict.fromkeys(("gather", "scatter", "scatter_add", "scatter_reduce"), _along),
     **dict.fromkeys(("take", "put"), _take),
-    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d"), _nll_loss),
+    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d", "multi_margin_loss"), _target),
+    **dict.fromkeys(("multilabel_margin_loss_forward", "multilabel_margin_loss"), _targets),
+    "embedding_renorm": _renorm,
+    **dict.fromkeys(("max_unpool2d", "max_unpool3d"), _unpool),
 }

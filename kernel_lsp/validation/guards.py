@@ -19,6 +19,8 @@ from kernel_lsp.validation import torch_work
 GUARD = 65536
 #: the same for what is allocated on a GPU, where a megabyte is filled in a microsecond
 _GPU_GUARD = 4 << 20
+#: bytes of such guards in one call; what it allocates beyond has small ones
+_MOST_GUARDS = 256 << 20
 
 FRESH, _FRESH_INTEGERS, INPUT_GUARD = 0xFF, 0x5B, 0x7F
 
@@ -61,7 +63,8 @@ class Guards:
         size = reach * like.element_size()
         padded = -(-size // 256) * 256
         fill = INPUT_GUARD if is_input else FRESH
-        guard = _GPU_GUARD if device.type == "cuda" and not is_input else GUARD
+        few = 2 * _GPU_GUARD * len(self.buffers) < _MOST_GUARDS
+        guard = _GPU_GUARD if device.type == "cuda" and not is_input and few else GUARD
         buffer = torch.full((guard + padded + guard,), fill, dtype=torch.uint8, device=device)
         if not is_input:
             buffer[guard : guard + size].fill_(_fresh(like.dtype))

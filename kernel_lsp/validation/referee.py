@@ -96,6 +96,7 @@ class Referee:
     spent: dict[str, float] = field(default_factory=dict)  # part → seconds
     #: within its context nobody else times on the device; raises Failure where somebody does all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    alone_since: float = 0.0  # by time.time(): when that began
 
     def verdict(self) -> schema.Verdict:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import Any
 
 from kernel_lsp import schema
@@ -29,9 +28,8 @@ def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         referee = judging.referee_of(given, reach, emit)
         if referee.mode == "interpreter":
             return {"comparison": schema.to_json(schema.SpeedComparison(missing=judging.why_no_gpu()))}
-        began = time.time()
         found = comparing.compare(referee, sources, emit)
-        found.beside = beside.said(referee.inputs.device, began)
+        found.beside = beside.said(referee.inputs.device, referee.alone_since)
         return {"comparison": schema.to_json(found)}
     finally:
         reach.kill()

@@ -9,6 +9,7 @@ import math
 import os
 import socket
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -91,7 +92,6 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         if verdict.status not in schema.CORRECT:
             return answer
         tried: list[schema.Tried] = []
-        timed_from = time.time()
         try:
             measurement, answer["rates"], tried = tuning.tune(
                 referee, all_at_once, sources, given["specimen"], given.get("rates"), emit
@@ -103,7 +103,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             measurement = schema.Measurement(missing=said)
         finally:
             all_at_once.kill()
-        measurement.beside = beside.said(referee.inputs.device, timed_from)
+        measurement.beside = beside.said(referee.inputs.device, referee.alone_since)
         fastest = next((i for i, one in enumerate(tried) if one.fastest), 0)
         if fastest:
             last.source = sources[fastest]
@@ -226,7 +226,8 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee.plain = _plain(given)
     referee.thorough = bool(given.get("thorough"))
     if mode == "gpu":
-        referee.alone = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
+        held = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
+        referee.alone = functools.partial(_alone, referee, held)
     referee.check_bounds = given.get("bounds") == "check"
     if ready.hollow:
         referee.progress.limits.append(
@@ -245,6 +246,16 @@ def _plain(given: dict[str, Any]) -> Plain | None:
     )
     end = channel.Channel(socket.socket(fileno=given["sockets"][0]))
     return Plain(end, os.path.abspath(kernel), kernel_class_of(given))
+
+
+@contextlib.contextmanager
+def _alone(referee: Referee, held: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
+    """Hold the GPU's lock, and note since when: what others of ours did before is not beside the timing."""
+    asked = time.monotonic()
+    with held():
+        waited = time.monotonic() - asked > 0.1
+        referee.alone_since = time.time() + (beside.EARLIER if waited else 0.0)
+        yield
 
 
 def _about_forward(inputs: Inputs, module: torch.nn.Module) -> None:
@@ -272,10 +283,9 @@ def _measurement(
         return schema.Measurement(missing=why_no_gpu()), None
     if given.get("measure") == "none" or verdict.status not in schema.CORRECT:
         return None, None
-    began = time.time()
     try:
         measurement, rates = measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
-        measurement.beside = beside.said(referee.inputs.device, began)
+        measurement.beside = beside.said(referee.inputs.device, referee.alone_since)
         return measurement, rates
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None

@@ -67,6 +67,10 @@ def serve(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 
 def _answer(given: dict[str, Any], end: channel.Channel, message: dict[str, Any], tree: Any) -> None:
+    # Anew for each question: what a candidate leaves in its folder, a link for instance, is nothing to write through.
+    folder = os.path.join(given["folder"], str(len(os.listdir(given["folder"]))))  # short: see environment.rename
+    os.mkdir(folder, 0o700)
+    given = {**given, "folder": folder}
     file = os.path.join(given["folder"], "main.py")
     with open(_PROGRAM, encoding="utf-8") as source:
         text = source.read()
@@ -95,15 +99,17 @@ def _begin(
 ) -> None:
     """In the thread: fork, and end with the child. In the child: all that comes before the candidate's first line."""
     before = deaths.for_want_of_memory()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the other thread waits for this one
-        pid = processes.fork()
-    if pid:
-        try:
+    pid = -1
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the other thread waits for this one
+            pid = processes.fork()
+        if pid:
             _wait(given, end, pid, before)
-        finally:
+            raise SystemExit  # which ends a thread without a word
+    finally:
+        if pid:
             over.release()
-        raise SystemExit  # which ends a thread without a word
     try:
         os.environ.pop("TRITON_INTERPRET", None)
         descriptors.keep_only(end.socket.fileno())

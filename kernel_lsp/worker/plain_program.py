@@ -44,7 +44,7 @@ def restore(model: torch.nn.Module) -> None:
     owners = dict(model.named_modules())
     for place, value in options["restored"].items():
         owner, name = owners.get(place.rpartition(".")[0]), place.rpartition(".")[2]
-        there = getattr(owner, name, None)
+        there = owner._buffers.get(name) if owner is not None else None
         if isinstance(there, torch.Tensor) and isinstance(value, torch.Tensor) and there.shape == value.shape:
             there.copy_(value)
         elif owner is not None and name in owner._buffers:
@@ -67,7 +67,7 @@ def main() -> None:
                 random.seed(options["seed"])
                 numpy.random.seed(options["seed"])
             output = model(*args, **kwargs)
-            results.append([copy.deepcopy(output), list(args), kwargs])
+            results.append(copy.deepcopy([output, list(args), kwargs]))
 
 
 if __name__ == "__main__":

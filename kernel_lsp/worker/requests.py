@@ -187,7 +187,7 @@ def _key(params: dict[str, Any]) -> str:
         modified = os.stat(params["path"]).st_mtime_ns
     except (OSError, KeyError):
         modified = 0
-    about = [params.get(name) for name in ("path", "class_name", "inputs", "training")]
+    about = [params.get(name) for name in ("path", "class_name", "fingerprint", "inputs", "training")]
     return json.dumps([modified, *about], sort_keys=True)
 
 
