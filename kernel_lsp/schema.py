@@ -114,7 +114,6 @@ class Interface:
 
     parameters: list[str] = field(default_factory=list)  # forward's as declared, without self: ["x", "mask=None"]
     names: list[str] = field(default_factory=list)  # as passed on: ["x", "mask"]
-    tensors: list[str] = field(default_factory=list)  # Python for each tensor argument, as declared: ["x", "pair[0]"]
     arguments: list[str] = field(default_factory=list)  # conditions for what forward is given besides tensors
     settings: list[str] = field(default_factory=list)  # conditions for what the module holds besides tensors
     attributes: list[str] = field(default_factory=list)  # every name readable as self.<name> once constructed

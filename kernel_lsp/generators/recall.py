@@ -1,7 +1,7 @@
 """Kernels that were validated as correct before, for a class with the same graph, whatever it and its parameters are called.
 
-They are looked up in the store by the graph's hash, rewritten for this class (``adapting.py``) and proposed; validation
-judges them like any other.
+They are looked up in the store by the graph's hash, rewritten for this class (``adapting.py``) and proposed; they are
+validated like any other.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
         UserError: what the worker met when it looked at the class.
     """
     path = path_for(request.settings.store, request.settings.root)
-    if why := missing(request.settings):
+    if why := await asyncio.to_thread(missing, request.settings):
         request.source.problem = why
         return
     request.progress("Looking for a kernel that was validated before")

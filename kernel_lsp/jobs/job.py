@@ -16,7 +16,7 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 @dataclass(eq=False)
 class Job:
-    """One generation, validation, or return to a kernel from before. ``done`` means judged, be the verdict good or bad; ``failed`` means ``error`` is set.
+    """One generation, validation, or return to a kernel from before. ``done`` means that there is a verdict, good or bad; ``failed`` means ``error`` is set.
 
     Attributes:
         path: the source file that holds the class.

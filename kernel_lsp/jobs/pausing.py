@@ -1,4 +1,4 @@
-"""Whether work that nobody asked for has to wait: on battery, and while other programs keep the GPU busy."""
+"""Whether background work has to wait: on battery, and while other programs keep the GPU busy."""
 
 from __future__ import annotations
 

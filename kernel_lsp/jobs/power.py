@@ -1,4 +1,4 @@
-"""Whether the machine runs on its battery: work that nobody asked for then waits."""
+"""Whether the machine runs on its battery: background work then waits."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ class Settings:
     )
     pause_on_battery: bool = _option(
         True,
-        "On battery, leave out what nobody asked for: validations when idle, and of files that changed outside the editor.",
+        "On battery, leave out background validations: those when idle, and those of files that changed outside the editor.",
     )
     pause_while_gpu_busy: bool = _option(
         True,

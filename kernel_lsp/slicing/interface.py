@@ -23,7 +23,6 @@ def interface_of(module: torch.nn.Module, exported: ExportedProgram) -> Interfac
     return Interface(
         parameters=signature.parameters,
         names=signature.names,
-        tensors=[text for text, _ in signature.tensors],
         arguments=signature.conditions,
         settings=settings,
         attributes=sorted(set(dir(module)) - _OF_EVERY_MODULE),

@@ -18,21 +18,12 @@ from torch.fx import Node
 _KINDS = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
 
 
-def identity(exported: ExportedProgram) -> str:
-    """``sha256:…``, equal for graphs that are equal but for names."""
-    return identified(exported)[0]
-
-
-def state_in_use(exported: ExportedProgram) -> list[str]:
-    """The qualified names of parameters, buffers and constants in the order in which the canonical graph meets them.
-
-    Of two modules with one identity the tensors at the same place play the same part.
-    """
-    return identified(exported)[1]
-
-
 def identified(exported: ExportedProgram) -> tuple[str, list[str]]:
-    """The identity, and the state in use, from one look at the graph."""
+    """The identity, ``sha256:…``, equal for graphs that are equal but for names; and the state in use.
+
+    That is the qualified names of parameters, buffers and constants in the order in which the canonical graph meets
+    them: of two modules with one identity the tensors at the same place play the same part.
+    """
     canonical = _Canonical(exported)
     text = "\n".join(canonical.lines)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}", canonical.state

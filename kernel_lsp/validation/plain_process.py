@@ -7,7 +7,6 @@ asked the same: a candidate that is right there and wrong here is cheating.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -243,6 +242,4 @@ def _difference(referee: Referee, call: _Call, out: Any, mutated: list[int]) -> 
         0.0,
         lambda: referee.oracle.rounding(call.tree, call.reference, False),
     )
-    if result.passed:
-        return ""
-    return result.reason if math.isfinite(result.error) or result.reason else "it differs"
+    return result.reason

@@ -59,7 +59,7 @@ class NormTriton(Norm):
 ORIGIN = Origin("Norm", ["x", "mask"], [TensorSpec("x", [8, 4], "float32")], ["inner.0.weight"])
 SPECIMEN = Specimen("Outer.Scale", "other", "", "", [TensorSpec("hidden", [9, 4], "float32")])
 SPECIMEN.forward, SPECIMEN.state = ["hidden", "gate"], ["gain"]
-INTERFACE = Interface(["hidden", "*", "gate=None"], ["hidden", "gate=gate"], ["hidden"], ["gate is None"])
+INTERFACE = Interface(["hidden", "*", "gate=None"], ["hidden", "gate=gate"], ["gate is None"])
 INTERFACE.settings = ["self.eps == 1e-05", "type(self.size) is int and self.size == 4"]
 INTERFACE.attributes = ["gain", "eps", "size"]
 
@@ -120,7 +120,7 @@ def test_there_and_back_again_computes_what_it_computed():
     origin = Origin("Outer.Scale", ["hidden", "gate"], SPECIMEN.inputs, ["gain"])
     specimen = Specimen("Norm", "layers", "", "", ORIGIN.inputs, forward=["x", "mask"], state=["inner.0.weight"])
     settings = ["type(self.inner) is torch.nn.Sequential", "type(self.n) is int and self.n == 4", "self.eps == 1e-05"]
-    interface = Interface(["x", "*", "mask=None"], ["x", "mask=mask"], ["x"], ["mask is None"], settings)
+    interface = Interface(["x", "*", "mask=None"], ["x", "mask=mask"], ["mask is None"], settings)
     back = adapted(there, origin, specimen, interface)
     assert back.replace(", it may lack what is looked at", "") == KERNEL
 

@@ -5,44 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kernel_lsp import kernel_file
+from tests.validation.modules import DOUBLE, DOUBLE_KERNEL
 
 from .conftest import over, target
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(900)]
 
-MODULE = """
-import torch
-
-class Double(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(x) * 2 + 1
-
-def get_inputs():
-    return [torch.randn(4096, 4096)]
-"""
-#: ``{share}`` of the elements are computed twice
-KERNEL = """
-import torch
-import triton
-import triton.language as tl
-
-from module import Double
-
-@triton.jit
-def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    at = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)) % n
-    x = tl.load(x_ptr + at)
-    tl.store(y_ptr + at, tl.where(x < 0, 0.0, x) * 2 + 1)
-
-class DoubleTriton(Double):
-    def forward(self, x):
-        if x.dtype != torch.float32 or x.numel() == 0 or (torch.is_grad_enabled() and x.requires_grad):
-            return super().forward(x)
-        x = x.contiguous()
-        y = torch.empty_like(x)
-        double_kernel[(triton.cdiv(int(x.numel() * {share}), 1024),)](x, y, x.numel(), BLOCK=1024)
-        return y
-"""
+MODULE = "import torch\nfrom torch import nn\n" + DOUBLE
+KERNEL = "import torch\nimport triton\nimport triton.language as tl\n\nfrom module import Double\n" + DOUBLE_KERNEL
 
 
 async def test_a_slow_down_of_8_percent_is_found_and_an_equal_kernel_is_not(make_jobs, module, tmp_path, monkeypatch):

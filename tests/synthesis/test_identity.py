@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.identity import identity, state_in_use
+from kernel_lsp.synthesis.identity import identified
 
 
 class Norm(nn.Module):
@@ -58,13 +58,13 @@ X = torch.randn(5, 32)
 
 
 def of(module, *inputs):
-    return identity(capture(module, inputs or (X,)))
+    return identified(capture(module, inputs or (X,)))[0]
 
 
 def test_names_and_the_order_of_statements_do_not_matter():
     assert of(Norm()) == of(AnotherName()) == of(Norm(), torch.randn(9, 32))
-    assert state_in_use(capture(Norm(), (X,))) == ["weight", "shift"]
-    assert state_in_use(capture(AnotherName(), (X,))) == ["inner.a", "inner.b"]
+    assert identified(capture(Norm(), (X,)))[1] == ["weight", "shift"]
+    assert identified(capture(AnotherName(), (X,)))[1] == ["inner.a", "inner.b"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_deep_network_is_no_recursion():
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 120)
     try:
-        assert identity(exported) != identity(shorter)
+        assert identified(exported)[0] != identified(shorter)[0]
     finally:
         sys.setrecursionlimit(limit)
 
@@ -105,4 +105,4 @@ def test_it_is_the_same_with_tensors_that_have_no_memory():
     mode = faking.mode()
     with faking.within(mode):
         module, x = Norm(), torch.randn(5, 32)
-    assert identity(capture(module, (x,))) == of(Norm())
+    assert identified(capture(module, (x,)))[0] == of(Norm())

@@ -102,3 +102,21 @@ class Double(nn.Module):
         return torch.relu(x) * 2 + 1
 def get_inputs(): return [torch.randn(4096, 4096)]
 """
+
+#: ``{share}`` of the elements are computed twice
+DOUBLE_KERNEL = """
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)) % n
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, tl.where(x < 0, 0.0, x) * 2 + 1)
+
+class DoubleTriton(Double):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.numel() == 0 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        double_kernel[(triton.cdiv(int(x.numel() * {share}), 1024),)](x, y, x.numel(), BLOCK=1024)
+        return y
+"""

@@ -1,0 +1,87 @@
+"""Where a candidate may leave the work to eager, and has to be right all the same: gradients, another dtype."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from kernel_lsp.validation import agreement, channel, compare, failures, plan, state
+from kernel_lsp.validation.oracle import copied, doubled, tensors_of
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.referee import Referee
+
+
+def gradients(referee: Referee, step: plan.Step) -> None:
+    """With gradients required: eager's own, or its own kernels' that agree with them."""
+    tree = step.make(referee.inputs)
+    tensors = tensors_of(tree)
+    wanted = [i for i, t in enumerate(tensors) if t.dtype.is_floating_point or t.dtype.is_complex]
+    try:
+        eager_out = referee.oracle.answer(tree).eager
+        outs = tensors_of(eager_out)
+        generator = torch.Generator(outs[0].device).manual_seed(11)
+        cotangents = [
+            torch.randn(t.shape, generator=generator, device=t.device).to(t.dtype)
+            if t.dtype.is_floating_point
+            else torch.zeros_like(t)
+            for t in outs
+        ]
+        found = referee.oracle.gradients(tree, cotangents, wanted)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        return  # the module itself has no gradients
+    if found is None:
+        return
+    eager, exact, requires = found
+    names = tuple(referee.inputs.names)
+    request = {"do": "call", "names": list(names), "grad_mode": True, "grad": wanted}
+    try:
+        with referee.asking(request, (*tree, cotangents), (eager_out, eager), names) as answer:
+            message, result = answer.message, answer.tree
+            if message["requires"] != requires:
+                reason = "with gradients required its output is detached, the module's is not"
+                raise referee.failed("wrong", step.name, reason)
+            got = result[1] if isinstance(result, (tuple, list)) and len(result) == 2 else None
+            found_errors = compare.compare(got, agreement.plainly(eager), agreement.plainly(exact), "gradient")
+    except failures.Failure as failure:
+        if referee.progress.checks and not referee.progress.checks[-1].passed:
+            raise
+        reason = f"with gradients required it fails: {failure.reason}"
+        raise referee.failed(failure.status, step.name, reason, failure.line) from None
+    if message["launches"]:  # else eager's own, of both: gradients that are zero but for rounding have any error
+        agreement.noted(referee, found_errors)
+    if not found_errors.passed:
+        raise referee.failed("wrong", step.name, f"with gradients required: {found_errors.reason}")
+    how = "runs eager" if not message["launches"] else "computes gradients with its kernels"
+    referee.passed(step.name, f"with gradients required it {how}: relative error {found_errors.error:.2g}")
+
+
+def another_dtype(referee: Referee, step: plan.Step) -> None:
+    """Another dtype than it was validated in: it must give what eager gives. Last, since the module is converted."""
+    if referee.oracle.double is None:
+        return
+    tree = doubled(step.make(referee.inputs))
+    try:
+        args, kwargs = copied(tree)
+        with torch.no_grad(), state.unchanged(referee.oracle.double):
+            expected = channel.plain(referee.oracle.double.train(referee.training)(*args, **kwargs))
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        return
+    names = tuple(referee.inputs.names)
+    try:
+        referee.ask({"do": "to", "dtype": "float64"})
+        with referee.asking({"do": "call", "names": list(names)}, (*tree, None), expected, names) as answer:
+            found = compare.compare(answer.tree, agreement.plainly(expected), agreement.plainly(expected))
+            launched = answer.message["launches"]
+    except failures.Failure as failure:
+        reason = f"in float64 it fails: {failure.reason}"
+        raise referee.failed(failure.status, step.name, reason, failure.line) from None
+    if not found.passed:
+        raise referee.failed("wrong", step.name, f"in float64: {found.reason}")
+    how = "its kernels take it" if launched else "it runs eager"
+    referee.passed(step.name, f"{how}: relative error {found.error:.2g}")
