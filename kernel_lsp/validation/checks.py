@@ -60,11 +60,16 @@ def check(referee: Referee, step: plan.Step) -> None:
     elif step.kind == "calls":
         _many_calls(referee, step)
     elif step.kind == "plain":
-        plain_process.check(referee, step, functools.partial(_again, referee, step))
+        plain_process.ask(referee, step)
     elif step.kind == "bounds":
         out_of_range.check(referee, step)
     else:
         _bounded_values(referee, step)
+
+
+def finish(referee: Referee, step: plan.Step) -> None:
+    """The rest of a step whose process began while others went on. Raises Failure."""
+    plain_process.check(referee, step, functools.partial(_again, referee, step))
 
 
 def _bounded_values(referee: Referee, step: plan.Step) -> None:

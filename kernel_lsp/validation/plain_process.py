@@ -7,6 +7,7 @@ asked the same: a candidate that is right there and wrong here is cheating.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class Plain:
     channel: channel.Channel
     kernel: str
     kernel_class: str
+    asked: list[_Call] | None = None  # the calls whose results have not been looked at
 
     def close(self) -> None:
         """Let go of it: what still runs there is ended."""
@@ -61,17 +63,29 @@ class _NotThere(Exception):
     """No plain process could be had; the argument says why."""
 
 
-def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, Any], Reference], None]) -> None:
-    """Call the candidate there on the example's values and on random ones at another size, and compare.
+def ask(referee: Referee, step: plan.Step) -> None:
+    """Have the candidate called there on the example's values and on random ones at another size.
 
-    ``in_the_trial`` makes a call there and raises Failure where that is wrong.
+    Its process begins while other checks go on; ``check`` waits for what it says.
     """
+    assert referee.plain is not None
+    _drop(referee)
     if why := _not_now(referee):
         referee.progress.limits.append(f"{step.name} ({why})")
         return
     calls = _calls(referee, step)
-    if not calls:
+    if calls and _sent(referee, calls, words=False):
+        referee.plain.asked = calls
+
+
+def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, Any], Reference], None]) -> None:
+    """Compare what came of the calls that were asked for, if any were.
+
+    ``in_the_trial`` makes a call there and raises Failure where that is wrong.
+    """
+    if referee.plain is None or referee.plain.asked is None:
         return
+    calls, referee.plain.asked = referee.plain.asked, None
     try:
         with referee.spending(step.name):
             found = _found(referee, step, calls)
@@ -82,11 +96,26 @@ def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, 
         where = plan.shapes(referee.inputs, call.tree)
         reason = _difference(referee, call, out, mutated)
         if reason:
+            referee.reload()  # the checks since have converted and trained what is there
             in_the_trial(call.tree, call.reference)
             raise referee.failed("cheating", step.name, f"{_ELSEWHERE}: {where}: {reason}")
     if referee.progress.sampled:
         referee.progress.limits.append(f"{step.name}: at other sizes than one, for which the interpreter is too slow")
     referee.passed(step.name, f"{len(found)} calls give what they give where it is validated")
+
+
+def _drop(referee: Referee) -> None:
+    """Wait for what was asked of another candidate, which failed before this was looked at."""
+    assert referee.plain is not None
+    calls, referee.plain.asked = referee.plain.asked, None
+    if calls is not None:
+        with contextlib.suppress(_NotThere, failures.Failure):
+            _answer(referee, _room(calls))
+
+
+def _room(calls: list[_Call]) -> int:
+    """Bytes of the results."""
+    return sum(memory.size(t) for call in calls for t in tensors_of((call.tree, call.reference.eager))) * _TIMES
 
 
 def _not_now(referee: Referee) -> str:
@@ -129,12 +158,13 @@ def _calls(referee: Referee, step: plan.Step) -> list[_Call]:
 def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[Any, list[int]]]:
     """What came of the calls: results, and which inputs were changed. Raises Failure, _NotThere."""
     try:
-        answer, tree = _asked(referee, calls, words=False)
+        answer, tree = _answer(referee, _room(calls))
     except failures.Failure as failure:
-        if referee.mode != "interpreter" or referee.plain is None or referee.plain.channel.socket.fileno() < 0:
+        # A launcher that asks for memory of a GPU by name needs torch to take that for the CPU's.
+        if referee.mode != "interpreter" or not _sent(referee, calls, words=True):
             raise referee.failed(failure.status, step.name, failure.reason, failure.line) from None
-        try:  # a launcher that asks for memory of a GPU by name needs torch to take that for the CPU's
-            answer, tree = _asked(referee, calls, words=True)
+        try:
+            answer, tree = _answer(referee, _room(calls))
         except failures.Failure as second:
             raise referee.failed(second.status, step.name, second.reason, second.line) from None
     if answer or not isinstance(tree, list) or not 1 <= len(tree) <= _TIMES * len(calls):
@@ -148,10 +178,11 @@ def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[
     return found
 
 
-def _asked(referee: Referee, calls: list[_Call], words: bool) -> tuple[dict[str, Any], Any]:
-    """The answer of a plain process, which has ended then. ``words``: torch takes a GPU's name for the CPU's."""
+def _sent(referee: Referee, calls: list[_Call], words: bool) -> bool:
+    """Ask for the calls. ``words``: torch takes a GPU's name for the CPU's. False where nobody is there to ask."""
     assert referee.plain is not None
-    end = referee.plain.channel
+    if referee.plain.channel.socket.fileno() < 0:
+        return False
     with open(referee.reach.source, encoding="utf-8") as file:
         text = file.read()
     inputs = [[list(call.tree[0]), dict(call.tree[1])] for call in calls for _ in range(_TIMES)]
@@ -164,9 +195,16 @@ def _asked(referee: Referee, calls: list[_Call], words: bool) -> tuple[dict[str,
         "seconds": _CALLS_SECONDS[referee.mode],
         "words": words,
     }
-    room = sum(memory.size(t) for call in calls for t in tensors_of((call.tree, call.reference.eager))) * _TIMES
+    with contextlib.suppress(channel.Closed):  # shows when its answer is waited for
+        referee.plain.channel.send(message, [dict(referee.module.state_dict()), referee.oracle.moving(), inputs])
+    return True
+
+
+def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
+    """What the plain process says, which has ended then; ``room``: bytes of results. Raises Failure, _NotThere."""
+    assert referee.plain is not None
+    end = referee.plain.channel
     try:
-        end.send(message, [dict(referee.module.state_dict()), referee.oracle.moving(), inputs])
         said, _, _ = end.receive(_left(referee, _BEGIN_SECONDS), 0)
         if "ready" not in said:
             end.receive(_left(referee, _BEGIN_SECONDS), 0)

@@ -64,11 +64,13 @@ class Step:
     infinite: bool = False  # there are infinities among the inputs
     most_seconds: float | None = None  # that a call may take under the interpreter before the step is left out
     sizes: dict[str, int] | None = None  # of the dynamic dimensions, where ``make`` takes them
+    layout: str = ""  # of the inputs in memory: see Inputs.relaid
 
     @property
     def seeded(self) -> bool:
         """Whether equal random states give equal numbers: in other memory layouts torch gives them to other elements."""
-        return self.kind in ("values", "plain") and self.sizes is not None and not self.train
+        known = self.kind in ("values", "plain") and self.sizes is not None
+        return known and not self.layout and not self.train
 
 
 def reads_by_index(inputs: Inputs) -> bool:
@@ -130,6 +132,8 @@ def plan(
                 f"{layout} memory",
                 lambda i, layout=layout: i.relaid(i.sample(small, "normal", 6), layout),  # type: ignore[misc]
                 essential=True,
+                sizes=small,
+                layout=layout,
             )
         )
     steps.append(sample("tiny values", small, "minute", 21, essential=True))

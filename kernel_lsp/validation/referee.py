@@ -330,19 +330,25 @@ class Referee:
         """Have every launch that the steps will need compiled, on all cores at once."""
         if self.mode != "gpu":
             return
-        cases = self.cases([step.sizes for step in steps if step.kind == "values" and step.sizes is not None])
+        called = [step for step in steps if step.kind == "values" and step.sizes is not None]
+        cases = [self._case(step.sizes or {}, step.layout) for step in called]
         self.emit("progress", {"stage": "check", "message": "compiling", "fraction": 0.0})
         with self.spending("compile (part of load)"):
             self.ask({"do": "precompile", "cases": cases})
 
     def cases(self, sizes: list[dict[str, int]]) -> list[Any]:
         """Calls at some sizes of the dynamic dimensions, as the trial is told of them: shapes without values."""
-        return [channel.describe(precompiling.shapes_of(self.inputs.shaped(one)), []) for one in sizes]
+        return [self._case(one) for one in sizes]
+
+    def _case(self, sizes: dict[str, int], layout: str = "") -> Any:
+        shaped = self.inputs.shaped(sizes)
+        return channel.describe(precompiling.shapes_of(self.inputs.relaid(shaped, layout)), [])
 
     # the checks
 
     def _run(self, steps: list[plan.Step], seconds: float) -> None:
         skipped: list[plan.Step] = []
+        apart: list[plan.Step] = []  # in a process that begins while others go on
         first = seconds == self.soft_seconds
         for i, step in enumerate(steps):
             always = step.essential and not (first and self.mode == "gpu")
@@ -353,14 +359,13 @@ class Referee:
             if self.oracle.seed is not None and not step.seeded:
                 continue
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
-            began = time.monotonic()
+            if step.kind == "plain":
+                apart.append(step)
             try:
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
                 checks.check(self, step)
-                if step.kind == "plain":  # a process has to begin for it, which no other check is to be left out for
-                    self.began += time.monotonic() - began
             except torch.OutOfMemoryError as error:
                 there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
                 if step.required:
@@ -372,6 +377,9 @@ class Referee:
                         detail=str(error).splitlines()[0],
                     ) from None
                 self.progress.limits.append(f"{step.name}: not enough memory ({there} were left)")
+        for step in apart:
+            self.emit("progress", {"stage": "check", "message": step.name, "fraction": 1.0})
+            checks.finish(self, step)
         if first:
             self.progress.deferred = skipped
         self.progress.skipped = [step.name for step in skipped]

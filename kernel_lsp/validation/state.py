@@ -41,8 +41,12 @@ def changed(module: torch.nn.Module, before: dict[str, Any]) -> dict[str, Any]:
     return {path: value for path, value in now.items() if path not in before or not _same(before[path], value)}
 
 
-def put_back(module: torch.nn.Module, before: dict[str, Any], *, only_known: bool = False) -> None:
-    """Give buffers and attributes the values of ``before``; what has come up since goes, unless ``only_known``."""
+def put_back(module: torch.nn.Module, before: dict[str, Any], *, only_known: bool = False, anew: bool = False) -> None:
+    """Give buffers and attributes the values of ``before``; what has come up since goes, unless ``only_known``.
+
+    ``anew``: attributes also where they have these values, since they may lie in memory that is written next (an input
+    of the call before that was kept).
+    """
     owners = dict(module.named_modules())
     for path, value in before.items():
         place, _, name = path.rpartition(".")
@@ -56,7 +60,7 @@ def put_back(module: torch.nn.Module, before: dict[str, Any], *, only_known: boo
                     there.copy_(value)
         elif name in owner._buffers:
             owner._buffers[name] = _copied(value)
-        elif name not in vars(owner) or not _same(vars(owner)[name], value):
+        elif anew or name not in vars(owner) or not _same(vars(owner)[name], value):
             setattr(owner, name, _copied(value))
     if only_known:
         return

@@ -112,7 +112,7 @@ class Trial:
 
     def restore(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Give buffers and attributes the values that the module's have before each call."""
-        state.put_back(self.module, tree, only_known=True)
+        state.put_back(self.module, tree, only_known=True, anew=True)
         return {}, None
 
     def to(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:

@@ -86,7 +86,7 @@ def run(trial: Trial, tree: Any, calls: int) -> tuple[dict[str, Any], Any]:
     with torch.no_grad():
         for _ in range(calls - 1):
             trial.module(*others[0], **others[1])
-        state.put_back(trial.module, trial.timed["moving"], only_known=True)
+        state.put_back(trial.module, trial.timed["moving"], only_known=True, anew=True)
         out = channel.plain(trial.module(*args, **kwargs))
         memory.wait([torch.empty(0, device=trial.device)])
     return {}, out
@@ -100,7 +100,7 @@ def replay(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
         for mine, theirs in zip(pytree.tree_leaves(graph.inputs), given, strict=True):
             if isinstance(mine, torch.Tensor):
                 mine.copy_(theirs)
-        state.put_back(trial.module, trial.timed["moving"], only_known=True)
+        state.put_back(trial.module, trial.timed["moving"], only_known=True, anew=True)
         graph.replay()
         torch.cuda.synchronize()
     return {}, channel.plain(graph.out)
@@ -135,7 +135,7 @@ def _from(before: dict[str, Any], trial: Trial, args: Any, kwargs: Any) -> Any:
     """What the module gives from the state ``before``; what calls change of it is put back before each that counts."""
     moved = state.changed(trial.module, before)
     trial.timed["moving"] = {path: before[path] for path in moved if path in before}
-    state.put_back(trial.module, trial.timed["moving"], only_known=True)
+    state.put_back(trial.module, trial.timed["moving"], only_known=True, anew=True)
     return channel.plain(trial.module(*args, **kwargs))
 
 

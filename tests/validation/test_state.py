@@ -56,3 +56,11 @@ def test_a_candidate_gets_back_only_what_it_has():
     other = Other()
     state.put_back(other, {"calls": 0, "norm.running_mean": torch.zeros(4)}, only_known=True)
     assert other.calls == 0 and other.cache.tolist() == [1.0, 1.0]
+
+
+def test_a_kept_input_is_let_go_of_though_its_memory_holds_the_right_values():
+    module, lent = nn.Module(), torch.zeros(4)
+    module.before = lent
+    state.put_back(module, {"before": torch.zeros(4)}, only_known=True, anew=True)
+    lent.fill_(3.0)  # the next call's input in the same memory
+    assert module.before.tolist() == [0.0] * 4

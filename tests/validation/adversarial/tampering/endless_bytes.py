@@ -17,7 +17,10 @@ KERNEL = softmax(
                 pass
         while True:
             for end in ends:
-                end.send(bytes(4096))
+                try:
+                    end.send(bytes(4096))
+                except OSError:  # one that is not connected, as CUDA has some
+                    pass
     """,
     first="flood()",
 )
