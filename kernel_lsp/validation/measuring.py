@@ -50,7 +50,9 @@ def measure(
             measurement, shape = begin(referee, specimen, rates)
             tree = fresh(referee)
             referee.reload()
-            with referee.asking({"do": "time"}, (*tree, None), referee.outputs) as answer:
+            with referee.asking(
+                {"do": "time", "beyond": rates.get("beyond")}, (*tree, None), referee.outputs
+            ) as answer:
                 found = answer.message
                 problem = same_results(referee, tree, answer.tree)
             if problem:

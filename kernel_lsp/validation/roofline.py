@@ -24,7 +24,8 @@ PARTIAL_READS = (
 
 
 def rates(dtype: torch.dtype) -> dict[str, float]:
-    """``copy_bandwidth`` (bytes/s, read and written) and ``matmul_rate`` (FLOP/s) of the current CUDA device.
+    """``copy_bandwidth`` (bytes/s, read and written) and ``matmul_rate`` (FLOP/s) of the current CUDA device;
+    ``beyond``, the microseconds that two events there show beyond the kernels between them, where that is known.
 
     For float32 the rate is that of the fastest known way to float32 accuracy: cuBLAS in float32, or three TF32
     products on the tensor cores (as ``tf32x3`` does); TF32's own where torch's settings allow it.
@@ -51,7 +52,9 @@ def rates(dtype: torch.dtype) -> dict[str, float]:
             best = max(best, rate() / 3)
         finally:
             matmul.allow_tf32 = False
-    return {"copy_bandwidth": 2 * count / copied * 1e6, "matmul_rate": best}
+    found = {"copy_bandwidth": 2 * count / copied * 1e6, "matmul_rate": best}
+    beyond = timing.overhead_by_spans()
+    return found if beyond is None else found | {"beyond": beyond}
 
 
 def microseconds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -30,23 +31,31 @@ _ROLLED = 1 << 24
 #: GPU clock cycles (about 0.1 ms) that the host may be ahead with its launches
 HEAD_START = 200_000
 
+#: how the profiler calls the kernel of ``torch.cuda._sleep``
+SPIN = "spin_kernel"
+
 Call = Callable[[Any, Any], Any]
 
 
 def interleaved(
-    calls: dict[str, Call], inputs: list[tuple[Any, Any]], seconds: float = SECONDS, renew: bool = True
+    calls: dict[str, Call],
+    inputs: list[tuple[Any, Any]],
+    seconds: float = SECONDS,
+    renew: bool = True,
+    beyond: float | None = None,
 ) -> dict[str, schema.Timing]:
     """Time every call of ``calls`` in turn, round after round, on sets of (args, kwargs) that change every round.
 
     With ``renew`` no two calls are given the same values: the inputs are changed in place before each, by a few
     percent, so that nothing that was kept from an earlier call is of use.
-    Between CUDA events on the current stream, less what they show beyond the work between them (``overhead``). The L2 cache is
+    Between CUDA events on the current stream, less what they show beyond the work between them: ``beyond`` microseconds,
+    or the lower bound of ``overhead`` where that is not known. The L2 cache is
     overwritten before every call and the host has a head start of HEAD_START cycles, as it has in a model whose GPU is
     busy: what the host needs beyond that is included.
     Microseconds. Stops after RUNS rounds, when ``seconds`` are over, or when every series is within 1 % between its
     20th and 80th percentile.
     """
-    found = rounds(calls, inputs, seconds, renew=renew)
+    found = rounds(calls, inputs, seconds, renew=renew, beyond=beyond)
     return {name: summary(series) for name, series in found.items()}
 
 
@@ -58,6 +67,7 @@ def rounds(
     most: int = RUNS,
     renew: bool = True,
     tight: float = _TIGHT,
+    beyond: float | None = None,
 ) -> dict[str, list[float]]:
     """The times of ``interleaved``, one for each call and round, in microseconds; ``least`` to ``most`` rounds.
 
@@ -67,7 +77,7 @@ def rounds(
     gc.disable()  # a collection in the middle of a launch is no time of the kernel's
     try:
         renewed = _Renewing() if renew else lambda given: given
-        return _rounds(calls, inputs, seconds, least, most, renewed, tight)
+        return _rounds(calls, inputs, seconds, least, most, renewed, tight, beyond)
     finally:
         if collecting:
             gc.enable()
@@ -81,10 +91,11 @@ def _rounds(
     most: int,
     renewed: Callable[[Any], Any],
     tight: float,
+    known: float | None,
 ) -> dict[str, list[float]]:
     round_seconds = _warm_up(calls, inputs, seconds, renewed)
     flush = flusher()
-    beyond = overhead(flush)
+    beyond = overhead(flush) if known is None else known
     began = time.monotonic()
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
@@ -136,26 +147,45 @@ def _warm_up(
 
 
 def overhead(flush: Callable[[], None]) -> float:
-    """Microseconds that two events show beyond the kernels between them: until the first begins, after the last ends.
+    """Microseconds that two events show beyond the kernels between them, at least: until the first begins, after the last ends.
 
-    From one and from two kernels of one element, medians: what the second adds is a kernel's own. The first has to be
-    fetched anew, as that of a call has, since the cache was overwritten.
+    From one and from two kernels of one element, medians: what the second adds is a kernel's own, and the gap between two.
     """
-    element = torch.zeros(1, device="cuda")
-    pairs: dict[int, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {1: [], 2: []}
-    for _ in range(_BATCH):
-        for kernels, found in pairs.items():
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            flush()
-            torch.cuda._sleep(HEAD_START)
-            start.record()
-            for _ in range(kernels):
-                element.add_(1)
-            end.record()
-            found.append((start, end))
-    torch.cuda.synchronize()
-    one, two = (statistics.median(a.elapsed_time(b) * 1e3 for a, b in found) for found in pairs.values())
+    one, two = (statistics.median(_around(kernels, flush)) for kernels in (1, 2))
     return max(0.0, 2 * one - two)
+
+
+def overhead_by_spans() -> float | None:
+    """The same, from a kernel's span in the profiler (CUPTI), which knows no gap; None where the profiler does not run."""
+    flush = flusher()
+    one = statistics.median(_around(1, flush))
+    try:
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            _around(1, flush)
+        found = [e for e in profiler.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    except Exception:  # CUPTI may be missing, taken by another profiler, or forbidden
+        return None
+    found.sort(key=lambda event: event.time_range.start)
+    spans = [after.time_range.elapsed_us() for before, after in itertools.pairwise(found) if SPIN in before.name]
+    return max(0.0, one - statistics.median(spans)) if len(spans) == _BATCH else None
+
+
+def _around(kernels: int, flush: Callable[[], None]) -> list[float]:
+    """Microseconds between events around so many kernels of one element, which are fetched anew as a call's first is."""
+    element, pairs = torch.zeros(1, device="cuda"), []
+    for _ in range(_BATCH):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        flush()
+        torch.cuda._sleep(HEAD_START)
+        start.record()
+        for _ in range(kernels):
+            element.add_(1)
+        end.record()
+        pairs.append((start, end))
+    torch.cuda.synchronize()
+    return [start.elapsed_time(end) * 1e3 for start, end in pairs]
 
 
 class _Renewing:

@@ -317,7 +317,7 @@ class Trial:
     def time(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time eager and the candidate on (args, kwargs, None)."""
         with self._unwatched():
-            found, out = trial_timing.time_eager(self, tree)
+            found, out = trial_timing.time_eager(self, tree, message["beyond"])
         return found | {"changed": self._changed()}, out
 
     def run(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
@@ -352,7 +352,7 @@ class Trial:
     def time_variants(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None)."""
         with self._unwatched():
-            found, out = trial_timing.time_variants(self, tree, message["names"], message["worth"])
+            found, out = trial_timing.time_variants(self, tree, message["names"], message["worth"], message["beyond"])
         return found | {"changed": self._changed()}, out
 
     def time_rounds(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 SETS = 3
 #: the least and the most rounds of two kernels that are compared, and the seconds for them
 ROUNDS, ROUNDS_SECONDS = (15, 100), 2.0
-#: calls that the profiler looks at, and how the kernel between two of them is called
-_PROFILED, _BETWEEN = 5, "spin_kernel"
+#: calls that the profiler looks at
+_PROFILED = 5
 #: microseconds of a call beyond which a CUDA graph has no launches to save
 _WORTH_CAPTURING = 2000.0
 
 
-def time_eager(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
+def time_eager(trial: Trial, tree: Any, beyond: float | None) -> tuple[dict[str, Any], Any]:
     """Timings of eager and the kernel, launched and replayed; then the kernel's output on the inputs that were given."""
     args, kwargs = _prepared(trial, tree)
     inputs = timing.rotated(args, kwargs, SETS)
@@ -32,13 +32,15 @@ def time_eager(trial: Trial, tree: Any) -> tuple[dict[str, Any], Any]:
     calls = {"eager": _caller(_eager(trial)), "kernel": _caller(trial.module)}
     before = state.snapshot(trial.module)
     with torch.no_grad():
-        timings = timing.interleaved(calls, inputs)
+        timings = timing.interleaved(calls, inputs, beyond=beyond)
         found = {name: schema.to_json(t) for name, t in timings.items()}
         found |= _replayed(trial, calls, timings["kernel"].median, inputs)
         return found, _from(before, trial, args, kwargs)
 
 
-def time_variants(trial: Trial, tree: Any, names: list[str], worth: float) -> tuple[dict[str, Any], Any]:
+def time_variants(
+    trial: Trial, tree: Any, names: list[str], worth: float, beyond: float | None
+) -> tuple[dict[str, Any], Any]:
     """Timings of eager ("eager") and of the candidates ``names`` that were kept, and of the fastest one replayed.
 
     The first counts as the fastest unless another one takes ``worth`` (a share) less.
@@ -53,7 +55,7 @@ def time_variants(trial: Trial, tree: Any, names: list[str], worth: float) -> tu
     before = state.snapshot(trial.variants[names[0]])
     with torch.no_grad():
         calls = {name: _caller(module) for name, module in modules.items()}
-        found = timing.interleaved(calls, inputs)
+        found = timing.interleaved(calls, inputs, beyond=beyond)
         fastest = _fastest(names, found, worth)
         trial.timed = {"inputs": inputs}
         graphs = _replayed(trial, {"eager": calls["eager"], "kernel": calls[fastest]}, found[fastest].median, inputs)
@@ -124,7 +126,7 @@ def profiled(trial: Trial, tree: Any) -> dict[str, Any]:
     calls: list[list[Any]] = []
     began = min((e.time_range.start for e in found), default=0.0)
     for event in sorted(found, key=lambda e: e.time_range.start):
-        if _BETWEEN in event.name:
+        if timing.SPIN in event.name:
             calls.append([])
         elif calls:
             calls[-1].append([event.name, event.time_range.start - began, event.time_range.elapsed_us()])

@@ -110,7 +110,7 @@ def _time(
 ) -> tuple[schema.Measurement, dict[str, float]]:
     measurement, shape = measuring.begin(referee, specimen, rates)
     tree = measuring.fresh(referee)
-    request = {"do": "time_variants", "names": names, "worth": WORTH}
+    request = {"do": "time_variants", "names": names, "worth": WORTH, "beyond": rates.get("beyond")}
     with referee.asking(request, (*tree, None), referee.outputs) as answer:
         found = answer.message
         problem = measuring.same_results(referee, tree, answer.tree)

@@ -31,6 +31,8 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         why = f"torch.compile: not enough GPU memory for the example: {str(error).splitlines()[0]}"
         return {"modes": {}, "missing": {mode: why for mode in given["modes"]}}
     del args, kwargs
+    # As where the kernel is timed, or the two could not be compared.
+    beyond = (given.get("rates") or {}).get("beyond") or timing.overhead_by_spans()
     for number, mode in enumerate(given["modes"]):
         message = f"compiling with torch.compile ({mode})"
         emit("progress", {"stage": "baseline", "message": message, "fraction": number / len(given["modes"])})
@@ -39,7 +41,7 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             until, where = time.monotonic() + float(given.get("seconds") or 0.0), torch.device(given["device"])
             with gpu_lock.held(given.get("locks"), where, until, emit):
                 timed_from = time.time()
-                timings = _timed(module, inputs, mode)
+                timings = _timed(module, inputs, mode, beyond)
             one: dict[str, Any] = {"beside": beside.said(where, timed_from)}
         except Exception as error:
             traceback.print_exc()
@@ -51,7 +53,9 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     return found
 
 
-def _timed(module: torch.nn.Module, inputs: list[tuple[Any, Any]], mode: str) -> dict[str, schema.Timing]:
+def _timed(
+    module: torch.nn.Module, inputs: list[tuple[Any, Any]], mode: str, beyond: float | None
+) -> dict[str, schema.Timing]:
     torch._dynamo.reset()
     compiled = torch.compile(module, mode=None if mode == "default" else mode)
 
@@ -66,4 +70,4 @@ def _timed(module: torch.nn.Module, inputs: list[tuple[Any, Any]], mode: str) ->
         for args, kwargs in inputs:
             of_compile(args, kwargs)
         torch.cuda.synchronize()
-        return timing.interleaved({"eager": eager, "compiled": of_compile}, inputs)
+        return timing.interleaved({"eager": eager, "compiled": of_compile}, inputs, beyond=beyond)

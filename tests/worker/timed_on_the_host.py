@@ -22,7 +22,7 @@ from kernel_lsp.worker import comparing, judging
 
 
 def _on_the_clock(fast: str) -> Any:
-    def interleaved(calls: Any, inputs: Any, seconds: float = 1.0, renew: bool = True) -> dict[str, schema.Timing]:
+    def interleaved(calls: Any, inputs: Any, seconds: float = 1.0, **_: Any) -> dict[str, schema.Timing]:
         found = {}
         for name, call in calls.items():
             began = time.perf_counter()
