@@ -202,7 +202,7 @@ class Referee:
         candidate's own, or what its death or its silence means; torch.OutOfMemoryError where there is none to lend.
         """
         if message["do"] == "call":
-            self._rewind()
+            self.rewind()
         began = time.monotonic()
         if not self.lends or not tensors_of(tree):
             self._send(message, tree)
@@ -321,7 +321,7 @@ class Referee:
         with open(self.reach.source, encoding="utf-8") as file:
             return "autotune" in file.read()
 
-    def _rewind(self) -> None:
+    def rewind(self) -> None:
         """Put back what calls change in the candidate, as the oracle does with the module: each call begins in one state."""
         if moving := self.oracle.moving():
             self.ask({"do": "restore"}, moving)

@@ -30,11 +30,12 @@ def time_eager(trial: Trial, tree: Any, beyond: float | None) -> tuple[dict[str,
     inputs = timing.rotated(args, kwargs, SETS)
     trial.timed = {"inputs": inputs}
     calls = {"eager": _caller(_eager(trial)), "kernel": _caller(trial.module)}
-    before = state.snapshot(trial.module)
+    before, places = state.snapshot(trial.module), _places(trial.module)
     with torch.no_grad():
         timings = timing.interleaved(calls, inputs, beyond=beyond)
         found = {name: schema.to_json(t) for name, t in timings.items()}
-        found |= _replayed(trial, calls, timings["kernel"].median, inputs)
+        if _stays(trial.module, before, places):
+            found |= _replayed(trial, calls, timings["kernel"].median, inputs)
         return found, _from(before, trial, args, kwargs)
 
 
@@ -52,13 +53,15 @@ def time_variants(
     eager = _eager(trial)
     modules = {"eager": eager} | {name: trial.variants[name] for name in names}
     inputs = timing.rotated(args, kwargs, SETS)
-    before = state.snapshot(trial.variants[names[0]])
+    before, places = state.snapshot(trial.variants[names[0]]), _places(trial.variants[names[0]])
     with torch.no_grad():
         calls = {name: _caller(module) for name, module in modules.items()}
         found = timing.interleaved(calls, inputs, beyond=beyond)
         fastest = _fastest(names, found, worth)
         trial.timed = {"inputs": inputs}
-        graphs = _replayed(trial, {"eager": calls["eager"], "kernel": calls[fastest]}, found[fastest].median, inputs)
+        both = {"eager": calls["eager"], "kernel": calls[fastest]}
+        stays = _stays(trial.variants[names[0]], before, places)
+        graphs = _replayed(trial, both, found[fastest].median, inputs) if stays else {}
         trial.module = trial.variants[fastest]
         out = _from(before, trial, args, kwargs)
     timings = {name: schema.to_json(t) for name, t in found.items()}
@@ -139,6 +142,16 @@ def _from(before: dict[str, Any], trial: Trial, args: Any, kwargs: Any) -> Any:
     trial.timed["moving"] = {path: before[path] for path in moved if path in before}
     state.put_back(trial.module, trial.timed["moving"], only_known=True, anew=True)
     return channel.plain(trial.module(*args, **kwargs))
+
+
+def _places(module: torch.nn.Module) -> dict[str, int]:
+    return {name: buffer.data_ptr() for name, buffer in module.named_buffers()}
+
+
+def _stays(module: torch.nn.Module, before: dict[str, Any], places: dict[str, int]) -> bool:
+    """Whether calls change nothing of the module but buffers in place: of the rest a CUDA graph has only its first state."""
+    now = _places(module)
+    return all(path in now and now[path] == places.get(path) for path in state.changed(module, before))
 
 
 def _fastest(names: list[str], found: dict[str, schema.Timing], worth: float) -> str:

@@ -109,6 +109,9 @@ def _time(
     referee: Referee, tried: list[schema.Tried], names: list[str], specimen: dict[str, Any], rates: dict[str, float]
 ) -> tuple[schema.Measurement, dict[str, float]]:
     measurement, shape = measuring.begin(referee, specimen, rates)
+    for name in names if referee.oracle.moving() else []:  # each was called when it was checked
+        referee.ask({"do": "choose", "name": name})
+        referee.rewind()
     tree = measuring.fresh(referee)
     request = {"do": "time_variants", "names": names, "worth": WORTH, "beyond": rates.get("beyond")}
     with referee.asking(request, (*tree, None), referee.outputs) as answer:
