@@ -12,6 +12,7 @@
 # make test-terminal-editors  a session in Neovim, Emacs and Helix, with the configuration in docs/editors.md
 # make screenshots  a user's session in VS Code, whose pictures go to docs/images/
 # make docs     docs/settings.md, docs/errors.md and the settings in vscode-extension/package.json, from the code
+# make golden   tests/synthesis/golden/: the kernels of the samples and cases as text, to be read before it is committed
 # make picture  make demo, and save its table as docs/images/demo.svg
 #
 # PYTHON=python3.12 chooses the interpreter of .venv. On a machine that has torch and triton already,
@@ -27,7 +28,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-slow test-corpus test-models lint bench picture docs extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-corpus test-models lint bench picture golden docs extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -55,6 +56,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+golden: $(INSTALLED)
+	$(BIN)/python -m tests.synthesis.golden
 
 picture: $(INSTALLED)
 	$(GENERATE_SAMPLES) --svg docs/images/demo.svg

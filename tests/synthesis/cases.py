@@ -260,6 +260,12 @@ case("gathered", lambda self, x, i: x.gather(1, i), lambda n: [r(4 + n, 24), tor
 # Products.
 case("mm", lambda self, a, b: a @ b, lambda n: [r(33 + n, 40), r(40, 50)], kernels=1)
 case("mm_transposed", lambda self, a, b: a.t() @ b.t(), lambda n: [r(40, 33 + n), r(50, 40)], kernels=1)
+case(
+    "bmm_of_parts",  # the batch size is a sum
+    lambda self, a, b: torch.bmm(a[1:], b[1:]),
+    lambda n: [r(4 + n, 17, 20), r(4 + n, 20, 19)],
+    kernels=1,
+)
 case("bmm", lambda self, a, b: torch.bmm(a, b), lambda n: [r(3, 17 + n, 20), r(3, 20, 19)], kernels=1)
 case("batched_by_matrix", lambda self, a, b: a @ b, lambda n: [r(3, 17 + n, 20), r(20, 19)], kernels=1)
 case("broadcast_batch", lambda self, a, b: a @ b, lambda n: [r(2, 3, 17 + n, 20), r(3, 20, 19)], kernels=1)

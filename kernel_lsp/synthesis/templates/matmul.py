@@ -178,8 +178,8 @@ def _tile_order(
     if batch:
         lines += ["batch = tile // (row_blocks * col_blocks)", "tile = tile % (row_blocks * col_blocks)"]
         axes.append(Axis("batch", batch, False))
-        host = arguments.host(total(kernel.domain, batch))
-        grid += f" * {host if host.isidentifier() or '+' not in host else f'({host})'}"
+        size = total(kernel.domain, batch)
+        grid += f" * ({arguments.host(size)})" if size.is_Add else f" * {arguments.host(size)}"
         arguments.names.taken.add("batch")
     lines += [
         "group = tile // (GROUP * col_blocks)",

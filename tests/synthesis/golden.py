@@ -1,0 +1,74 @@
+"""The text of kernels as it was when somebody last looked at it: ``tests/synthesis/golden/``.
+
+``make golden`` writes the files anew; what changes there is read in the review of the change. Those of ``samples/`` are
+called ``sample_…``, the others after their case.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
+from tests.synthesis.cases import CASES
+
+FOLDER = Path(__file__).parent / "golden"
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+#: of cases that differ in one function alone, one
+_LIKE_ANOTHER = ("one_", "act_", "mean_", "amax_", "sum_0", "sum_1", "sum_2", "var_0", "var_1", "var_2")
+_ALSO = ("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12")
+CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
+
+
+def _samples() -> dict[str, Path]:
+    found = {f"sample_{path.stem}": path for path in sorted(SAMPLES.glob("*.py"))}
+    del found["sample_sorted_unique"]  # which cannot be written
+    return found
+
+
+NAMES = [*_samples(), *CHOSEN]
+
+
+def text(name: str) -> str:
+    """What the synthesizer writes with its default schedule."""
+    kind, init, arguments, origin = _sample(name) if name.startswith("sample_") else _case(name)
+    torch.manual_seed(0)
+    module = kind(*init).eval()
+    exported = capture(module, tuple(arguments))
+    return synthesize(module, exported, class_name=kind.__name__, import_from=origin)[0].source
+
+
+def _case(name: str) -> tuple[Any, tuple[Any, ...], list[Any], str]:
+    case = CASES[name]
+    return case.kind, case.init, case.inputs(0), "cases"
+
+
+def _sample(name: str) -> tuple[Any, tuple[Any, ...], list[Any], str]:
+    path = _samples()[name]
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    own = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, torch.nn.Module)]
+    kind = next(v for v in reversed(own) if v.__module__ == path.stem)
+    init = getattr(module, "get_init_inputs", tuple)()
+    return kind, tuple(init), list(module.get_inputs()), path.stem
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.glob("*.txt"):
+        path.unlink()
+    for name in NAMES:
+        (FOLDER / f"{name}.txt").write_text(text(name))
+
+
+if __name__ == "__main__":
+    main()
