@@ -1,6 +1,6 @@
-"""What confinement and the unusual inputs add to the time to the first verdict under the interpreter.
+"""What confinement and the unusual inputs add to the time to the first verdict.
 
-    python benchmarks/confinement.py [--only rms_norm,softmax] [--rounds 7]
+    python benchmarks/confinement.py [--only rms_norm,softmax] [--rounds 7] [--device cuda]
 
 Two warm workers take turns with every sample in samples/: one with all layers, one with KERNEL_LSP_WITHOUT_LAYERS naming
 those that can be switched off. The layers that cannot be (limits, environment, descriptors, capabilities) are timed by
@@ -108,7 +108,7 @@ async def first_verdict(worker: Worker, given: dict[str, Any]) -> Run:
     return Run(end, unusual, processor_seconds(worker.pid) - spent, status)
 
 
-async def measure(names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
+async def measure(names: list[str], rounds: int, device: str) -> dict[str, dict[str, Any]]:
     """Sample's class → medians; progress goes to standard error."""
     workers = {
         "with": Worker([sys.executable]),
@@ -123,7 +123,7 @@ async def measure(names: list[str], rounds: int) -> dict[str, dict[str, Any]]:
                 path = Path(folder) / f"{name}.py"
                 path.write_text((ROOT / "samples" / path.name).read_text())
                 class_name = module_classes(path.read_text(), path)[-1].name
-                about = {"path": str(path), "class_name": class_name, "device": "interpreter"}
+                about = {"path": str(path), "class_name": class_name, "device": device}
                 asked = await workers["with"].request(
                     "synthesize", about, seconds=SECONDS, stage="synthesizing", on_event=None
                 )
@@ -162,16 +162,25 @@ def summary(taken: dict[str, list[Run]]) -> dict[str, Any]:
     }
 
 
+def device_name(device: str) -> str:
+    if device == "interpreter":
+        return "Triton interpreter CPU"
+    import torch
+
+    return torch.cuda.get_device_name(device)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names of files in samples/, with commas between them")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--device", default="interpreter")
     options = parser.parse_args()
     files = sorted(path.stem for path in (ROOT / "samples").glob("*.py") if path.stem != "sorted_unique")
     names = [name for name in options.only.split(",") if name] or files
     load = os.getloadavg()[0]
     entered = entering(max(options.rounds, 7))
-    found = asyncio.run(measure(names, options.rounds))
+    found = asyncio.run(measure(names, options.rounds, options.device))
     middle = {
         key: round(statistics.median(one[key] for one in found.values()), 3)
         for key in next(iter(found.values()))
@@ -184,6 +193,7 @@ def main() -> int:
         "load": round(load, 1),
         "rounds": options.rounds,
         "entering": round(entered, 4),
+        "device": device_name(options.device),
     }
     columns = ("without", "with", "added", "unusual_inputs", "processor_without", "processor_with", "processor_added")
     rows = [
@@ -193,7 +203,7 @@ def main() -> int:
     lines = [
         "# What confinement and the unusual inputs cost",
         "",
-        f"Seconds to the first verdict on a warm worker under the interpreter, medians of {options.rounds} in turn; Python "
+        f"Seconds to the first verdict on a warm worker, medians of {options.rounds} in turn; {about['device']}, Python "
         f"{about['python']}, {about['cpus']} CPUs, load average before it began {about['load']}, {about['date']}. Written by "
         "benchmarks/confinement.py, whose first lines say what is compared. *Added*: the median of the differences between "
         f"neighbouring runs. *Without*: without {OFF}. *Processor*: of the whole request.",
@@ -206,7 +216,7 @@ def main() -> int:
     ]
     text = "\n".join(lines) + "\n"
     RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / "confinement-triton-interpreter-cpu"
+    file = RESULTS / f"confinement-{about['device'].lower().replace(' ', '-')}"
     file.with_suffix(".json").write_text(json.dumps({**about, "median": middle, "samples": found}, indent=1) + "\n")
     file.with_suffix(".md").write_text(text)
     print(text)

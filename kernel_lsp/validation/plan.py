@@ -151,7 +151,7 @@ def plan(
         steps.append(Step("example inputs of another seed", lambda i: i.renewed(7).example(small), patience=NICE))
     steps.append(Step("an extra dimension", lambda i: _unsqueezed(i.sample(small, "normal", 10)), essential=True))
     steps.append(sample("every autotuned configuration", small, "normal", 32, kind="configurations"))
-    steps.append(sample("many calls", small, "normal", 33, kind="calls"))
+    steps.append(sample("many calls", small, "normal", 33, kind="calls", late=True))
     steps.append(sample("small parameters", small, "tiny", 34, kind="small parameters", essential=True))
     steps.append(sample("train mode", small, "normal", 12, train=True, essential=True))
     if check_bounds and reads_by_index(inputs):  # late: on a GPU a kernel that does not look may end its process
