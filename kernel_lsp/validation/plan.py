@@ -54,7 +54,7 @@ class Step:
     kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds", "plain"
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
-    essential: bool = False  # made whatever the load: before the first verdict, or after the timing on a GPU
+    essential: bool = False  # made whatever the load: before the first verdict where there is time, else after it
     late: bool = False  # it may take seconds: after the first verdict
     required: bool = False  # the module itself must take these inputs
     inside: bool = False  # inside the envelope: counts for the number of launches

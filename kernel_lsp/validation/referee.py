@@ -351,7 +351,7 @@ class Referee:
         apart: list[plan.Step] = []  # in a process that begins while others go on
         first = seconds == self.soft_seconds
         for i, step in enumerate(steps):
-            always = step.essential and not (first and self.mode == "gpu")
+            always = step.essential and not first
             over = not always and time.monotonic() - self.began > seconds * step.patience
             if not self.thorough and (over or (step.late and first)):
                 skipped.append(step)

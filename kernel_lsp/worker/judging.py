@@ -23,7 +23,7 @@ from kernel_lsp.validation.referee import STILL, Reach, Referee
 from kernel_lsp.worker import beside, gpu_lock, modules, preparing, specimen, trials
 
 #: seconds after which checks that are not essential are left out
-SOFT_SECONDS = {"interpreter": 3.0, "gpu": 0.8}
+SOFT_SECONDS = {"interpreter": 1.5, "gpu": 0.8}
 
 
 def warm_up() -> None:

@@ -57,7 +57,9 @@ def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(judge: Judge, 
     result = judge(entry.module, entry.class_name, entry.kernel, **entry.how)
     assert result["verdict"]["status"] == "ok", result["verdict"]["reason"]
     assert step_of(result["verdict"])["passed"]
-    assert not any(NAME in limit for limit in result["verdict"]["limits"])
+    # On a busy machine instances may be left out; then it is called at sizes of one, and that is said.
+    limits = [limit for limit in result["verdict"]["limits"] if NAME in limit]
+    assert all(limit.endswith("for which the interpreter is too slow") for limit in limits), limits
 
 
 def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(judge: Judge) -> None:
