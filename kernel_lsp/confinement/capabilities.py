@@ -14,12 +14,12 @@ _NO_ROOT_LOCKED = 0x3  # SECBIT_NOROOT and its lock: a program that root starts 
 KEPT = 1 << 2  # CAP_DAC_READ_SEARCH
 
 
-def drop() -> None:
-    """Keep ``KEPT`` alone, and that for root, with no way to get the others back. Raises OSError.
+def drop(kept: int = KEPT) -> None:
+    """Keep ``kept`` alone, and that for root, with no way to get the others back. Raises OSError.
 
     A plain user has something to lose in a user namespace only, where all of it came with being the one who made it.
     """
-    kept = KEPT if os.geteuid() == 0 else 0
+    kept = kept if os.geteuid() == 0 else 0
     with contextlib.suppress(OSError):
         for capability in range(64):
             if not kept >> capability & 1:

@@ -102,7 +102,7 @@ def findings(found: Layers) -> list[Finding]:
     elif not found.landlock:
         enable = f"Use Linux 5.13 or newer ({_NEWER}) with `landlock` in /sys/kernel/security/lsm (kernel option "
         enable += "lsm=landlock,…); in a container, a runtime whose seccomp profile lets it through. Or let users make "
-        enable += f"namespaces: {namespace.permit()}."
+        enable += f"namespaces: {namespace.how_to_permit()}."
         said = "missing, and no namespace may be made: the user's files are open to kernels under validation"
         files = Finding("Landlock (files)", said, enable)
     elif found.landlock < 6:

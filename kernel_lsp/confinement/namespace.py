@@ -56,18 +56,32 @@ def _works(way: str) -> bool:
             try:
                 begin(way)
                 enter(paths.rules(folder, [], gpu=True, compiles=True, shared_memory=True), folder, [], True)
-                os._exit(0 if os.path.isdir(folder) and not os.path.exists(f"/proc/{os.getppid()}") else 1)
+                os._exit(0 if os.path.isdir(folder) and not _open_behind_it() else 1)
             finally:
                 os._exit(1)
         return os.waitpid(pid, 0)[1] == 0
 
 
-def permit() -> str:
-    """What keeps users from making one, as far as this system says, and how to change that."""
-    for name, closed, sets in _SETTINGS:
+def _open_behind_it() -> bool:
+    """Whether the processes outside are seen, or a path through them; or this program's own file can be written to.
+
+    It lies where it was before. The kernel lets nobody write to a program that runs, but for a few versions (6.11, 6.12).
+    """
+    with contextlib.suppress(OSError):
+        os.close(os.open("/proc/self/exe", os.O_WRONLY | os.O_CLOEXEC))
+        return True
+    return os.path.exists(f"/proc/{os.getppid()}")
+
+
+def how_to_permit() -> str:
+    """What lets users make one, as far as this system says what keeps them from it."""
+    closed = []
+    for name, value, wanted in _SETTINGS:
         with contextlib.suppress(OSError), open(f"/proc/sys/{name.replace('.', '/')}") as file:
-            if file.read().strip() == closed:
-                return f"sysctl {name}={sets}"
+            if file.read().strip() == value:
+                closed.append(f"{name}={wanted}")
+    if closed:
+        return f"sysctl {' '.join(closed)}"
     return "in a container, start it with a seccomp profile that lets unshare, mount and pivot_root through"
 
 
@@ -113,20 +127,31 @@ def enter(rules: Iterable[paths.Rule], folder: str, stands: Iterable[str], alone
     opened = descriptors.read_files()
     for fd, path in opened.items():
         _bind(path, f"{top}{_OPENED}/{fd}", made=True)
+    _turn(top)
+    _close(places)
+    _read_on(opened)
+    os.rmdir(top)
+    _mount(None, "/", _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
+
+
+def _turn(top: str) -> None:
+    """Make a folder the root, and let go of the old one."""
     os.chdir(top)
     # The old root comes to lie upon the new one, and goes.
     syscalls.call("pivot_root", b".", b".")
     syscalls.call("umount2", b".", ctypes.c_int(_DETACH))
     os.chdir("/")
-    _close(places)
+
+
+def _read_on(opened: Iterable[int]) -> None:
+    """Have descriptors lead to the files that were bound for them, and to nothing that can be written to."""
     for fd in opened:
-        descriptors.open_again(fd, f"{_OPENED}/{fd}")
-        syscalls.call("umount2", f"{_OPENED}/{fd}".encode(), ctypes.c_int(_DETACH))
-        os.unlink(f"{_OPENED}/{fd}")
-    if opened:
+        place = f"{_OPENED}/{fd}"
+        descriptors.open_again(fd, place)
+        syscalls.call("umount2", place.encode(), ctypes.c_int(_DETACH))
+        os.unlink(place)
+    with contextlib.suppress(FileNotFoundError):
         os.rmdir(_OPENED)
-    os.rmdir(top)
-    _mount(None, "/", _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
 
 
 def _plan(rules: Iterable[paths.Rule]) -> tuple[dict[str, int], dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_lsp.confinement import namespace
+from kernel_lsp.confinement import layers, namespace
 from tests.confinement.conftest import Victim
 from tests.confinement.namespaces import WITHOUT, needs
 from tests.confinement.ordinary_user import NOBODY, as_nobody
@@ -67,6 +68,7 @@ UNDONE = {
     "the namespace of the parent": "check(libc.setns(os.open(f'/proc/{os.getppid()}/ns/mnt', 0), 0))",
     "another root": "os.chroot('.')",
     "the root of the parent": "os.listdir(f'/proc/{os.getppid()}/root')",
+    "its own program is written to": "open('/proc/self/exe', 'r+b')",
     "a device is made": "os.mknod('disk', 0o60600, os.makedev(8, 0))",
     "above the root": "assert os.path.exists('/../../home/..' + notes); tell(open('/../..' + notes).read())",
     "above its folder": "tell(open(os.path.relpath(notes)).read())",
@@ -180,10 +182,13 @@ from kernel_lsp.confinement import capabilities, namespace, paths
 folder = tempfile.mkdtemp(dir=sys.argv[2])
 namespace.begin(sys.argv[1])
 namespace.enter(paths.rules(folder, [], False, True, False), folder, [], False)
-capabilities.drop()
+capabilities.drop(0)
 libc = ctypes.CDLL(None, use_errno=True)
 def say(result):
     print("done" if result == 0 else errno.errorcode[ctypes.get_errno()])
+handle = (ctypes.c_uint32 * 34)(128)
+assert libc.name_to_handle_at(-100, folder.encode(), handle, ctypes.byref(ctypes.c_int()), 0) == 0
+say(min(0, libc.open_by_handle_at(os.open("/usr/lib", os.O_RDONLY), handle, os.O_RDONLY)))
 for nested in (False, True):
     if nested:
         assert libc.unshare(0x10020000) == 0, "a namespace in the namespace, with all powers there"
@@ -203,8 +208,40 @@ def test_it_is_locked_by_itself(way, tmp_path):
     """No filter for calls is needed for that, and it holds for who makes another namespace in it."""
     needs(way)
     done = subprocess.run([sys.executable, "-c", LOCKED, way, str(tmp_path)], capture_output=True, text=True)
-    plain, nested = ["EPERM"] * 4 + ["EROFS"], ["EPERM", "EPERM", "EINVAL", "EINVAL", "EROFS"]
+    plain, nested = ["EPERM"] * 5 + ["EROFS"], ["EPERM", "EPERM", "EINVAL", "EINVAL", "EROFS"]
     assert done.stdout.split() == plain + nested, (done.stdout, done.stderr)
+
+
+REFUSED = """
+echo 0 > /proc/sys/user/max_user_namespaces && echo 0 > /proc/sys/user/max_mnt_namespaces && exec "$@"
+"""
+LOOK = """
+import json
+from kernel_lsp.confinement import layers
+found = layers.look()
+print(json.dumps([found.namespace, layers.limits(found, False), layers.findings(found)[0].fix]))
+"""
+
+
+def test_a_system_that_refuses_it_is_said_to_and_how_to_get_it():
+    """In a user namespace these are settings of its own."""
+    needs(namespace.AS_USER)
+    command = ["unshare", "-rm", "sh", "-c", REFUSED, "--", sys.executable, "-c", LOOK]
+    env = {**os.environ, layers.WITHOUT: "landlock"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    found, limits, fix = json.loads(done.stdout)
+    assert found == "" and any("no Landlock, no namespace" in limit for limit in limits)
+    assert "sysctl user.max_user_namespaces=15000 user.max_mnt_namespaces=15000" in fix
+
+
+def test_it_ends_with_its_parent(victim):
+    """What the kernel is asked to do when the parent ends is forgotten with some changes of who a process is."""
+    said = len(victim.said())
+    code = "number = ctypes.c_int()\nctypes.CDLL(None).prctl(2, ctypes.byref(number))\ntell('signal', number.value)"
+    assert victim.attack(code)["status"] == "ok"
+    told = {line for line in victim.said()[said:] if "signal" in line}
+    assert told == {"attack: signal 9"}
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
@@ -219,8 +256,8 @@ def test_an_ordinary_user_has_it_too():
         finally:
             os.umask(before)
         try:
-            layers = {layer["name"]: layer["found"] for layer in victim.worker.call("hello")["confinement"]}
-            assert namespace.AS_USER in layers["Landlock (files)"], layers
+            found = {layer["name"]: layer["found"] for layer in victim.worker.call("hello")["confinement"]}
+            assert namespace.AS_USER in found["Landlock (files)"], found
             notes = victim.home / "notes.txt"
             notes.write_text("the user's")
             os.chown(notes, NOBODY, NOBODY)
