@@ -84,16 +84,15 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
     threads = len(os.listdir("/proc/self/task"))
     if threads > 1:  # Landlock takes the thread that asks, and what comes from it; so does a namespace
         print(f"{threads - 1} threads of {os.getpid()} began before it was confined", file=sys.stderr, flush=True)
-    open_sockets = bounds.sharing == "sockets"
     if found.namespace:
         stands = bounds.stands or bounds.folder
         # Where there is a filter for calls, it takes care of all that a network of its own would.
-        alone = not found.seccomp and not open_sockets
-        namespace.enter(rules, bounds.folder, [stands, os.path.expanduser("~")], alone)
+        namespace.enter(rules, bounds.folder, [stands, os.path.expanduser("~")], alone=not found.seccomp)
         os.chdir(stands)
     # By its number a file is opened that no path leads to: with the right to read all, and where no filter refuses the call.
     capabilities.drop(0 if found.namespace and not found.seccomp else capabilities.KEPT)
     syscalls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    open_sockets = bounds.sharing == "sockets"
     if found.landlock:
         landlock.restrict(rules, found.landlock, ["signals"] if open_sockets else ["signals", "abstract sockets"])
     if not bounds.gpu:
