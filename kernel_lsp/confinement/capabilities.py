@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 
 from kernel_lsp.confinement import syscalls
 
@@ -13,17 +14,21 @@ _NO_ROOT_LOCKED = 0x3  # SECBIT_NOROOT and its lock: a program that root starts 
 KEPT = 1 << 2  # CAP_DAC_READ_SEARCH
 
 
-def drop() -> None:
-    """Keep ``KEPT`` alone, and no way to get the others back; a plain user has nothing to lose here. Raises OSError."""
+def drop(kept: int = KEPT) -> None:
+    """Keep ``kept`` alone, and that for root, with no way to get the others back. Raises OSError.
+
+    A plain user has something to lose in a user namespace only, where all of it came with being the one who made it.
+    """
+    kept = kept if os.geteuid() == 0 else 0
     with contextlib.suppress(OSError):
         for capability in range(64):
-            if not KEPT >> capability & 1:
+            if not kept >> capability & 1:
                 syscalls.prctl(_PR_CAPBSET_DROP, capability)
     with contextlib.suppress(OSError):
         syscalls.prctl(_PR_SET_SECUREBITS, _NO_ROOT_LOCKED)
     held = _permitted()
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    words = [held & KEPT, held & KEPT, 0, 0, 0, 0]
+    words = [held & kept, held & kept, 0, 0, 0, 0]
     syscalls.call("capset", header, (ctypes.c_uint32 * 6)(*words))
 
 

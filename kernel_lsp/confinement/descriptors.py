@@ -43,6 +43,41 @@ def silence(wanted: Sequence[int], gpu: bool) -> None:
     os.close(null)
 
 
+def read_files() -> dict[int, str]:
+    """The paths of files that are open for reading, by descriptor; one that has no path any more is turned into nothing."""
+    found: dict[int, str] = {}
+    for fd in _open():
+        with contextlib.suppress(OSError):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY:
+                continue
+            path = os.readlink(f"/proc/self/fd/{fd}")
+            if os.path.exists(path) and os.path.samestat(os.stat(path), status):
+                found[fd] = path
+            else:
+                _nothing(fd)
+    return found
+
+
+def open_again(fd: int, path: str) -> None:
+    """Read on in ``path``, where a descriptor stands; nothing where it cannot be opened."""
+    try:
+        again = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        _nothing(fd)
+        return
+    with contextlib.suppress(OSError):
+        os.lseek(again, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
+    os.dup2(again, fd, inheritable=os.get_inheritable(fd))
+    os.close(again)
+
+
+def _nothing(fd: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, fd, inheritable=False)
+    os.close(null)
+
+
 def _open() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc/self/fd")]

@@ -14,6 +14,7 @@ from kernel_lsp.confinement import (
     descriptors,
     environment,
     landlock,
+    namespace,
     paths,
     rlimits,
     seccomp,
@@ -54,8 +55,14 @@ def own_folders(folder: str) -> dict[str, str]:
     return places | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no pool of processes that would outlive the trial
 
 
+def begin(found: Layers, sharing: str = SHARING[0]) -> None:
+    """What has to be done before the user's module is imported. ``sharing``: as in the bounds. Raises OSError."""
+    if sys.platform == "linux" and sharing != "everything":
+        namespace.begin(found.namespace)
+
+
 def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
-    """Confine this process for good with every layer that there is. ``channel``: descriptors that it keeps.
+    """Confine this process for good with every layer that there is, after ``begin``. ``channel``: descriptors that it keeps.
 
     Where it is to have a GPU, CUDA has to be started afterwards and then ``refuse_calls`` called: the driver opens sockets
     and more when it starts, and the threads that it has then are confined with it. Raises OSError where a layer that there is cannot be put on: the candidate must not run then.
@@ -75,9 +82,15 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
         cgroup.enter(found.cgroup)
     rlimits.enter(bounds.bounded)
     threads = len(os.listdir("/proc/self/task"))
-    if threads > 1:  # Landlock takes the thread that asks, and what comes from it
+    if threads > 1:  # Landlock takes the thread that asks, and what comes from it; so does a namespace
         print(f"{threads - 1} threads of {os.getpid()} began before it was confined", file=sys.stderr, flush=True)
-    capabilities.drop()
+    if found.namespace:
+        stands = bounds.stands or bounds.folder
+        # Where there is a filter for calls, it takes care of all that a network of its own would.
+        namespace.enter(rules, bounds.folder, [stands, os.path.expanduser("~")], alone=not found.seccomp)
+        os.chdir(stands)
+    # By its number a file is opened that no path leads to: with the right to read all, and where no filter refuses the call.
+    capabilities.drop(0 if found.namespace and not found.seccomp else capabilities.KEPT)
     syscalls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
     open_sockets = bounds.sharing == "sockets"
     if found.landlock:

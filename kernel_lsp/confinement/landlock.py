@@ -15,16 +15,16 @@ from collections.abc import Iterable
 
 from kernel_lsp.confinement import syscalls
 
-_EXECUTE, _WRITE, _READ_FILE, _READ_FOLDER = 1, 2, 4, 8
-_REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
+_EXECUTE, WRITE, _READ_FILE, _READ_FOLDER = 1, 2, 4, 8
+_REFER, _TRUNCATE, IOCTL = 1 << 13, 1 << 14, 1 << 15
 _FIRST = (1 << 13) - 1  # the rights of ABI 1
-_OF_FILES = _EXECUTE | _WRITE | _READ_FILE | _TRUNCATE | _IOCTL
+_OF_FILES = _EXECUTE | WRITE | _READ_FILE | _TRUNCATE | IOCTL
 
 READ = _READ_FILE | _READ_FOLDER
 EXECUTE = _EXECUTE | _READ_FILE
 #: an existing file or device, nothing made beside it
-CHANGE = READ | _WRITE | _TRUNCATE
-DEVICE = CHANGE | _IOCTL
+CHANGE = READ | WRITE | _TRUNCATE
+DEVICE = CHANGE | IOCTL
 #: anything but special files and device controls, and nothing of it executed
 OWN = (_FIRST | _REFER | _TRUNCATE) & ~(_EXECUTE | 1 << 6 | 1 << 10 | 1 << 11)
 
@@ -59,7 +59,7 @@ def restrict(rules: Iterable[tuple[str, int]], version: int, scopes: Iterable[st
     a process outside. Wants PR_SET_NO_NEW_PRIVS. Raises OSError.
     """
     files = (
-        _FIRST | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0) | (_IOCTL if version >= 5 else 0)
+        _FIRST | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0) | (IOCTL if version >= 5 else 0)
     )
     handled = _Handled(files, 3 if version >= 4 else 0, sum(_SCOPES[s] for s in scopes) if version >= 6 else 0)
     # An older kernel refuses a structure that is longer than the one it knows.

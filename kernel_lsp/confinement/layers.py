@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernel_lsp.confinement import cgroup, landlock, seccomp, syscalls
+from kernel_lsp.confinement import cgroup, landlock, namespace, seccomp, syscalls
 
 #: for tests: names of layers, with commas between them, that are taken for missing
 WITHOUT = "KERNEL_LSP_WITHOUT_LAYERS"
@@ -17,12 +17,16 @@ _NEWER = "Linux 6.12 or newer has all of it"
 
 @dataclass(frozen=True)
 class Layers:
-    """What there is. ``landlock``: its version, 0 for none; ``cgroup``: the folder of the group for candidates, or ""."""
+    """What there is. ``landlock``: its version, 0 for none; ``cgroup``: the folder of the group for candidates, or "".
+
+    ``namespace``: how a root folder of its own is made in place of Landlock (namespace.WAYS); "" where none is.
+    """
 
     landlock: int = 0
     seccomp: bool = False
     cgroup: str = ""
     counted: bool = False  # the user's processes can be limited by number: not those of root
+    namespace: str = ""
 
     @property
     def signals(self) -> bool:
@@ -46,11 +50,14 @@ def look(group: str | None = None) -> Layers:
         return Layers()
     if group is None:
         group = cgroup.possible()
+    ways = [way for way in namespace.WAYS if f"namespace {way}" not in off]
+    version = 0 if "landlock" in off else landlock.abi()
     return Layers(
-        landlock=0 if "landlock" in off else landlock.abi(),
+        landlock=version,
         seccomp="seccomp" not in off and seccomp.available(),
         cgroup="" if "cgroup" in off else group,
         counted="rlimits" not in off and os.getuid() != 0,
+        namespace="" if version or "namespace" in off else namespace.way(ways),
     )
 
 
@@ -67,15 +74,17 @@ def limits(found: Layers, gpu: bool) -> list[str]:
     if sys.platform != "linux":
         return ["the kernel was not confined while it was validated: that takes Linux"]
     said = []
-    if not found.landlock:
-        said.append("while it was validated the kernel could read and write the user's files (no Landlock)")
-    elif found.landlock < 3:
+    if not found.landlock and not found.namespace:
+        said.append(
+            "while it was validated the kernel could read and write the user's files (no Landlock, no namespace)"
+        )
+    elif 0 < found.landlock < 3:
         said.append(
             f"while it was validated the kernel could empty the user's files (Landlock {found.landlock}, not 3)"
         )
     if not found.seccomp:
-        open_ = "the network" if found.landlock < 4 else "UDP"
-        said.append(f"while it was validated the kernel could use {open_} and start processes (no seccomp filter)")
+        open_ = "" if found.namespace else "use the network and " if found.landlock < 4 else "use UDP and "
+        said.append(f"while it was validated the kernel could {open_}start processes (no seccomp filter)")
     elif gpu and not found.cgroup and not found.counted:
         said.append("the number of processes was not limited while the kernel was validated (root, and no cgroup)")
     if not found.seccomp and not found.signals:
@@ -88,10 +97,14 @@ def findings(found: Layers) -> list[Finding]:
     if sys.platform != "linux":
         fix = "Kernels are validated as the user, with all the user may do: use the worker on Linux (kernelLsp.workerPrefix)."
         return [Finding("confinement", f"none on {sys.platform}", fix)]
-    if not found.landlock:
-        enable = f"Landlock is missing: use Linux 5.13 or newer ({_NEWER}) with `landlock` in /sys/kernel/security/lsm "
-        enable += "(kernel option lsm=landlock,…); in a container, a runtime whose seccomp profile lets it through."
-        files = Finding("Landlock (files)", "missing: the user's files are open to kernels under validation", enable)
+    if found.namespace:
+        files = Finding("Landlock (files)", f"missing; a namespace made {found.namespace} takes its place")
+    elif not found.landlock:
+        enable = f"Use Linux 5.13 or newer ({_NEWER}) with `landlock` in /sys/kernel/security/lsm (kernel option "
+        enable += "lsm=landlock,…); in a container, a runtime whose seccomp profile lets it through. Or let users make "
+        enable += f"namespaces: {namespace.how_to_permit()}."
+        said = "missing, and no namespace may be made: the user's files are open to kernels under validation"
+        files = Finding("Landlock (files)", said, enable)
     elif found.landlock < 6:
         lacks = ["device controls", "signals and abstract sockets"]
         lacks = (["truncating files"] if found.landlock < 3 else []) + (["TCP"] if found.landlock < 4 else []) + lacks

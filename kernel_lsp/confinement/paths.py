@@ -56,6 +56,7 @@ _COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++", "as", "ld", "ld.bfd
 def rules(folder: str, sources: Iterable[str], gpu: bool, compiles: bool, shared_memory: bool) -> Iterator[Rule]:
     """(path, rights) for a candidate's process: it writes in ``folder`` alone and reads ``sources`` beside what all need.
 
+    Paths are as programs spell them: with a root of its own (namespace.py) the links in them have to be there, too.
     ``compiles``: it may start the compiler's programs. ``shared_memory``: the driver needs /dev/shm to share the GPU's memory.
     """
     yield folder, landlock.OWN
@@ -84,8 +85,8 @@ def of_project(path: str, project: str | None, root: str) -> list[str]:
     Where that is the home folder, or one around it, only the Python files and packages in it.
     """
     found = []
-    for folder in {os.path.realpath(f) for f in (project, root, os.path.dirname(os.path.abspath(path))) if f}:
-        found += [folder] if _narrow(folder) else list(_python_of(folder))
+    for folder in {os.path.abspath(f) for f in (project, root, os.path.dirname(os.path.abspath(path))) if f}:
+        found += [folder] if _narrow(os.path.realpath(folder)) else list(_python_of(folder))
     return [*found, *_caches()]
 
 
@@ -125,12 +126,11 @@ def _python() -> list[str]:
 
 
 def _linked(folder: str) -> Iterator[str]:
-    """Where the links in a folder lead: packages may be installed as links to where they are kept."""
+    """The links in a folder: packages may be installed as links to where they are kept."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
-            target = os.path.realpath(entry.path) if entry.is_symlink() else ""
-            if target and _narrow(target):
-                yield target
+            if entry.is_symlink() and _narrow(os.path.realpath(entry.path)):
+                yield entry.path
 
 
 def _named() -> list[str]:
@@ -160,8 +160,8 @@ def _programs() -> set[str]:
     found |= set(glob.glob("/usr/lib/gcc") + glob.glob("/usr/libexec/gcc") + glob.glob("/usr/lib/llvm*/bin"))
     found |= set(glob.glob("/lib*/ld-*.so*") + glob.glob("/lib/*/ld-*.so*") + glob.glob("/usr/lib*/ld-*.so*"))
     found |= set(glob.glob(os.path.join(sys.prefix, "libexec", "gcc")))
-    found = {os.path.realpath(path) for path in found if path and os.path.isabs(path) and os.path.exists(path)}
-    scripts = {path: shell for path in found if (shell := _interpreter(path))}
+    found = {path for path in found if path and os.path.isabs(path) and os.path.exists(path)}
+    scripts = {os.path.realpath(path): shell for path in found if (shell := _interpreter(path))}
     # A compiler behind a script is what lies beside it.
     folders = {os.path.dirname(path) for path in scripts} - _SHARED_PROGRAMS
     return found | set(scripts.values()) | folders
@@ -172,5 +172,5 @@ def _interpreter(path: str) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:
         if file.read(2) == b"#!":
             words = file.readline(200).decode("utf-8", "replace").split()
-            return os.path.realpath(words[0]) if words else ""
+            return words[0] if words else ""
     return ""

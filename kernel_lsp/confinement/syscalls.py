@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import platform
 import sys
@@ -153,11 +154,16 @@ def number(name: str) -> int | None:
     return _NUMBERS[name][list(ARCHITECTURES).index(platform.machine())]
 
 
-def call(name: str, *arguments: Any) -> int:
-    """What the call returns. Raises OSError."""
+@functools.cache
+def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    result = libc.syscall(ctypes.c_long(number(name) or -1), *arguments)
+    return libc
+
+
+def call(name: str, *arguments: Any) -> int:
+    """What the call returns. Raises OSError."""
+    result = _libc().syscall(ctypes.c_long(number(name) or -1), *arguments)
     if result < 0:
         failed = ctypes.get_errno()
         raise OSError(failed, os.strerror(failed), name)
@@ -166,8 +172,7 @@ def call(name: str, *arguments: Any) -> int:
 
 def prctl(option: int, *arguments: int) -> int:
     """``prctl`` with as many zeros as it wants. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    result = libc.prctl(option, *(ctypes.c_ulong(n) for n in [*arguments, 0, 0, 0, 0][:4]))
+    result = _libc().prctl(option, *(ctypes.c_ulong(n) for n in [*arguments, 0, 0, 0, 0][:4]))
     if result < 0:
         failed = ctypes.get_errno()
         raise OSError(failed, os.strerror(failed), "prctl")

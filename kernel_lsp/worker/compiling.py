@@ -108,6 +108,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
     from kernel_lsp.validation import compilation
 
     found = layers.from_json(given.get("layers"))
+    entering.begin(found)
     user_module, cls = importing.load(given["path"], given["class_name"])
     mode, training = faking.mode(), bool(given.get("training"))
     bounds = beginning.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))

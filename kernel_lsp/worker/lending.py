@@ -95,6 +95,7 @@ def _borrow(given: dict[str, Any], found: layers.Layers, asked: int, tell: int) 
 
     folder = os.path.join(given["scratch"], "lending")
     os.makedirs(folder, exist_ok=True)
+    entering.begin(found, given["sharing"])
     beginning.load_helpers()
     mine = beginning.bounds(given, folder, folder)
     entering.enter(mine, found, [asked, tell])

@@ -148,6 +148,7 @@ def _ready(given: dict[str, Any], end: channel.Channel, message: dict[str, Any],
     """Import the user's module as the user, be confined, start CUDA; what the program is given."""
     path, class_name, device = given["path"], given["class_name"], given["device"]
     found = layers.from_json(given.get("layers"))
+    entering.begin(found, given.get("sharing") or entering.SHARING[0])
     if device == "interpreter":
         os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported, as its user would set it
         interpreter.repair()

@@ -86,6 +86,7 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
     refused, some of which it needs to begin.
     """
     path, class_name, device = given["path"], given["class_name"], given["device"]
+    entering.begin(found, given.get("sharing") or entering.SHARING[0])
     if device != "interpreter":
         beginning.load_helpers()
     user_module, cls = importing.load(path, class_name)

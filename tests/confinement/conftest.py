@@ -36,14 +36,17 @@ class Victim:
         self.warm = False  # whether it has validated something
         self.worker = Client(command, env=self.env)
 
-    def attack(self, code: str, device: str = "interpreter", seconds: float = 60, **facts: Any) -> dict[str, Any]:
+    def attack(
+        self, code: str, device: str = "interpreter", seconds: float = 60, beside: str = "", **facts: Any
+    ) -> dict[str, Any]:
         """The verdict on a kernel that is right, and first runs ``code`` with ``facts`` as names, confined as it is.
 
-        The code lies in the module's file as a function, since what a kernel's own text may say is screened.
+        The code lies in the module's file as a function, since what a kernel's own text may say is screened. ``beside``:
+        what the file says beside it, for the user's module to do when it is imported.
         """
         lines = [f"{name} = {value!r}" for name, value in facts.items()] + code.strip().splitlines()
         body = "\n".join("        " + line for line in lines)
-        source = MODULE.replace("        BODY", body)
+        source = MODULE.replace("        BODY", body) + beside
         path = self.project / "victim.py"
         path.write_text(source)
         given = {"device": device, "seconds": seconds, "measure": "none"}
@@ -85,8 +88,8 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
-    """The same without Landlock and seccomp: what the attacks do there shows that they are real."""
-    found = Victim(tmp_path_factory.mktemp("bare"), "landlock,seccomp,cgroup")
+    """The same without Landlock, what takes its place, and seccomp: what the attacks do there shows that they are real."""
+    found = Victim(tmp_path_factory.mktemp("bare"), "landlock,namespace,seccomp,cgroup")
     yield found
     found.close()
 

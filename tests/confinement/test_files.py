@@ -46,6 +46,9 @@ def state(folder):
 
 def attacked(victim, names, **how):
     """(verdict, names of the attacks that changed something) after they have been tried, each on a file of its own."""
+    if not victim.warm:  # a worker makes its folders when it begins, and torch one of its own
+        victim.attack("pass")
+        victim.warm = True
     targets = {}
     for number, name in enumerate(names):
         place, _, rest = WRITES[name][1].partition("/")

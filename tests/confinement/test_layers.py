@@ -12,7 +12,7 @@ import pytest
 from kernel_lsp.confinement import environment, landlock, layers, paths, seccomp
 
 LIMITS = {
-    "landlock": "read and write the user's files (no Landlock)",
+    "landlock,namespace": "read and write the user's files (no Landlock, no namespace)",
     "seccomp": "(no seccomp filter)",
 }
 
@@ -47,7 +47,9 @@ def test_with_all_layers_nothing_is_said(victim):
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (layers.Layers(0, True, "", True), ["no Landlock"]),
+        (layers.Layers(0, True, "", True), ["no Landlock, no namespace"]),
+        (layers.Layers(0, True, "", True, "as a user"), []),
+        (layers.Layers(0, False, "", True, "as a user"), ["could start processes", "end other processes"]),
         (layers.Layers(2, True, "", True), ["Landlock 2, not 3"]),
         (layers.Layers(7, False, "", True), ["UDP"]),
         (layers.Layers(3, False, "", True), ["the network", "end other processes"]),
@@ -64,12 +66,13 @@ def test_what_each_missing_layer_leaves_open(found, said):
 
 
 def test_doctor_tells_of_each_layer(tmp_path):
-    env = {**os.environ, "KERNEL_LSP_WITHOUT_LAYERS": "landlock"}
+    env = {**os.environ, "KERNEL_LSP_WITHOUT_LAYERS": "landlock,namespace"}
     program = "import sys; from kernel_lsp.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "doctor", "--json", "--interpreter", sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=100)
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert checks["Landlock (files)"]["state"] == "warning" and "Linux" in checks["Landlock (files)"]["fix"]
+    assert checks["Landlock (files)"]["state"] == "warning"
+    assert all(word in checks["Landlock (files)"]["fix"] for word in ("Linux", "namespaces"))
     assert "seccomp (sockets, processes)" in checks and "cgroup (number of processes)" in checks
 
 

@@ -17,6 +17,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from kernel_lsp.confinement import layers
 from tests.worker.worker_client import Client, WorkerError
 
 #: folders of a home that compilers and drivers write to
@@ -25,9 +26,13 @@ _PYPROJECT = "[project]\nname = 'scene'\n"
 
 
 class Workplace:
-    """One worker process with a home folder and listening sockets of its own; started again when it has died."""
+    """One worker process with a home folder and listening sockets of its own; started again when it has died.
 
-    def __init__(self, folder: Path) -> None:
+    ``without``: layers of confinement that are taken for missing.
+    """
+
+    def __init__(self, folder: Path, without: str = "") -> None:
+        self.without = without
         self.home = folder / "home"
         self.secret = f"secret-{uuid.uuid4().hex}"
         self.sockets = [_listening(socket.SOCK_STREAM), _listening(socket.SOCK_DGRAM)]
@@ -43,7 +48,7 @@ class Workplace:
 
     def worker(self) -> Client:
         if self.client is None or self.client.process.poll() is not None:
-            given = {"HOME": str(self.home), "SCENE_PASSWORD": self.secret}
+            given = {"HOME": str(self.home), "SCENE_PASSWORD": self.secret, layers.WITHOUT: self.without}
             self.client = Client(env={**os.environ, **given})
         return self.client
 
