@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -31,6 +31,9 @@ from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
 from kernel_lsp.validation.plain_process import Plain
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.recorded import RecordedShapes
 
 #: how a limit begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
@@ -87,6 +90,7 @@ class Referee:
     )
     thorough: bool = False  # every check is made, whatever it takes
     plain: Plain | None = None  # where it is called without a trace of a validation
+    recorded: RecordedShapes | None = None  # further shapes to time at
     check_bounds: bool = False  # the candidate is to raise where an index is out of range
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
@@ -202,7 +206,7 @@ class Referee:
         candidate's own, or what its death or its silence means; torch.OutOfMemoryError where there is none to lend.
         """
         if message["do"] == "call":
-            self._rewind()
+            self.rewind()
         began = time.monotonic()
         if not self.lends or not tensors_of(tree):
             self._send(message, tree)
@@ -321,7 +325,7 @@ class Referee:
         with open(self.reach.source, encoding="utf-8") as file:
             return "autotune" in file.read()
 
-    def _rewind(self) -> None:
+    def rewind(self) -> None:
         """Put back what calls change in the candidate, as the oracle does with the module: each call begins in one state."""
         if moving := self.oracle.moving():
             self.ask({"do": "restore"}, moving)
