@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def table_for(file: Path, class_name: str) -> dict[str, Any] | None:
 
 
 def table_of(recorded: Recorded) -> dict[str, Any] | None:
-    """``{"from": "train.py", "seconds": s, "shapes": [{"args", "kwargs", "init", "calls", "seconds"}, …]}``.
+    """``{"from": "train.py", "seconds": s, "shapes": [{"args", "kwargs", "init", "training", "calls", "seconds"}, …]}``.
 
     The calls that can be made again and that a kernel may take: none with gradients or under autocast. The most time
     first. A call inside another one of the class is part of that one, and does not count. ``seconds`` of the whole: of all
@@ -35,8 +34,8 @@ def table_of(recorded: Recorded) -> dict[str, Any] | None:
         calls = shape.calls - shape.nested_calls
         if calls <= 0 or not examples.can_be_made(shape) or envelope.why_outside({}, shape):
             continue
-        one = {"args": shape.args, "kwargs": shape.kwargs, "init": shape.init, "calls": 0, "seconds": 0.0}
-        known = kinds.setdefault(_kind(shape), one)
+        one = {"args": shape.args, "kwargs": shape.kwargs, "init": shape.init, "training": "training" in shape.modes}
+        known = kinds.setdefault(_kind(shape), one | {"calls": 0, "seconds": 0.0})
         known["calls"] += calls
         known["seconds"] += merging.time_in(shape)
     if not kinds:
@@ -47,16 +46,12 @@ def table_of(recorded: Recorded) -> dict[str, Any] | None:
 
 
 def _kind(shape: Shape) -> str:
-    """What calls have in common that take the same time: shapes, dtypes, memory order, other arguments, constructor."""
-    return json.dumps([_timed(shape.args), _timed(shape.kwargs), shape.init], sort_keys=True)
+    """What calls have in common that take the same time: shapes, dtypes, memory order, other arguments, constructor, mode."""
+    return json.dumps([_timed(shape.args), _timed(shape.kwargs), shape.init, "training" in shape.modes], sort_keys=True)
 
 
 def _timed(described: Any) -> Any:
     if isinstance(described, dict):
         is_tensor = "tensor" in described
         return {name: _timed(value) for name, value in described.items() if not (is_tensor and name in _ASIDE)}
-    return (
-        list(map(_timed, described))
-        if isinstance(described, Sequence) and not isinstance(described, str)
-        else described
-    )
+    return list(map(_timed, described)) if isinstance(described, list) else described

@@ -223,7 +223,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
     referee.plain = _plain(given)
-    referee.recorded = recorded_shapes.find(given.get("recorded"), type(module), example, inputs)
+    referee.recorded = recorded_shapes.find(given.get("recorded"), module, example, inputs, training)
     referee.thorough = bool(given.get("thorough"))
     if mode == "gpu":
         held = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)

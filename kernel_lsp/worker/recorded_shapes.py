@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,28 +21,40 @@ Made = tuple[tuple[Any, ...], dict[str, Any]]
 _SEED = 5000
 
 
-def find(table: dict[str, Any] | None, cls: type, example: examples.Example, inputs: Inputs) -> RecordedShapes | None:
+def find(
+    table: dict[str, Any] | None,
+    module: torch.nn.Module,
+    example: examples.Example,
+    inputs: Inputs,
+    training: bool = False,
+) -> RecordedShapes | None:
     """The recorded shapes to time at: those with the most time, at most MOST, until they make up MOSTLY of it.
 
     ``table``: as ``recording.timed.table_of`` makes it. Left out are calls of modules that are constructed otherwise than
-    the example's: they are other modules. The example's own shapes count among them, and are not timed a second time.
-    None where there is no such call.
+    the example's, and of one in another mode than ``training`` says, where that may compute something else. The example's
+    own shapes count among them, and are not timed a second time. None where there is no such call.
     """
     if table is None:
         return None
-    found = RecordedShapes(table["from"], table["seconds"])
-    otherwise = 0
+    cls, found = type(module), RecordedShapes(table["from"], table["seconds"])
+    others = {"of modules with other constructor arguments": 0, f"in {'eval' if training else 'training'} mode": 0}
+    constructed, mode = others
     for call in table["shapes"]:
         if not _is_constructed_so(cls, example, call["init"]):
-            otherwise += call["calls"]
-            continue
-        made = _without_memory(call)
-        if made is not None:
+            others[constructed] += call["calls"]
+        elif call["training"] != training and _depends_on_mode(module):
+            others[mode] += call["calls"]
+        elif (made := _without_memory(call)) is not None:
             _add(found, call, made, cls, inputs)
-    if otherwise:
-        found.left_out.append(f"{otherwise} calls of modules with other constructor arguments")
+    found.left_out += [f"{count} call{'s' if count > 1 else ''} {words}" for words, count in others.items() if count]
     _cut(found)
     return found if found.shapes or found.example_calls or found.left_out else None
+
+
+def _depends_on_mode(module: torch.nn.Module) -> bool:
+    from kernel_lsp.synthesis.envelope import mode_dependent  # which takes sympy along
+
+    return bool(mode_dependent(module))
 
 
 def _cut(found: RecordedShapes) -> None:
@@ -88,6 +101,7 @@ def _maker(inputs: Inputs, call: dict[str, Any], sizes: dict[str, int] | None) -
     As the example's are made at other ``sizes``, where the call is one of these; else from the recording.
     """
     seeds: Iterator[int] = itertools.count(_SEED)
+    inputs = replace(inputs, leaves=[replace(leaf) for leaf in inputs.leaves])  # the checks may fix dimensions later
 
     def make() -> Made:
         seed = next(seeds)

@@ -34,12 +34,13 @@ def test_calls_that_take_the_same_time_are_one_kind():
     same = [
         shape(tensor("int64[8]", below=100), calls=3),
         shape(tensor("int64[8]", below=90, device="cuda"), calls=4),
-        shape(tensor("int64[8]"), calls=5, modes=["training"]),
+        shape(tensor("int64[8]"), calls=5, modes=["inference"]),
     ]
     other = shape(tensor("int64[8]", order="strided", stride=[2]), calls=6)
+    training = shape(tensor("int64[8]"), calls=9, modes=["training"])
     flag = shape(tensor("int64[8]"), {"value": True}, calls=7)
     wider = shape(tensor("int64[8]"), calls=8, init={"args": [{"value": 8}], "kwargs": {}})
-    assert sorted(one["calls"] for one in table(*same, other, flag, wider)["shapes"]) == [6, 7, 8, 12]
+    assert sorted(one["calls"] for one in table(*same, other, training, flag, wider)["shapes"]) == [6, 7, 8, 9, 12]
 
 
 def test_a_call_inside_another_of_the_class_does_not_count():

@@ -25,7 +25,7 @@ def get_inputs(): return [torch.randn(4096, 1024)]
 def recorded(*calls: tuple[str, int, float]) -> dict:
     """(tensor, calls, seconds) each, as ``recording.timed.table_of`` tells it."""
     shapes = [
-        {"args": [tensor(text)], "kwargs": {}, "init": NONE, "calls": count, "seconds": seconds}
+        {"args": [tensor(text)], "kwargs": {}, "init": NONE, "training": False, "calls": count, "seconds": seconds}
         for text, count, seconds in calls
     ]
     return {"from": "train.py", "seconds": sum(seconds for _, _, seconds in calls), "shapes": shapes}

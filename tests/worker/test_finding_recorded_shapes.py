@@ -16,6 +16,7 @@ from tests.recording.made import tensor
 class Scaled(torch.nn.Module):
     def __init__(self, width: int, scale: float = 2.0, config: Any = None, *more: int, **further: int) -> None:
         super().__init__()
+        self.drop = torch.nn.Dropout()
 
     def forward(self, x, mask=None, *, power=1):
         return x
@@ -33,14 +34,20 @@ def inputs_of(*args: Any, symbols: tuple[list[str | None], ...] = (["s0", None],
 
 
 def call(
-    *args: dict[str, Any], calls: int = 10, seconds: float = 1.0, init: Any = None, **kwargs: Any
+    *args: dict[str, Any],
+    calls: int = 10,
+    seconds: float = 1.0,
+    init: Any = None,
+    training: bool = False,
+    **kwargs: Any,
 ) -> dict[str, Any]:
-    return {"args": list(args), "kwargs": kwargs, "init": init, "calls": calls, "seconds": seconds}
+    about = {"init": init, "training": training, "calls": calls, "seconds": seconds}
+    return {"args": list(args), "kwargs": kwargs} | about
 
 
 def find(*calls: dict[str, Any], inputs: Inputs | None = None):
     table = {"from": "train.py", "seconds": sum(one["seconds"] for one in calls), "shapes": list(calls)}
-    return recorded_shapes.find(table, Scaled, EXAMPLE, inputs or inputs_of(torch.randn(8, 40)))
+    return recorded_shapes.find(table, Scaled(40), EXAMPLE, inputs or inputs_of(torch.randn(8, 40)))
 
 
 def test_the_shapes_with_most_of_the_time_are_taken():
@@ -113,13 +120,29 @@ def test_the_example_s_own_shape_is_not_timed_twice_but_in_another_memory_order(
 def test_calls_of_modules_that_are_constructed_otherwise_are_left_out(init, counts):
     example = Example((40,), {})
     table = {"from": "train.py", "seconds": 1.0, "shapes": [call(tensor("float32[3, 40]"), init=init, calls=70)]}
-    found = recorded_shapes.find(table, Scaled, example, inputs_of(torch.randn(8, 40)))
+    found = recorded_shapes.find(table, Scaled(40), example, inputs_of(torch.randn(8, 40)))
     assert [shape.calls for shape in found.shapes] == ([70] if counts else [])
     assert found.left_out == ([] if counts else ["70 calls of modules with other constructor arguments"])
 
 
+def test_calls_in_another_mode_are_left_out_where_that_matters():
+    calls = [call(tensor("float32[3, 40]"), calls=7), call(tensor("float32[3, 40]"), training=True, calls=1)]
+    found = find(*calls)
+    assert [shape.calls for shape in found.shapes] == [7] and found.left_out == ["1 call in training mode"]
+    table = {"from": "train.py", "seconds": 1.0, "shapes": calls}
+    plain = recorded_shapes.find(table, torch.nn.ReLU(), Example(), inputs_of(torch.randn(8, 40)))
+    assert [shape.calls for shape in plain.shapes] == [8]
+
+
+def test_dimensions_that_the_checks_fix_later_are_as_recorded():
+    inputs = inputs_of(torch.randn(8, 40))
+    (shape,) = find(call(tensor("float32[3, 40]")), inputs=inputs).shapes
+    inputs.fix({"s0"})
+    assert shape.make()[0][0].shape == (3, 40)
+
+
 def test_nothing_recorded_is_nothing_to_time():
-    assert recorded_shapes.find(None, Scaled, EXAMPLE, inputs_of(torch.randn(8, 40))) is None
+    assert recorded_shapes.find(None, Scaled(40), EXAMPLE, inputs_of(torch.randn(8, 40))) is None
 
 
 def test_under_the_interpreter_recordings_change_nothing(worker, write):
