@@ -117,8 +117,13 @@ def leaving_out(shape: RecordedShape, left_out: list[str]) -> Iterator[None]:
 
 
 def answered(referee: Referee, shape: RecordedShape) -> tuple[Any, Reference]:
-    """Inputs of a shape, and what the module answers to them. Raises LeftOut where it fails."""
-    tree = shape.make()
+    """Inputs of a shape, and what the module answers to them. Raises LeftOut where there are none, or it fails."""
+    try:
+        tree = shape.make()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        raise LeftOut(f"its inputs cannot be made: {failures.sentence(error)}") from None
     try:
         with device_asserts.raised(referee.inputs.device):
             return tree, referee.oracle.answer(tree, seconds=0.1)

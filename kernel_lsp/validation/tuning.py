@@ -160,26 +160,43 @@ def race(referee: Referee, tried: list[schema.Tried], names: list[str]) -> tuple
     taken, calls = dict.fromkeys(names, 0.0), 0
     for shape in recorded.in_time(referee, []):
         with recorded.leaving_out(shape, []):
-            tree, reference = recorded.answered(referee, shape)
-            for name in names:
-                referee.ask({"do": "choose", "name": name})
-                try:
-                    recorded.check(referee, shape, tree, reference)
-                except failures.Failure as failure:
-                    if _gone(failure) or failure.status == "out-of-memory":
-                        raise
-                    tried[int(name)].reason = failure.reason
+            medians = _race_at(referee, tried, names, shape)
             names = [name for name in names if not tried[int(name)].reason]
-            if not names:
-                break
-            referee.rewind()
-            request = {"do": "time_variants", "names": names, "worth": WORTH, "replays": False}
-            with referee.asking(request, (*tree, None), without_memory(reference.eager)) as answer:
-                times = answer.message["timings"]
             calls += shape.calls
             for name in names:
-                taken[name] += shape.calls * times[name]["median"]
+                taken[name] += shape.calls * medians[name]
+        if not names:
+            break
     return names, taken, calls
+
+
+def _race_at(
+    referee: Referee, tried: list[schema.Tried], names: list[str], shape: recorded.RecordedShape
+) -> dict[str, float]:
+    """The medians of the variants that are right at one recorded shape. Raises LeftOut, Failure, as ``race`` says."""
+    tree, reference = recorded.answered(referee, shape)
+    for name in names:
+        try:
+            referee.ask({"do": "choose", "name": name})
+            recorded.check(referee, shape, tree, reference)
+        except failures.Failure as failure:
+            if failure.status in ("timeout", "out-of-memory") or (_gone(failure) and name != names[0]):
+                raise
+            tried[int(name)].reason = failure.reason
+            if _gone(failure):  # the one that was validated, and with it the trial that holds the others
+                for other in names[1:]:
+                    tried[int(other)].reason = f"not timed: {failure.reason}"
+                return {}
+    right = [name for name in names if not tried[int(name)].reason]
+    if not right:
+        return {}
+    referee.rewind()
+    request = {"do": "time_variants", "names": right, "worth": WORTH, "replays": False}
+    with referee.asking(request, (*tree, None), without_memory(reference.eager)) as answer:
+        times = answer.message["timings"]
+    if any(name not in times for name in right):
+        raise failures.Failure("cheating", "it sent times that are not whole")
+    return {name: times[name]["median"] for name in right}
 
 
 def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> schema.Measurement:

@@ -152,3 +152,19 @@ def test_a_schedule_that_is_wrong_at_a_recorded_shape_is_not_chosen(timed_on_the
     assert "at the recorded shape float32[24, 40]" in result["tried"][1]["reason"] and result["fastest"] != 1
     assert result["verdicts"][str(result["fastest"])]["status"] in ("ok", "slower")
     assert sizes(result["measurement"])[0] == ([16, 40], 9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "status", "after"), [("judge", "crashed", 0), ("tune", "wrong", 1)])
+def test_a_kernel_that_ends_its_process_at_a_recorded_shape_is_told(timed_on_the_host, task, status, after):
+    # Schedules are called once before, to have their launches compiled.
+    ends = "    import os\n    SEEN[0] += x.shape[0] == 24\n"
+    ends += f"    if SEEN[0] > {after} and x.shape[0] == 24: os._exit(9)\n    return softmax\n"
+    change = ((0, RETURN, ends), (0, "@triton.jit\n", "SEEN = [0]\n\n\n@triton.jit\n"))
+    verdict = verdict_of(timed_on_the_host(task, MIX, change)["result"])
+    assert verdict["status"] == status, verdict
+    assert "at the recorded shape float32[24, 40]: its process ended: exit status 9" in verdict["reason"]
+
+
+def verdict_of(result):
+    return result["verdict"] if "verdict" in result else result["verdicts"]["0"]
