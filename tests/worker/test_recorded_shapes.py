@@ -38,11 +38,14 @@ MIX = [
 def timed_on_the_host(worker, write, tmp_path):
     """``run(task, shapes, change=(), fast="")``: the answer of ``judge`` or ``tune`` for the synthesizer's kernels, changed by index."""
 
-    def run(task: str, shapes, change: tuple[tuple[int, str, str], ...] = (), fast: str = ""):
-        path = write(MODULE)
-        asked = {"path": path, "class_name": "Norm", "device": "interpreter", "training": False}
-        made = worker.call("synthesize", **asked)
-        sources = [candidate["source"] for candidate in made["candidates"]][:3]
+    def run(task: str, shapes, change: tuple[tuple[int, str, str], ...] = (), fast: str = "", moving: bool = False):
+        path = write(MOVING if moving else MODULE)
+        asked = {"path": path, "class_name": "Norm", "device": "interpreter", "training": moving}
+        if moving:
+            made, sources = {"specimen": worker.call("introspect", **asked)}, [MOVING_KERNEL]
+        else:
+            made = worker.call("synthesize", **asked)
+            sources = [candidate["source"] for candidate in made["candidates"]][:3]
         for index, old, new in change:
             assert old in sources[index]
             sources[index] = sources[index].replace(old, new, 1)
@@ -58,6 +61,37 @@ def timed_on_the_host(worker, write, tmp_path):
         return json.loads(answer.read_text())
 
     return run
+
+
+MOVING = """
+import torch
+class Norm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(40)
+    def forward(self, x):
+        return torch.relu((self.norm(x) + self.norm.running_mean) * 2 + 1)
+def get_inputs(): return [torch.randn(16, 40)]
+"""
+MOVING_KERNEL = """
+import torch, triton, triton.language as tl
+from module import Norm
+
+@triton.jit
+def rest_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(y_ptr + at, tl.maximum(x * 2 + 1, 0.0, propagate_nan=tl.PropagateNan.ALL), mask=at < n)
+
+class NormTriton(Norm):
+    def forward(self, x):
+        if x.dtype != torch.float32 or torch.is_grad_enabled() or not x.numel():
+            return super().forward(x)
+        x = (self.norm(x) + self.norm.running_mean).contiguous()
+        y = torch.empty_like(x)
+        rest_kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
+        return y
+"""
 
 
 def sizes(measurement):
@@ -168,3 +202,12 @@ def test_a_kernel_that_ends_its_process_at_a_recorded_shape_is_told(timed_on_the
 
 def verdict_of(result):
     return result["verdict"] if "verdict" in result else result["verdicts"]["0"]
+
+
+@pytest.mark.slow
+def test_running_averages_are_put_back_before_each_shape(timed_on_the_host):
+    calls = [shape(tensor(f"float32[{n}, 40]"), modes=["training"], calls=n) for n in (4, 16, 24)]
+    result = timed_on_the_host("judge", calls, moving=True)["result"]
+    assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
+    assert sorted(sizes(result["measurement"])) == [([4, 40], 4), ([16, 40], 16), ([24, 40], 24)]
+    assert result["measurement"]["recorded"]["left_out"] == []
