@@ -54,9 +54,8 @@ def test_a_kernel_is_timed_at_recorded_shapes_and_the_speedup_is_weighted(judge)
 
 
 def test_a_kernel_that_is_slow_where_the_program_calls_it_is_slower(judge):
-    slow = SOFTMAX_KERNEL.replace(
-        "        y = torch", "        if x.shape[0] == 256: torch.cuda._sleep(500_000)\n        y = torch"
-    )
+    again = "        for _ in range(50 if x.shape[0] == 256 else 1):\n            softmax_kernel["
+    slow = SOFTMAX_KERNEL.replace("        softmax_kernel[", again)
     assert slow != SOFTMAX_KERNEL
     result = judge(SOFTMAX, "Softmax", slow, device="cuda", measure="eager", recorded=MIX)
     assert result["verdict"]["status"] == "slower", result["verdict"]
