@@ -181,7 +181,12 @@ def measurement(header: dict[str, Any], device: schema.Device | None) -> schema.
     """The times that a header gives; None where it gives none, or none that are numbers."""
     if "measurement" in header:  # as earlier versions wrote it
         found = _record(schema.Measurement, header["measurement"])
-        return found if found is not None and _sound(found) else None
+        if found is None or not _sound(found):
+            return None
+        found.recorded = None  # which no header ever told of
+        for shape in found.shapes:
+            shape.calls = None
+        return found  # type: ignore[no-any-return]
     if isinstance(header.get("not-measured"), str):
         return schema.Measurement(missing=header["not-measured"])
     measured, times = header.get("measured"), header.get("microseconds")

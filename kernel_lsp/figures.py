@@ -5,6 +5,7 @@ The standard library alone.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,65 @@ def factor(ratio: float) -> str:
 
 
 def speedups(measurement: Measurement | None) -> tuple[float | None, float | None]:
-    """How many times faster than eager and than torch.compile: geometric means over the shapes timed."""
+    """How many times faster than eager and than torch.compile.
+
+    Than eager: over the recorded shapes, weighted by their calls (``mixed``), where some were timed. Else, and always than
+    torch.compile, geometric means over the shapes timed; torch.compile is timed at the example's alone.
+    """
     shapes = measurement.shapes if measurement is not None else []
-    return _mean([over_eager(s) for s in shapes]), _mean([over_compiled(s) for s in shapes])
+    mix = mixed(measurement)
+    eager = mix[0].median / mix[1].median if mix is not None else _mean([over_eager(s) for s in shapes])
+    return eager, _mean([over_compiled(s) for s in shapes])
+
+
+def mixed(measurement: Measurement | None) -> tuple[Timing, Timing] | None:
+    """Eager's and the kernel's microseconds of a call over the recorded shapes, each weighted by how often it came.
+
+    None where none of them was timed.
+    """
+    weighted = weighted_shapes(measurement)
+    if not weighted:
+        return None
+    calls = [count for count, _, _ in weighted]
+    return _weighted(calls, [eager for _, eager, _ in weighted]), _weighted(
+        calls, [kernel for _, _, kernel in weighted]
+    )
+
+
+def _weighted(calls: list[int], timings: list[Timing]) -> Timing:
+    """The mean of times, each counted as often as its calls."""
+    means = {
+        name: sum(count * getattr(timing, name) for count, timing in zip(calls, timings, strict=True)) / sum(calls)
+        for name in ("median", "low", "high")
+    }
+    return dataclasses.replace(timings[0], **means, runs=min(timing.runs for timing in timings))
+
+
+def weighted_shapes(measurement: Measurement | None) -> list[tuple[int, Timing, Timing]]:
+    """(calls, eager, kernel) of each recorded shape that was timed."""
+    return [
+        (shape.calls, shape.eager, shape.kernel)
+        for shape in (measurement.shapes if measurement is not None else [])
+        if shape.calls and shape.eager and shape.kernel and shape.kernel.median
+    ]
+
+
+def mix_words(measurement: Measurement | None) -> str:
+    """``over 3 recorded shapes of train.py, weighted by calls``: what a speedup over eager is about.
+
+    "" where no recorded shape was timed: then it is about the example's.
+    """
+    count = len(weighted_shapes(measurement))
+    if not count or measurement is None:
+        return ""
+    of = f" of {measurement.recorded.source}" if measurement.recorded and measurement.recorded.source else ""
+    return f"over {count} recorded shapes{of}, weighted by calls" if count > 1 else f"at the recorded shape{of}"
+
+
+def mix_share(measurement: Measurement | None) -> float | None:
+    """The share of the class's recorded time that the timed shapes stand for; None where that is not known."""
+    found = measurement.recorded if measurement is not None and weighted_shapes(measurement) else None
+    return found.share if found is not None else None
 
 
 def over_eager(shape: ShapeMeasurement) -> float | None:
@@ -48,14 +105,24 @@ def skipped_text(verdict: Verdict | None) -> str:
     return f"{sum(check.passed for check in verdict.checks)} passed, {len(verdict.skipped)} skipped"
 
 
-def note_if_slower(verdict: Verdict, kernel: Timing | None, name: str, other: Timing | None) -> None:
+def note_if_slower(verdict: Verdict, kernel: Timing | None, name: str, other: Timing | None, where: str = "") -> None:
     """Make a verdict of "ok" one of "slower" where the kernel is, than ``other``, which is ``name``'s time.
 
-    Slower means beyond the spread: its 20th percentile above the other's 80th.
+    Slower means beyond the spread: its 20th percentile above the other's 80th. ``where``: at which shapes, if it has to be said.
     """
     if kernel and other and verdict.status == "ok" and kernel.low > other.high:
         verdict.status = "slower"
         verdict.reason = f"correct, but {kernel.median:.1f} µs against {other.median:.1f} µs of {name}"
+        verdict.reason += f" {where}" if where else ""
+
+
+def note_if_slower_than_eager(verdict: Verdict, measurement: Measurement) -> None:
+    """``note_if_slower`` over the recorded shapes together, weighted by calls; at the example's where none was timed."""
+    mix = mixed(measurement)
+    if mix is not None:
+        note_if_slower(verdict, mix[1], "eager", mix[0], mix_words(measurement))
+    elif measurement.shapes:
+        note_if_slower(verdict, measurement.shapes[0].kernel, "eager", measurement.shapes[0].eager)
 
 
 def is_regression(found: SpeedComparison | None, percent: float) -> bool:

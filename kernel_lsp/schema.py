@@ -209,6 +209,7 @@ class ShapeMeasurement:
     compiled_modes: dict[str, Timing] = field(default_factory=dict)
     # Times of torch.compile that were not taken in this run: mode of torch.compile → when and where it was measured.
     kept: dict[str, str] = field(default_factory=dict)
+    calls: int | None = None  # that a recorded program made with these shapes; None where it was not seen to make any
 
 
 @dataclass
@@ -235,6 +236,7 @@ class Tried:
     spills: int | None = None
     timing: Timing | None = None
     fastest: bool = False
+    mixed: float | None = None  # microseconds of a call over the recorded shapes, weighted by calls
 
 
 @dataclass
@@ -263,8 +265,20 @@ class SpeedComparison:
 
 
 @dataclass
+class RecordedMix:
+    """What the recorded shapes of a measurement stand for. Each has its ``calls``."""
+
+    source: str = ""  # the programs that made the calls: "train.py"
+    share: float | None = None  # of the time that was recorded for the class, what these shapes took
+    left_out: list[str] = field(default_factory=list)  # shapes that were not timed, each with the reason
+
+
+@dataclass
 class Measurement:
-    """Times of eager, torch.compile and the kernel. ``missing`` says why something was not measured."""
+    """Times of eager, torch.compile and the kernel. ``missing`` says why something was not measured.
+
+    The first of ``shapes`` is the example's; those that ``kernel-lsp record`` saw, and no other, come after it.
+    """
 
     shapes: list[ShapeMeasurement] = field(default_factory=list)
     device: Device | None = None
@@ -273,6 +287,7 @@ class Measurement:
     measured_at: str = ""  # ISO 8601, UTC
     beside: str = ""  # other work on the GPU meanwhile: "87 % busy by pid 4711 (python)"
     comparison: SpeedComparison | None = None  # of a validation: with the fastest kernel before it, where there was one
+    recorded: RecordedMix | None = None  # None where nothing was recorded that could be timed
 
 
 @dataclass

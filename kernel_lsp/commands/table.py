@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from kernel_lsp import schema
+from kernel_lsp import figures, schema
 from kernel_lsp.commands.running import WANTED, Task
 from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
@@ -34,7 +34,8 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(reason)}", highlight=False)
         before = task.report.before if task.report is not None else ""
-        for line in [*([f"Its file {before}."] if before else []), *skipped_lines(task), *source_lines(task)]:
+        said = [f"Its file {before}."] if before else []
+        for line in [*said, *recorded_lines(task), *skipped_lines(task), *source_lines(task)]:
             console.print(f"  {escape(line)}", highlight=False, style="dim")
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
@@ -139,13 +140,12 @@ def times_text(measurement: schema.Measurement | None) -> str:
 
 
 def speedup_text(measurement: schema.Measurement | None) -> str:
-    """``2.31× / 1.24×``, or why there is none."""
+    """``2.31× / 1.24×``, or why there is none. The first is over the recorded shapes, where some were timed."""
     shape = measurement.shapes[0] if measurement and measurement.shapes else None
     if shape is None or shape.kernel is None or not shape.kernel.median:
         missing = measurement.missing if measurement else ""
         return "no CUDA GPU" if "no CUDA GPU" in missing else "not measured"
-    kernel = shape.kernel.median
-    return " / ".join(f"{time.median / kernel:.2f}×" if time else "–" for time in (shape.eager, shape.compiled))
+    return " / ".join(f"{ratio:.2f}×" if ratio else "–" for ratio in figures.speedups(measurement))
 
 
 def reason_of(task: Task) -> str:
@@ -165,6 +165,24 @@ def skipped_lines(task: Task) -> list[str]:
     judged = shown(task)
     skipped = skipped_text(judged.verdict) if judged is not None and judged.verdict.status in schema.CORRECT else ""
     return [f"{names([task])[0]}: checks: {skipped}; --thorough makes all of them."] if skipped else []
+
+
+def recorded_lines(task: Task) -> list[str]:
+    """What the speedup over eager is about where recorded shapes were timed, and which were not."""
+    judged = shown(task)
+    measurement = judged.measurement if judged is not None else None
+    if measurement is None or measurement.recorded is None:
+        return []
+    name, lines = names([task])[0], []
+    ratio, words = figures.speedups(measurement)[0], figures.mix_words(measurement)
+    if ratio and words:
+        share = figures.mix_share(measurement)
+        part = f" ({share:.0%} of its time there)".replace("%", " %") if share else ""
+        lines.append(f"{name}: {figures.factor(ratio)} {words}{part}; the times are at the example's shapes.")
+    if measurement.recorded.left_out:
+        left_out = "; ".join(measurement.recorded.left_out)
+        lines.append(f"{name}: recorded from {measurement.recorded.source} and not timed: {left_out}.")
+    return lines
 
 
 def source_lines(task: Task) -> list[str]:

@@ -80,6 +80,7 @@ class Lane:
             file,
             write=False,
             training=self.plan.mode == "train",
+            recorded=False,  # a suite is about its own example inputs
         )
         assert job.task is not None
         limit = settings.seconds * OVER_BUDGET + OVER_SECONDS

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_lsp import knowledge, schema
+from kernel_lsp import figures, knowledge, schema
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
 from kernel_lsp.generators import Host, Request, answers, assembly, prompt, verified
 from kernel_lsp.schema import Candidate, Judged, Subject
@@ -206,6 +206,8 @@ def _worth_repairing(run: Search, samples: list[Sample]) -> list[tuple[Sample, J
 
 
 def _kernel_time(judged: Judged) -> float:
+    if (mix := figures.mixed(judged.measurement)) is not None:
+        return mix[1].median
     shapes = judged.measurement.shapes if judged.measurement else []
     return sum(shape.kernel.median for shape in shapes if shape.kernel) or float("inf")
 

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kernel_lsp import errors, generators, schema
+from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.formatting import format_source
 from kernel_lsp.jobs.hosts import ModelHost
-from kernel_lsp.jobs.run import LEAST_SECONDS, Run, total_time
+from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 
 _CANDIDATES_FROM, _CANDIDATES_TO = 25.0, 95.0  # the part of the progress bar that belongs to the candidates
 _TIMING_SECONDS = 8.0  # what timing one candidate takes, its checks made again included
@@ -279,15 +280,15 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 def enough(run: Run) -> str:
     """Why no more candidates are wanted, as a clause; "" if they are."""
-    correct = [entry for entry in run.report.candidates if entry.verdict.status in schema.CORRECT]
+    best = fastest(run.report.candidates)
     if run.remaining() < (LEAST_SECONDS if run.report.candidates else 0.0):
         return "the time was over"
     if not run.on_gpu:
-        return "a kernel is correct, and there is no GPU to tell a faster one" if correct else ""
-    if not correct:
+        return "a kernel is correct, and there is no GPU to tell a faster one" if best is not None else ""
+    if best is None:
         return ""
-    best = min(correct, key=total_time)
-    shapes = best.measurement.shapes if best.measurement else []
+    measurement = run.report.candidates[best].measurement
+    shapes = measurement.shapes if measurement is not None else []
     if shapes and all((shape.roofline_share or 0.0) >= _NEAR_ROOFLINE for shape in shapes):
         return "a kernel is within 5 % of the roofline"
     return ""

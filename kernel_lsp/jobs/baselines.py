@@ -37,7 +37,8 @@ async def add(run: Run) -> None:
     missing = [mode for mode in modes if mode not in kept]
     if missing:
         measurement.compiled_missing = await _measure(run, shape, missing, key)
-    figures.note_if_slower(judged.verdict, shape.kernel, "torch.compile", shape.compiled)
+    where = "at the example's shapes" if figures.mixed(measurement) is not None else ""
+    figures.note_if_slower(judged.verdict, shape.kernel, "torch.compile", shape.compiled, where)
     run.tell_verdict()
 
 

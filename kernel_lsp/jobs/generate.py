@@ -7,8 +7,9 @@ import asyncio
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.jobs import baselines, sources, validations, writing
 from kernel_lsp.jobs.asking import Asking
+from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.formatting import ruff_command
-from kernel_lsp.jobs.run import Run, fastest
+from kernel_lsp.jobs.run import Run
 
 
 async def generate(run: Run) -> None:

@@ -63,6 +63,7 @@ class Jobs:
         training: bool = False,
         follow_up: bool = False,
         body: str = "",
+        recorded: bool = True,
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -76,11 +77,16 @@ class Jobs:
             if other.target.class_name == target.class_name:
                 same = other.target.version == target.version is not None and other.source == source
                 asked = (other.write, other.overwrite, other.review, other.training, other.follow_up, other.body)
-                if same and asked == (write, overwrite, review, training, follow_up, body):
+                if (
+                    same
+                    and asked == (write, overwrite, review, training, follow_up, body)
+                    and other.recorded == recorded
+                ):
                     return other
                 self.cancel(other.id)
         number = f"{kind}-{next(self._numbers)}"
         job = Job(number, kind, target, path, source, kernel, write, overwrite, review, training, follow_up, body)
+        job.recorded = recorded
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)

@@ -16,10 +16,11 @@ from typing import Any
 from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.analysis import fingerprint
 from kernel_lsp.devices import pick_device
+from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
-from kernel_lsp.recording.examples import table_for
+from kernel_lsp.recording import examples, timed
 from kernel_lsp.settings import Settings
 from kernel_lsp.store.database import path_for
 
@@ -52,7 +53,8 @@ class Run:
     shown: int = 0  # the percentage last told, which never goes back
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
     looked_at: schema.Specimen | None = None  # the class as the worker saw it when it judged
-    recorded: dict[str, Any] | None = None  # calls that were recorded, see recording.examples.table_for
+    recorded: dict[str, Any] | None = None  # a recorded call for the example, see recording.examples.table_for
+    recorded_shapes: dict[str, Any] | None = None  # recorded calls to time at, see recording.timed.table_for
 
     def __post_init__(self) -> None:
         self._answers: dict[str, Any] = {}
@@ -123,7 +125,9 @@ class Run:
             UserError: it cannot start, or lacks a package.
         """
         self.progress("starting", "Starting the worker", 2)
-        self.recorded = await asyncio.to_thread(table_for, self.job.path, self.job.target.class_name)
+        about = (self.job.path, self.job.target.class_name)
+        self.recorded = await asyncio.to_thread(examples.table_for, *about)
+        self.recorded_shapes = await asyncio.to_thread(timed.table_for, *about) if self.job.recorded else None
         hello = await self.worker.start()
         problems = hello.get("problems") or []
         if problems:
@@ -226,7 +230,7 @@ class Run:
 
         seconds = max(self.remaining(), LEAST_SECONDS)
         params = self.params() | {"source": candidate.source, "seconds": seconds, "measure": measure}
-        params["pinned"] = candidate.pinned
+        params |= {"pinned": candidate.pinned, "recorded": self.recorded_shapes}
         try:
             answer = await self.worker.request(
                 "judge", params, seconds=seconds + GRACE_SECONDS, stage="judging a candidate", on_event=on_event
@@ -276,6 +280,7 @@ class Run:
 
         seconds = max(self.remaining(), LEAST_SECONDS)
         params = self.params() | {"sources": [candidate.source for candidate in candidates], "seconds": seconds}
+        params["recorded"] = self.recorded_shapes
         try:
             answer = await self.worker.request(
                 "tune", params, seconds=seconds + GRACE_SECONDS, stage="validating a kernel", on_event=on_event
@@ -383,17 +388,3 @@ def _check_path(path: Path) -> None:
 
 def _escaped(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def fastest(candidates: list[schema.Judged]) -> int | None:
-    """The index of the correct candidate with the least time over all shapes; the first where none was timed."""
-    correct = [i for i, judged in enumerate(candidates) if judged.verdict.status in schema.CORRECT]
-    return min(correct, key=lambda i: (total_time(candidates[i]), i), default=None)
-
-
-def total_time(judged: schema.Judged) -> float:
-    """Microseconds of one call at each shape, added up; infinity where a shape was not timed."""
-    shapes = judged.measurement.shapes if judged.measurement else []
-    if not shapes or any(shape.kernel is None for shape in shapes):
-        return float("inf")
-    return sum(shape.kernel.median for shape in shapes if shape.kernel)

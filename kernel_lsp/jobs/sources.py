@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from kernel_lsp import schema
+from kernel_lsp.figures import speedups
 
 
 def speedup(judged: schema.Judged) -> float | None:
-    """Times eager at the example inputs, the first of the shapes; None where that was not measured."""
-    shapes = judged.measurement.shapes if judged.measurement else []
-    if not shapes or shapes[0].eager is None or shapes[0].kernel is None or not shapes[0].kernel.median:
-        return None
-    return shapes[0].eager.median / shapes[0].kernel.median
+    """Times eager, as in the headline; None where that was not measured."""
+    return speedups(judged.measurement)[0]
 
 
 def count(report: schema.Report) -> None:

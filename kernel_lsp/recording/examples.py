@@ -70,12 +70,16 @@ def table_of(recorded: Recorded) -> dict[str, Any] | None:
 
 
 def is_usable(shape: Shape) -> bool:
-    """Whether the call can be made again: its arguments, and the constructor's, are tensors and plain values."""
-    given = [*shape.args, *shape.kwargs.values()]
-    if shape.init is None:
+    """Whether the call can be made again with its module: the constructor's arguments are plain values, too."""
+    if shape.init is None or not can_be_made(shape):
         return False
-    init = [*shape.init["args"], *shape.init["kwargs"].values()]
-    return any(map(_has_tensor, given)) and all(_is_plain(value) for value in [*given, *init])
+    return all(map(_is_plain, [*shape.init["args"], *shape.init["kwargs"].values()]))
+
+
+def can_be_made(shape: Shape) -> bool:
+    """Whether the call can be made again, of a module that is there: its arguments are tensors and plain values."""
+    given = [*shape.args, *shape.kwargs.values()]
+    return any(map(_has_tensor, given)) and all(map(_is_plain, given))
 
 
 def _has_tensor(value: dict[str, Any]) -> bool:

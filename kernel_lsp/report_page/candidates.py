@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_lsp.figures import factor, over_eager
+from kernel_lsp.figures import factor, mix_words, speedups
 from kernel_lsp.schema import Candidate, Judged, Report, Source
 
 from . import code, numbers
@@ -26,7 +26,9 @@ def candidates(facts: Facts) -> Markup:
     bodies = [_entry(i, judged, report, unit) for i, judged in enumerate(report.candidates)]
     head = el("thead", el("tr", [el("th", name, class_="number" if i > 2 else None) for i, name in enumerate(COLUMNS)]))
     every = div("wide", el("table", head, bodies, class_="candidates"))
-    return section("Candidates", every, hint=report.why)
+    mixes = [words for judged in report.candidates if (words := mix_words(judged.measurement))]
+    note = f"Times are those at the example's shapes; × eager is {mixes[0]}." if mixes else ""
+    return section("Candidates", every, el("p", note, class_="hint") if note else None, hint=report.why)
 
 
 def _time(judged: Judged) -> float | None:
@@ -38,8 +40,7 @@ def _time(judged: Judged) -> float | None:
 def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds) -> Markup:
     """A body of its own with two rows: the figures, and what there is to open."""
     candidate, verdict = judged.candidate, judged.verdict
-    shapes = judged.measurement.shapes if judged.measurement is not None else []
-    time, ratio = _time(judged), over_eager(shapes[0]) if shapes else None
+    time, ratio = _time(judged), numbers.known(speedups(judged.measurement)[0])
     missing = judged.measurement.missing if judged.measurement is not None else ""
     line = f" (line {verdict.line})" if verdict.line else ""
     row: list[Child] = [
@@ -93,17 +94,21 @@ def schedules(facts: Facts) -> Markup | None:
     if len(tried) < 2:
         return None
     unit = numbers.Microseconds([one.timing.median for one in tried if numbers.timed(one.timing) and one.timing])
+    mixed = any(numbers.known(one.mixed) for one in tried)
     rows: list[list[Child]] = [
         [
             one.variant or "as the rules choose it",
             unit(one.timing.median) if numbers.timed(one.timing) and one.timing else numbers.NOT,
+            *([unit(one.mixed) if one.mixed and numbers.known(one.mixed) else numbers.NOT] if mixed else []),
             f"{one.spills} bytes" if one.spills is not None else "–",
             "the fastest by 2 % or more, or the first" if one.fastest else one.reason,
         ]
         for one in tried
     ]
     hint = "Timed beside eager in one process. Each gave what the module gives at the example's sizes."
-    return section("Schedules", table(["schedule", "time", "spilled a thread", ""], rows, range(1, 3)), hint=hint)
+    hint += " The fastest is the one over the recorded shapes, weighted by calls." if mixed else ""
+    head = ["schedule", "time", *(["over the recorded shapes"] if mixed else []), "spilled a thread", ""]
+    return section("Schedules", table(head, rows, range(1, len(head) - 1)), hint=hint)
 
 
 def sources(facts: Facts) -> Markup | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernel_lsp import claims
-from kernel_lsp.figures import factor, speedups
-from kernel_lsp.schema import CORRECT, ShapeMeasurement, Verdict
+from kernel_lsp.figures import factor, mix_share, mix_words, speedups
+from kernel_lsp.schema import CORRECT, Measurement, ShapeMeasurement, Verdict
 
 from . import numbers
 from .facts import Facts
@@ -54,8 +54,12 @@ def summary(facts: Facts) -> tuple[str, str, str]:
     parts = [_capital(WORDS[verdict.status])]
     eager, compiled = (numbers.known(ratio) for ratio in speedups(facts.measurement))
     device = facts.measured_on
+    mix = mix_words(facts.measurement)
     if eager:
-        parts.append(f"{factor(eager)} eager" + (f" · {factor(compiled)} torch.compile" if compiled else ""))
+        than_compiled = (
+            f" · {factor(compiled)} torch.compile" + (" at the example’s" if mix else "") if compiled else ""
+        )
+        parts.append(f"{factor(eager)} eager" + (f" {mix}" if mix else "") + than_compiled)
     on = f" on {device.name}" if device is not None and device.kind == "cuda" else ""
     if verdict.mode == "interpreter":
         on = on if eager else " under Triton’s interpreter"
@@ -132,7 +136,7 @@ def tiles(facts: Facts) -> Markup:
     passed = sum(check.passed for check in verdict.checks)
     beside = "eager’s own " + numbers.error(verdict.eager_error)
     speed = [
-        _tile("Speed over eager", factor(eager) if eager else None, _times(shapes, "eager"), missing),
+        _tile("Speed over eager", factor(eager) if eager else None, _over(measurement), missing),
         _tile(
             "Over torch.compile", factor(compiled) if compiled else None, _times(shapes, "compiled"), compiled_missing
         ),
@@ -144,6 +148,14 @@ def tiles(facts: Facts) -> Markup:
         _tile("Largest error", None if verdict.error is None else numbers.error(verdict.error), beside, ""),
         _tile("Checks passed", _counted(verdict, passed), _limits(verdict), ""),
     )
+
+
+def _over(measurement: Measurement | None) -> str:
+    """What the speed over eager is about: the recorded shapes, where some were timed."""
+    words, part = mix_words(measurement), numbers.known(mix_share(measurement))
+    if not words:
+        return _times(measurement.shapes if measurement is not None else [], "eager")
+    return words + (f" ({numbers.share(part)} of its time there)" if part else "")
 
 
 def _times(shapes: list[ShapeMeasurement], other: str) -> str:

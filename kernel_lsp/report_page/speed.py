@@ -36,8 +36,17 @@ def speed(facts: Facts) -> Markup:
         "Time of one call",
         parts,
         el("p", " ".join(notes), class_="hint"),
+        _left_out(measurement),
         details("The figures as a table", _table(measurement)),
     )
+
+
+def _left_out(measurement: Measurement) -> list[Markup]:
+    """The recorded shapes that were not timed."""
+    mix = measurement.recorded
+    if mix is None or not mix.left_out:
+        return []
+    return [el("p", f"Recorded from {mix.source} and not timed: {'; '.join(mix.left_out)}.", class_="hint")]
 
 
 def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
@@ -60,7 +69,7 @@ def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
     missing = [] if shape.compiled or not measurement.compiled_missing else [measurement.compiled_missing]
     return div(
         "shape",
-        el("h3", ", ".join(map(numbers.tensor, shape.inputs)) or "Inputs not recorded"),
+        el("h3", ", ".join(map(numbers.tensor, shape.inputs)) or "Inputs not recorded", _calls(shape, measurement)),
         chart(bars, reach, marks),
         [
             el("p", f"torch.compile not measured: {numbers.stop(why.removeprefix('torch.compile: '))}")
@@ -69,6 +78,14 @@ def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
         _kept(shape),
         _spans(shape),
     )
+
+
+def _calls(shape: ShapeMeasurement, measurement: Measurement) -> str:
+    """`` · 12,000 calls in train.py``"""
+    if not shape.calls:
+        return ""
+    where = f" in {measurement.recorded.source}" if measurement.recorded and measurement.recorded.source else ""
+    return f" · {shape.calls:,} call{'s' if shape.calls != 1 else ''}{where}"
 
 
 def _rows(shape: ShapeMeasurement) -> list[tuple[str, str, str, bool, Timing | None]]:

@@ -6,7 +6,7 @@ import datetime
 from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
-from kernel_lsp.figures import factor, over_compiled, over_eager
+from kernel_lsp.figures import factor, mix_share, mix_words, over_compiled, over_eager, speedups
 
 from .standing import Standing, as_it_was
 from .words import validate_title
@@ -60,10 +60,14 @@ def measurement_lines(measurement: Measurement | None) -> list[str]:
     if measurement is None or not measurement.shapes:
         why = measurement.missing if measurement is not None and measurement.missing else "no reason was given"
         return [f"Speed not measured: {why.rstrip('.')}.", ""]
+    weighted = any(shape.calls for shape in measurement.shapes)
     lines = [
-        "| inputs | eager | torch.compile | kernel | vs eager | vs compile | roofline |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-        *(_row(shape) for shape in measurement.shapes),
+        *mix_lines(measurement),
+        "| inputs |"
+        + (" calls |" if weighted else "")
+        + " eager | torch.compile | kernel | vs eager | vs compile | roofline |",
+        "| --- |" + (" ---: |" if weighted else "") + " ---: | ---: | ---: | ---: | ---: | ---: |",
+        *(_row(shape, weighted) for shape in measurement.shapes),
         "",
     ]
     if measurement.beside:
@@ -75,11 +79,26 @@ def measurement_lines(measurement: Measurement | None) -> list[str]:
     return lines
 
 
-def _row(shape: ShapeMeasurement) -> str:
+def mix_lines(measurement: Measurement) -> list[str]:
+    """The speed over the recorded shapes, and which of these were not timed."""
+    lines = []
+    eager, _ = speedups(measurement)
+    if eager and (words := mix_words(measurement)):
+        share = mix_share(measurement)
+        part = f" ({share:.0%} of its time there)".replace("%", " %") if share else ""
+        lines += [f"**{factor(eager)}** eager {words}{part}.", ""]
+    if measurement.recorded is not None and measurement.recorded.left_out:
+        left_out = "; ".join(measurement.recorded.left_out)
+        lines += [f"Recorded from {measurement.recorded.source} and not timed: {left_out}.", ""]
+    return lines
+
+
+def _row(shape: ShapeMeasurement, weighted: bool) -> str:
     eager, compiled = over_eager(shape), over_compiled(shape)
     share = f"{shape.roofline_share:.0%}" if shape.roofline_share is not None else NOT
     cells = [
         ", ".join(tensor(spec) for spec in shape.inputs) or "—",
+        *([f"{shape.calls:,}" if shape.calls else "–"] if weighted else []),
         timing(shape.eager),
         timing(shape.compiled),
         timing(shape.kernel),

@@ -70,7 +70,7 @@ _HISTORY = (
     """,
     "create index verdicts_by_target on verdicts (target, reached_at)",
     "create index verdicts_by_body on verdicts (target, body, reached_at)",
-    # Medians in microseconds at the example's shapes; the ratios are geometric means over all shapes.
+    # Medians in microseconds at the example's shapes; the ratios are those of ``figures.speedups``.
     """
     create table measurements (
         verdict text not null primary key, eager real, compiled real, kernel real, over_eager real, over_compiled real,

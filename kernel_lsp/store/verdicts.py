@@ -67,7 +67,7 @@ def text_of(record: Any) -> str:
 
 
 def _times(measurement: schema.Measurement) -> tuple[Any, ...]:
-    """Medians at the example's shapes, the ratios over all, and the shapes as text."""
+    """Medians at the example's shapes, the ratios as shown (``figures.speedups``), and the shapes as text."""
     shape = measurement.shapes[0] if measurement.shapes else None
     timings = (shape.eager, shape.compiled, shape.kernel) if shape is not None else (None, None, None)
     medians = [timing.median if timing is not None else None for timing in timings]

@@ -6,6 +6,7 @@ import datetime
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,6 +30,22 @@ _EAGER_FACTOR, _EAGER_SLACK = 1.2, 50.0
 _EAGER_SECONDS = 0.2
 
 
+@dataclass
+class Given:
+    """The inputs of one set of shapes, and what the module answers there.
+
+    ``make()``: (args, kwargs) on the device; ``outputs``: the module's answer, without memory.
+    """
+
+    make: Callable[[], Any]
+    outputs: Any
+
+
+def of_the_example(referee: Referee) -> Given:
+    inputs = referee.inputs
+    return Given(lambda: inputs.example(dict(inputs.example_sizes)), referee.outputs)
+
+
 def measure(
     referee: Referee,
     verdict: schema.Verdict,
@@ -36,23 +53,28 @@ def measure(
     rates: dict[str, float] | None,
     emit: Callable[[str, Any], None],
 ) -> tuple[schema.Measurement, dict[str, float] | None]:
-    """Time the candidate that ``referee`` found correct, and eager, at the example's sizes.
+    """Time the candidate that ``referee`` found correct, and eager, at the example's sizes and the recorded shapes.
 
-    ``verdict`` becomes "slower" if it is. Nobody else times on the device meanwhile.
+    ``verdict`` becomes "slower" if it is, "wrong" or "cheating" where that shows now. Nobody else times on the device
+    meanwhile.
     """
+    from kernel_lsp.validation import recorded
+
     measurement = schema.Measurement()
+    status = "cheating"
     try:
         with referee.alone():
             torch.cuda.set_device(referee.inputs.device)
             emit("progress", {"stage": "time", "message": "measuring the device", "fraction": 0.7})
             rates = rates or roofline.rates(dtype(referee))
+            referee.beyond = rates.get("beyond")
             emit("progress", {"stage": "time", "message": "timing eager and the kernel", "fraction": 0.75})
             measurement, shape = begin(referee, specimen, rates)
+            recorded.begin(referee, measurement)
             tree = fresh(referee)
             referee.reload()
-            with referee.asking(
-                {"do": "time", "beyond": rates.get("beyond")}, (*tree, None), referee.outputs
-            ) as answer:
+            request = {"do": "time", "beyond": referee.beyond}
+            with referee.asking(request, (*tree, None), referee.outputs) as answer:
                 found = answer.message
                 problem = same_results(referee, tree, answer.tree)
             if problem:
@@ -60,22 +82,27 @@ def measure(
                 measurement.missing = "what was timed computes something else"
             else:
                 problem = fill(measurement, shape, found, referee)
+            if not problem and shape.kernel is not None and referee.recorded is not None:
+                emit("measurement", schema.to_json(measurement))
+                emit("progress", {"stage": "time", "message": "timing the recorded shapes", "fraction": 0.85})
+                status, problem = recorded.measure(referee, measurement)
+                verdict.checks += [schema.Check("recorded shapes", False, problem)] if problem else []
     except failures.Failure as failure:
         measurement.missing = f"timing failed: {failure.reason}"
         return measurement, rates
     if problem:
-        verdict.status, verdict.reason = "cheating", problem
+        verdict.status, verdict.reason = status, problem  # type: ignore[assignment]
         return measurement, rates
-    figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
+    figures.note_if_slower_than_eager(verdict, measurement)
     emit("measurement", schema.to_json(measurement))
     return measurement, rates
 
 
-def fresh(referee: Referee, scale: float = 1.0) -> Any:
-    """The example with values that the trial has not seen, so that nothing it kept can be of use: the example times
-    ``scale``, with the other sign where the module takes that."""
+def fresh(referee: Referee, scale: float = 1.0, given: Given | None = None) -> Any:
+    """Inputs with values that the trial has not seen, so that nothing it kept can be of use: those of ``given``, or the
+    example's, times ``scale``, with the other sign where the module takes that."""
     inputs = referee.inputs
-    tree = inputs.example(dict(inputs.example_sizes))
+    tree = (given or of_the_example(referee)).make()
     sign = 1 if inputs.unit_interval else -1
     if sign * scale == 1:
         return tree
@@ -89,7 +116,7 @@ def fresh(referee: Referee, scale: float = 1.0) -> Any:
 
 def same_results(referee: Referee, tree: Any, out: Any) -> str:
     """Why what was computed while it was timed is not right; "" if it is."""
-    return _difference(referee, tree, _reference(referee, tree), out)
+    return difference(referee, tree, _reference(referee, tree), out)
 
 
 def _reference(referee: Referee, tree: Any) -> Reference | None:
@@ -97,7 +124,8 @@ def _reference(referee: Referee, tree: Any) -> Reference | None:
     return referee.oracle.answer(tree, seconds=0.1) if referee.oracle.seed is None else None
 
 
-def _difference(referee: Referee, tree: Any, reference: Reference | None, out: Any) -> str:
+def difference(referee: Referee, tree: Any, reference: Reference | None, out: Any) -> str:
+    """Why ``out`` is not right by ``reference``; "" if it is, or where there is none."""
     if reference is None:
         return ""
     kept = list(referee.progress.limits)
@@ -108,7 +136,7 @@ def _difference(referee: Referee, tree: Any, reference: Reference | None, out: A
     return comparison.reason
 
 
-def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.ShapeMeasurement) -> str:
+def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.ShapeMeasurement, given: Given) -> str:
     """Whether what the trial says of its times can be: by this process's own clock, on values that are new to it.
 
     What cannot be is withdrawn, with ``measurement.missing``. Returns why the candidate cheats, if it does: after all
@@ -116,20 +144,20 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
     """
     if shape.kernel is None:
         return ""
-    tree = fresh(referee, 0.75)
+    tree = fresh(referee, 0.75, given)
     try:
         reference = _reference(referee, tree)
-        took, problem = _by_our_clock(referee, tree, reference, shape.kernel.median)
+        took, problem = _by_our_clock(referee, tree, reference, given, shape.kernel.median)
         if not problem and shape.kernel_graph is not None:
-            with referee.asking({"do": "replay"}, (*tree, None), referee.outputs) as answer:
-                problem = _difference(referee, tree, reference, answer.tree)
+            with referee.asking({"do": "replay"}, (*tree, None), given.outputs) as answer:
+                problem = difference(referee, tree, reference, answer.tree)
         if not problem and (strange := spans.look(referee, tree, shape)):
             _withdraw(measurement, shape, "what was timed is not all that it does")
             return strange
         most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
         for _ in range(_CLOCK_ATTEMPTS - 1):
             if took > most and not problem:  # once more, since the machine may have been busy with something else
-                again, problem = _by_our_clock(referee, tree, reference, shape.kernel.median)
+                again, problem = _by_our_clock(referee, tree, reference, given, shape.kernel.median)
                 took = min(took, again)
     except failures.Failure as failure:
         _withdraw(measurement, shape, f"timing failed: {failure.reason}")
@@ -141,7 +169,7 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         said = f"{took:.0f} µs by the clock outside its process and {shape.kernel.median:.0f} µs by CUDA events in it"
         _withdraw(measurement, shape, f"measuring error: a call takes {said}")
         return f"its times are not those of its work: a call takes {said}"
-    alone = _eager_alone(referee)
+    alone = _eager_alone(referee, given)
     if shape.eager is not None and alone is not None and shape.eager.median > _EAGER_FACTOR * alone + _EAGER_SLACK:
         said = f"{shape.eager.median:.0f} µs beside the candidate and {alone:.0f} µs without it"
         _withdraw(measurement, shape, f"measuring error: eager takes {said}")
@@ -154,7 +182,9 @@ def _withdraw(measurement: schema.Measurement, shape: schema.ShapeMeasurement, w
     shape.kernel = shape.kernel_graph = None
 
 
-def _by_our_clock(referee: Referee, tree: Any, reference: Reference | None, median: float) -> tuple[float, str]:
+def _by_our_clock(
+    referee: Referee, tree: Any, reference: Reference | None, given: Given, median: float
+) -> tuple[float, str]:
     """(microseconds a call, why what it computes in the end is not right)."""
     few, most = _CLOCK_CALLS
     calls = min(most, max(few, int(_CLOCK_SPAN / max(median, 1.0))))
@@ -162,22 +192,20 @@ def _by_our_clock(referee: Referee, tree: Any, reference: Reference | None, medi
     problem = ""
     for count in (_CLOCK_FIRST, _CLOCK_FIRST + calls):
         began = time.perf_counter()
-        with referee.asking({"do": "run", "calls": count}, (*tree, None), referee.outputs) as answer:
+        with referee.asking({"do": "run", "calls": count}, (*tree, None), given.outputs) as answer:
             seconds[count] = time.perf_counter() - began
             if count > _CLOCK_FIRST:
-                problem = _difference(referee, tree, reference, answer.tree)
+                problem = difference(referee, tree, reference, answer.tree)
     return max(0.0, seconds[_CLOCK_FIRST + calls] - seconds[_CLOCK_FIRST]) / calls * 1e6, problem
 
 
-def _eager_alone(referee: Referee) -> float | None:
+def _eager_alone(referee: Referee, given: Given) -> float | None:
     """Eager's median in this process, where no candidate is, in microseconds; None where memory is short."""
-    inputs = referee.inputs
-    args, kwargs = inputs.example(dict(inputs.example_sizes))
     try:
         with torch.no_grad(), state.unchanged(referee.module):
-            given = [(args, kwargs)]  # the example itself: it is not to be changed
+            inputs = [given.make()]  # perhaps the example itself: it is not to be changed
             found = timing.interleaved(
-                {"eager": lambda a, k: referee.module(*a, **k)}, given, _EAGER_SECONDS, renew=False
+                {"eager": lambda a, k: referee.module(*a, **k)}, inputs, _EAGER_SECONDS, renew=False
             )
     except torch.OutOfMemoryError:
         return None
@@ -205,11 +233,18 @@ def begin(
 
 
 def fill(
-    measurement: schema.Measurement, shape: schema.ShapeMeasurement, answer: dict[str, Any], referee: Referee
+    measurement: schema.Measurement,
+    shape: schema.ShapeMeasurement,
+    answer: dict[str, Any],
+    referee: Referee,
+    given: Given | None = None,
 ) -> str:
-    """Take over the times of an answer, and withdraw those that cannot be. Returns why the candidate cheats, if it does."""
+    """Take over the times of an answer, and withdraw those that cannot be. Returns why the candidate cheats, if it does.
+
+    ``given``: the inputs of ``shape``, where they are not the example's.
+    """
     _fill(shape, answer)
-    problem = confirm(referee, measurement, shape)
+    problem = confirm(referee, measurement, shape, given or of_the_example(referee))
     if shape.kernel is not None:
         _doubt(measurement, shape, referee.inputs.ops)
     return problem

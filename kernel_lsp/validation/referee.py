@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -31,6 +31,9 @@ from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
 from kernel_lsp.validation.plain_process import Plain
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.recorded import RecordedShapes
 
 #: how a limit begins that goes away once the checks that were put off are made
 STILL = "still to be checked: "
@@ -87,6 +90,7 @@ class Referee:
     )
     thorough: bool = False  # every check is made, whatever it takes
     plain: Plain | None = None  # where it is called without a trace of a validation
+    recorded: RecordedShapes | None = None  # further shapes to time at
     check_bounds: bool = False  # the candidate is to raise where an index is out of range
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
@@ -97,6 +101,7 @@ class Referee:
     #: within its context nobody else times on the device; raises Failure where somebody does all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     alone_since: float = 0.0  # by time.time(): when that began
+    beyond: float | None = None  # microseconds that CUDA events show beyond the kernels between them, where known
 
     def verdict(self) -> schema.Verdict:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""

@@ -352,7 +352,10 @@ class Trial:
     def time_variants(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Time eager and the candidates that were kept, all in turn, on (args, kwargs, None)."""
         with self._unwatched():
-            found, out = trial_timing.time_variants(self, tree, message["names"], message["worth"], message["beyond"])
+            options = {name: message[name] for name in ("elsewhere", "weight", "replays") if name in message}
+            found, out = trial_timing.time_variants(
+                self, tree, message["names"], message["worth"], message["beyond"], **options
+            )
         return found | {"changed": self._changed()}, out
 
     def time_rounds(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:

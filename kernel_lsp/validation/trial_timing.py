@@ -26,6 +26,7 @@ _WORTH_CAPTURING = 2000.0
 
 def time_eager(trial: Trial, tree: Any, beyond: float | None) -> tuple[dict[str, Any], Any]:
     """Timings of eager and the kernel, launched and replayed; then the kernel's output on the inputs that were given."""
+    trial.timed = {}  # the inputs and the graph of other shapes take memory
     args, kwargs = _prepared(trial, tree)
     inputs = timing.rotated(args, kwargs, SETS)
     trial.timed = {"inputs": inputs}
@@ -40,15 +41,24 @@ def time_eager(trial: Trial, tree: Any, beyond: float | None) -> tuple[dict[str,
 
 
 def time_variants(
-    trial: Trial, tree: Any, names: list[str], worth: float, beyond: float | None
+    trial: Trial,
+    tree: Any,
+    names: list[str],
+    worth: float,
+    beyond: float | None,
+    elsewhere: dict[str, float] | None = None,
+    weight: float = 1.0,
+    replays: bool = True,
 ) -> tuple[dict[str, Any], Any]:
     """Timings of eager ("eager") and of the candidates ``names`` that were kept, and of the fastest one replayed.
 
-    The first counts as the fastest unless another one takes ``worth`` (a share) less.
+    The first counts as the fastest unless another one takes ``worth`` (a share) less. What one takes is its median times
+    ``weight`` and the microseconds that it took ``elsewhere``, at other shapes. ``replays``: whether to replay it.
 
     ``{"timings": {name: Timing}, "fastest": name, "graphs": {"kernel_graph", "eager_graph"}}``. The fastest is then the
     one that is called.
     """
+    trial.timed = {}  # the inputs and the graph of other shapes take memory
     args, kwargs = _prepared(trial, tree)
     eager = _eager(trial)
     modules = {"eager": eager} | {name: trial.variants[name] for name in names}
@@ -57,11 +67,12 @@ def time_variants(
     with torch.no_grad():
         calls = {name: _caller(module) for name, module in modules.items()}
         found = timing.interleaved(calls, inputs, beyond=beyond)
-        fastest = _fastest(names, found, worth)
+        taken = {name: (elsewhere or {}).get(name, 0.0) + weight * found[name].median for name in names}
+        fastest = _fastest(names, taken, worth)
         trial.timed = {"inputs": inputs}
         both = {"eager": calls["eager"], "kernel": calls[fastest]}
-        stays = _stays(trial.variants[names[0]], before, places)
-        graphs = _replayed(trial, both, found[fastest].median, inputs) if stays else {}
+        replays = replays and _stays(trial.variants[names[0]], before, places)
+        graphs = _replayed(trial, both, found[fastest].median, inputs) if replays else {}
         trial.module = trial.variants[fastest]
         out = _from(before, trial, args, kwargs)
     timings = {name: schema.to_json(t) for name, t in found.items()}
@@ -154,9 +165,9 @@ def _stays(module: torch.nn.Module, before: dict[str, Any], places: dict[str, in
     return all(path in now and now[path] == places.get(path) for path in state.changed(module, before))
 
 
-def _fastest(names: list[str], found: dict[str, schema.Timing], worth: float) -> str:
-    best = min(names, key=lambda name: found[name].median)
-    return best if found[best].median < (1 - worth) * found[names[0]].median else names[0]
+def _fastest(names: list[str], taken: dict[str, float], worth: float) -> str:
+    best = min(names, key=lambda name: taken[name])
+    return best if taken[best] < (1 - worth) * taken[names[0]] else names[0]
 
 
 def _prepared(trial: Trial, tree: Any) -> tuple[Any, Any]:

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from kernel_lsp import schema
-from kernel_lsp.validation import agreement, failures, measuring, roofline
+from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline
+from kernel_lsp.validation.oracle import without_memory
 from kernel_lsp.validation.referee import Progress, Reach, Referee
 
 #: variants that are timed; the synthesizer names the likeliest first
@@ -40,6 +41,7 @@ def tune(
     device = referee.inputs.device
     torch.cuda.set_device(device)
     rates = rates or roofline.rates(measuring.dtype(referee))
+    referee.beyond = rates.get("beyond")
     before, referee.reach = referee.reach, reach
     try:
         with referee.spending("tuning: load and compile"):
@@ -73,7 +75,7 @@ def load(referee: Referee, sources: list[str], emit: Callable[[str, Any], None])
             one.reason = failure.reason
         tried.append(one)
     emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} variants", "fraction": 0.3})
-    cases = referee.cases([dict(referee.inputs.example_sizes)])
+    cases = [*referee.cases([dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
     referee.ask({"do": "precompile_variants", "cases": cases})
     return tried
 
@@ -109,16 +111,28 @@ def _time(
     referee: Referee, tried: list[schema.Tried], names: list[str], specimen: dict[str, Any], rates: dict[str, float]
 ) -> tuple[schema.Measurement, dict[str, float]]:
     measurement, shape = measuring.begin(referee, specimen, rates)
+    recorded.begin(referee, measurement)
+    kept, referee.progress = referee.progress, Progress()
+    names, elsewhere, calls = race(referee, tried, names)
+    referee.progress = kept
+    if not names:
+        measurement.missing = "no schedule is right at the recorded shapes"
+        return measurement, rates
+    weight = (shape.calls or 0) if calls else 1
     for name in names if referee.oracle.moving() else []:  # each was called when it was checked
         referee.ask({"do": "choose", "name": name})
         referee.rewind()
     tree = measuring.fresh(referee)
-    request = {"do": "time_variants", "names": names, "worth": WORTH, "beyond": rates.get("beyond")}
+    request = {"do": "time_variants", "names": names, "worth": WORTH, "beyond": referee.beyond}
+    request |= {"elsewhere": elsewhere, "weight": weight}
     with referee.asking(request, (*tree, None), referee.outputs) as answer:
         found = answer.message
         problem = measuring.same_results(referee, tree, answer.tree)
     for name in names:
-        tried[int(name)].timing = schema.from_json(schema.Timing, found["timings"][name])
+        one = tried[int(name)]
+        one.timing = schema.from_json(schema.Timing, found["timings"][name])
+        if calls and one.timing is not None:
+            one.mixed = (elsewhere[name] + weight * one.timing.median) / (calls + weight)
     fastest = tried[int(found["fastest"])]
     if problem:
         fastest.reason = f"while it is timed it computes something else: {problem}"
@@ -128,8 +142,63 @@ def _time(
     times = {"eager": found["timings"]["eager"], "kernel": found["timings"][found["fastest"]]}
     if problem := measuring.fill(measurement, shape, times | found["graphs"], referee):
         fastest.reason, fastest.fastest = problem, False
+    elif shape.kernel is not None and referee.recorded is not None:
+        referee.ask({"do": "choose", "name": found["fastest"]})
+        status, problem = recorded.measure(referee, measurement)
+        if problem:
+            fastest.reason, fastest.fastest = problem, False
+            fastest.timing = None if status == "wrong" else fastest.timing
+            measurement = of_the_first(measurement, tried)
     measurement.compiled_missing = "not asked for"
     return measurement, rates
+
+
+def race(referee: Referee, tried: list[schema.Tried], names: list[str]) -> tuple[list[str], dict[str, float], int]:
+    """Time the variants ``names`` beside eager at the recorded shapes: which are right there, the microseconds that each
+    took in as many calls as were recorded, and how many these are.
+
+    A variant that is wrong at one is told so in ``tried``. Raises Failure where the trial is lost.
+    """
+    taken, calls = dict.fromkeys(names, 0.0), 0
+    for shape in recorded.in_time(referee, []):
+        with recorded.leaving_out(shape, []):
+            medians = _race_at(referee, tried, names, shape)
+            names = [name for name in names if not tried[int(name)].reason]
+            calls += shape.calls
+            for name in names:
+                taken[name] += shape.calls * medians[name]
+        if not names:
+            break
+    return names, taken, calls
+
+
+def _race_at(
+    referee: Referee, tried: list[schema.Tried], names: list[str], shape: recorded.RecordedShape
+) -> dict[str, float]:
+    """The medians of the variants that are right at one recorded shape. Raises LeftOut, Failure, as ``race`` says."""
+    tree, reference = recorded.answered(referee, shape)
+    for name in names:
+        try:
+            referee.ask({"do": "choose", "name": name})
+            recorded.check(referee, shape, tree, reference)
+        except failures.Failure as failure:
+            if failure.status in ("timeout", "out-of-memory") or (_gone(failure) and name != names[0]):
+                raise
+            tried[int(name)].reason = failure.reason
+            if _gone(failure):  # the one that was validated, and with it the trial that holds the others
+                for other in names[1:]:
+                    tried[int(other)].reason = f"not timed: {failure.reason}"
+                return {}
+    right = [name for name in names if not tried[int(name)].reason]
+    if not right:
+        return {}
+    referee.rewind()
+    request = {"do": "time_variants", "names": right, "worth": WORTH, "beyond": referee.beyond, "replays": False}
+    with referee.asking(request, (*tree, None), without_memory(reference.eager)) as answer:
+        times = answer.message["timings"]
+    if any(name not in times for name in right):
+        raise failures.Failure("cheating", "it sent times that are not whole")
+    return {name: times[name]["median"] for name in right}
 
 
 def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> schema.Measurement:
@@ -137,7 +206,11 @@ def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> 
     if tried[0].timing is None or not measurement.shapes:
         return schema.Measurement(missing="the fastest variant is wrong, and this one was not timed")
     first = copy.deepcopy(measurement)
-    shape = first.shapes[0]
+    shape, first.shapes = first.shapes[0], first.shapes[:1]
+    if first.recorded is not None:
+        shape.calls = None
+        first.recorded.left_out = ["all: they were timed with another schedule, which is wrong elsewhere"]
+        first.recorded.share = None
     shape.kernel, shape.kernel_graph = tried[0].timing, None
     if shape.roofline:
         shape.roofline_share = shape.roofline / shape.kernel.median

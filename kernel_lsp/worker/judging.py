@@ -20,7 +20,7 @@ from kernel_lsp.validation import channel, failures, measuring, memory, screenin
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.plain_process import Plain
 from kernel_lsp.validation.referee import STILL, Reach, Referee
-from kernel_lsp.worker import beside, gpu_lock, modules, preparing, specimen, trials
+from kernel_lsp.worker import beside, gpu_lock, modules, preparing, recorded_shapes, specimen, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 1.5, "gpu": 0.8}
@@ -127,8 +127,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             verdict.status, verdict.reason = "cheating" if tried[0].timing else "wrong", tried[0].reason
             answer["verdicts"][0] = schema.to_json(verdict)
         elif measurement.shapes:
-            shape = measurement.shapes[0]
-            figures.note_if_slower(verdict, shape.kernel, "eager", shape.eager)
+            figures.note_if_slower_than_eager(verdict, measurement)
             answer["verdicts"][fastest] = schema.to_json(verdict)
         answer |= {"tried": [schema.to_json(t) for t in tried], "fastest": fastest}
         answer["measurement"] = schema.to_json(measurement)
@@ -224,6 +223,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
     referee.plain = _plain(given)
+    referee.recorded = recorded_shapes.find(given.get("recorded"), module, example, inputs, training)
     referee.thorough = bool(given.get("thorough"))
     if mode == "gpu":
         held = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)

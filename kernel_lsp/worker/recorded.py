@@ -9,16 +9,17 @@ import torch
 
 def constructor(table: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """(args, kwargs) of the recorded constructor."""
-    return _made(table["init"])
+    return made(table["init"])
 
 
 def forward(table: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
     """(args, kwargs, where they come from) of the recorded call."""
-    args, kwargs = _made(table)
+    args, kwargs = made(table)
     return args, kwargs, f"recorded from {table['from']}"
 
 
-def _made(call: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def made(call: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """(args, kwargs) of a described call, with random values. Raises ValueError where one cannot be made."""
     return tuple(value(item) for item in call["args"]), {name: value(item) for name, item in call["kwargs"].items()}
 
 

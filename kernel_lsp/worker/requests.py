@@ -25,6 +25,8 @@ SPECIMEN_SECONDS = 180.0
 JUDGE_SECONDS = 60.0
 #: seconds for finding out how a device's memory can be shared
 LENDING_SECONDS = 60.0
+#: what a plain process is not told of a request
+_OF_THE_REFEREE = ("source", "sources", "specimen", "recorded")
 #: seconds for the compile report beside the interpreter
 COMPILE_SECONDS = 60.0
 
@@ -149,7 +151,7 @@ class Desk:
         """The result of a task that validates, beside one that runs its candidate in plain processes when it is asked to."""
         ours, theirs = socket.socketpair()
         folder = tempfile.mkdtemp(dir=self.plain)
-        alone = {name: value for name, value in given.items() if name not in ("source", "sources", "specimen")}
+        alone = {name: value for name, value in given.items() if name not in _OF_THE_REFEREE}
         beside = asyncio.create_task(
             self.zygotes["plain"].run("plain", alone | {"folder": folder}, lambda *_: None, seconds + 60, (theirs,))
         )

@@ -77,3 +77,17 @@ def test_a_picture_loads_nothing_from_elsewhere(tmp_path, capsys):
     print_reports([TIMED], tmp_path / "table.svg")
     assert "2.31×" in capsys.readouterr().out
     assert "@font-face" not in (tmp_path / "table.svg").read_text("utf-8")
+
+
+def test_a_speedup_over_recorded_shapes_says_so(capsys):
+    further = [
+        schema.ShapeMeasurement([], eager=timing(50.0), kernel=timing(20.0), calls=12000),
+        schema.ShapeMeasurement([], eager=timing(11.0), kernel=timing(10.0), calls=6000),
+    ]
+    mix = schema.RecordedMix("train.py", 0.97, ["float32[9, 32]: the time was over"])
+    mixed = task("f.py::F", schema.Measurement([SHAPE, *further], schema.Device("H100", "cuda"), recorded=mix))
+    assert row(mixed)[4:6] == ["231.0 / 124.0 / 100.0", "2.22× / 1.24×"]
+    print_reports([mixed])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "F: 2.22× over 2 recorded shapes of train.py, weighted by calls (97 % of its time there);" in said
+    assert "recorded from train.py and not timed: float32[9, 32]: the time was over." in said

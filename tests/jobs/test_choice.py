@@ -9,8 +9,11 @@ import sys
 
 import pytest
 
-from kernel_lsp import kernel_file
+from kernel_lsp import kernel_file, schema
 from kernel_lsp.jobs import baselines
+from kernel_lsp.jobs.choice import fastest
+from kernel_lsp.recording import files
+from tests.recording.made import run_of, shape, tensor
 
 from .conftest import over, target
 
@@ -51,6 +54,8 @@ for line in sys.stdin:
     elif method == "tune":
         variants = [variant_of(source) for source in params["sources"]]
         print("tune", *variants, file=log, flush=True)
+        if params["recorded"]:
+            print("recorded", [one["calls"] for one in params["recorded"]["shapes"]], file=log, flush=True)
         first = TIMES[variants[0]]
         right = {"status": "ok", "mode": "gpu"}
         verdict = {"status": first, "reason": "made up"} if isinstance(first, str) and first != "dies" else right
@@ -194,3 +199,43 @@ async def test_a_worker_that_dies_after_the_verdict_leaves_the_verdict(imagined,
     assert chosen.verdict.status == "ok"
     assert "exit status 9" in chosen.measurement.missing
     assert kernel_file.read(kernel_file.kernel_path(path, "Tiny")).claim.verdict.status == "ok"
+
+
+async def test_the_worker_is_told_of_recorded_shapes_but_in_an_evaluation(imagined, module, tmp_path):
+    jobs, asked = imagined({"a": 50.0, "b": 40.0})
+    path = module()
+    shapes = [shape(tensor("float32[2]"), calls=7), shape(tensor("float32[3]"), calls=9)]
+    files.keep(run_of(path.resolve(), shapes, "Tiny"), tmp_path / "recordings")
+    await over(jobs.submit("generate", target(path, "Tiny"), path, write=False))
+    assert asked()[:2] == ["tune a b", "recorded [9, 7]"]
+    await over(jobs.submit("generate", target(path, "Tiny"), path, write=False, recorded=False))
+    assert "recorded" not in " ".join(asked()[2:]) and "tune a b" in asked()[2:]
+
+
+def judged(status: str = "ok", **times: tuple[int | None, float, float]) -> schema.Judged:
+    """A candidate with ``(calls, eager, kernel)`` at each shape: ``n8=(100, 20.0, 10.0)``; the first is the example's."""
+    shapes = [
+        schema.ShapeMeasurement(
+            [schema.TensorSpec("x", [int(name[1:])], "float32")],
+            eager=schema.Timing(eager, eager, eager, 50),
+            kernel=schema.Timing(kernel, kernel, kernel, 50),
+            calls=calls,
+        )
+        for name, (calls, eager, kernel) in times.items()
+    ]
+    return schema.Judged(schema.Candidate("", "g"), schema.Verdict(status), schema.Measurement(shapes))
+
+
+def test_the_fastest_over_the_recorded_shapes_is_chosen_not_the_one_at_the_example():
+    at_the_example = judged(n8=(None, 20.0, 5.0), n2=(100, 4.0, 4.0), n4=(10, 9.0, 9.0))
+    over_the_mix = judged(n8=(None, 20.0, 15.0), n2=(100, 4.0, 2.0), n4=(10, 9.0, 8.0))
+    assert fastest([at_the_example, over_the_mix]) == 1
+    slower = judged("slower", n8=(None, 20.0, 1.0), n2=(100, 4.0, 9.0), n4=(10, 9.0, 9.0))
+    assert fastest([slower, at_the_example, over_the_mix]) == 2
+
+
+def test_at_a_shape_that_a_candidate_leaves_to_eager_it_counts_as_eager():
+    everywhere = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 3.0), n4=(10, 9.0, 5.0))
+    narrow = judged(n8=(None, 20.0, 10.0), n4=(10, 9.0, 4.0))  # 100 × 4 + 10 × 4 against 100 × 3 + 10 × 5
+    assert fastest([narrow, everywhere]) == 1
+    assert fastest([judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.0)), everywhere]) == 0  # 200 + 90 against 350

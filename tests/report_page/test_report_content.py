@@ -293,3 +293,33 @@ def test_other_modes_and_kept_times_are_named():
     assert "… max-autotune" in said and "110.0 µs 1.10× the kernel’s" in said
     assert "torch.compile max-autotune 110.00" in said
     assert "torch.compile: stand-in: measured on another H100." in said
+
+
+def test_a_speedup_over_recorded_shapes_says_so():
+    facts = full()
+    assert "recorded" not in text(page(facts))
+    second = shape(kernel=timing(20.0), eager=timing(50.0), compiled=None)
+    second.inputs, second.calls = [schema.TensorSpec("x", [4, 32], "float32")], 12000
+    third = shape(kernel=timing(10.0), eager=timing(11.0), compiled=None)
+    third.inputs, third.calls = [schema.TensorSpec("x", [2, 32], "float32")], 6000
+    measurement = facts.measurement
+    measurement.shapes += [second, third]
+    measurement.recorded = schema.RecordedMix("train.py", 0.97, ["float32[9, 32]: not enough memory"])
+    said = text(page(facts))
+    # 12,000 × 50 + 6,000 × 11 against 12,000 × 20 + 6,000 × 10
+    mix = "over 2 recorded shapes of train.py, weighted by calls"
+    assert f"2.22× eager {mix} · 1.24× torch.compile at the example’s" in said
+    assert f"{mix} (97.0 % of its time there)" in said and "geometric mean" not in said
+    assert "x float32[4, 32] · 12,000 calls in train.py" in said
+    assert "Recorded from train.py and not timed: float32[9, 32]: not enough memory." in said
+    assert f"Times are those at the example's shapes; × eager is {mix}." in said
+
+
+def test_schedules_say_their_time_over_the_recorded_shapes():
+    facts = full()
+    facts.report.tried = [
+        schema.Tried("", timing=timing(100.0), mixed=14.0),
+        schema.Tried("num_warps=8", timing=timing(110.0), mixed=12.0, fastest=True),
+    ]
+    said = text(page(facts))
+    assert "over the recorded shapes" in said and "num_warps=8 110.0 µs 12.0 µs" in said

@@ -40,3 +40,26 @@ async def test_a_program_is_recorded_while_the_editor_is_open(client: Any, modul
 
     await client.until(shown)
     assert await client.lenses(uri) == ["✓ 2.31× eager · 1.24× compile"]
+
+
+async def test_a_kernel_that_was_timed_at_recorded_shapes_says_so(client: Any, module: Path, store: Path) -> None:
+    def timing(median: float) -> dict[str, Any]:
+        return {"median": median, "low": median, "high": median, "runs": 50}
+
+    def at(rows: int, calls: int | None, eager: float, kernel: float, **further: Any) -> dict[str, Any]:
+        inputs = [{"name": "x", "shape": [rows, 32], "dtype": "float32"}]
+        return {"inputs": inputs, "eager": timing(eager), "kernel": timing(kernel), "calls": calls, **further}
+
+    shapes = [at(8, None, 231.0, 100.0, compiled=timing(124.0)), at(4, 12000, 50.0, 20.0), at(2, 6000, 11.0, 10.0)]
+    mix = {"source": "train.py", "share": 0.97, "left_out": ["float32[9, 32]: not enough memory"]}
+    write_kernel(module, measurement={"shapes": shapes, "recorded": mix})
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    assert await client.lenses(uri) == ["✓ 2.22× eager over 2 shapes · example: 1.24× compile"]
+    words = "2.22× eager over 2 recorded shapes of train.py, weighted by calls"
+    assert f"{words}, 1.24× torch.compile at the example" in client.diagnostics[uri][0].message
+    hover = await client.hover(uri, 4, 8)
+    assert "**2.22×** eager over 2 recorded shapes of train.py, weighted by calls (97 % of its time there)." in hover
+    assert "Recorded from train.py and not timed: float32[9, 32]: not enough memory." in hover
+    assert "| `float32[4, 32]` | 12,000 | 50.0 µs" in hover and "| `float32[8, 32]` | – | 231.0 µs" in hover

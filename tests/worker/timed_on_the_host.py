@@ -1,4 +1,4 @@
-"""Runs ``tune`` or ``compare`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
+"""Runs ``judge``, ``tune`` or ``compare`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
 
 Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
 JSON file with the request, the index of the kernel whose time is divided by a hundred, the file for the answer.
@@ -17,7 +17,7 @@ os.environ["TRITON_INTERPRET"] = "1"
 import torch
 
 from kernel_lsp import schema
-from kernel_lsp.validation import interpreter, measuring, roofline, timing
+from kernel_lsp.validation import interpreter, measuring, recorded, roofline, timing
 from kernel_lsp.worker import comparing, judging
 
 
@@ -50,6 +50,7 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
     interpreter.repair()
     torch.cuda.set_device = lambda device: None  # type: ignore[assignment]
     measuring._CLOCK_FACTOR = measuring._EAGER_FACTOR = 1e9  # the clocks here are not a GPU's
+    recorded.SECONDS = 60.0  # the interpreter takes long for what a GPU does in microseconds
     rates = {"copy_bandwidth": 1e12, "matmul_rate": 1e12}
     roofline.rates = lambda dtype: rates
     timing.interleaved = _on_the_clock(fast)
@@ -69,10 +70,14 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
         given = json.load(file)
     _, given["answers"] = os.pipe()
     events: list[Any] = []
-    run = {"tune": judging.tune, "compare": comparing.compare}[task]
+    run = {"judge": judging.judge, "tune": judging.tune, "compare": comparing.compare}[task]
     result = run(given, lambda name, data: events.append([name, data]))
     with open(answer, "w") as file:
-        json.dump({"result": result, "verdicts": [d for n, d in events if n == "verdict"]}, file)
+        json.dump(
+            {"result": result}
+            | {f"{kind}s": [d for n, d in events if n == kind] for kind in ("verdict", "measurement")},
+            file,
+        )
 
 
 if __name__ == "__main__":
