@@ -110,7 +110,7 @@ def measured(path: Path, root: Path, count: int) -> list[tuple[str, float, float
     environments.keep_devices(["other"], [schema.to_json(device) for device in other], path)
 
     def look_up(command: str) -> Any:
-        known = validations.look_up([command], "auto", first, newest, path)
+        known = validations.look_up([command], "auto", first, newest, "trust", path)
         assert known.valid or known.before
         return known
 
@@ -121,7 +121,7 @@ def measured(path: Path, root: Path, count: int) -> list[tuple[str, float, float
     work: dict[str, Callable[[], Any]] = {
         "look-up": lambda: look_up("python"),
         "look-up, of before": lambda: look_up("other"),
-        "look-up, nothing there": lambda: validations.look_up(["python"], "auto", "sha256:none", body, path),
+        "look-up, nothing there": lambda: validations.look_up(["python"], "auto", "sha256:none", body, "trust", path),
         "history of one class, 20 rows": lambda: of_class(20),
         "history, 1,000 rows": lambda: of_class(min(1000, count // 10)),
         "classes of the project": lambda: history.classes_under(path, root, root),

@@ -148,9 +148,10 @@ async def _proposals(run: Search) -> AsyncIterator[Proposal]:
 
 def _asked(run: Search, template: str | None, examples: Sequence[str]) -> dict[str, Any]:
     """The prompt, as a host takes it."""
+    check_bounds = run.request.settings.bounds == "check"
     if run.chat:
-        return {"messages": prompt.chat(run.subject, _notes(run.request), examples)}
-    return {"prompt": prompt.completion(run.subject.source, template)}
+        return {"messages": prompt.chat(run.subject, _notes(run.request), examples, check_bounds)}
+    return {"prompt": prompt.completion(run.subject.source, template, check_bounds)}
 
 
 def _notes(request: Request) -> list[str]:

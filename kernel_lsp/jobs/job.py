@@ -26,6 +26,7 @@ class Job:
         training: whether the class is run in training mode, as a module is that nobody called ``eval()`` on.
         follow_up: whether it makes the checks that the job before left out: all of them, with the times of then.
         body: of a return, the kernel to return to: the hash of its body.
+        bounds: the setting that it ran with, which is part of what a verdict holds for.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
@@ -41,6 +42,7 @@ class Job:
     training: bool = False
     follow_up: bool = False
     body: str = ""
+    bounds: str = "trust"
     proposal: str | None = None
     state: State = "queued"
     report: Report | None = None

@@ -121,6 +121,17 @@ def _version_3(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _version_4(connection: sqlite3.Connection) -> None:
+    """The setting ``bounds`` is part of what a verdict holds for. Of those before it is known from what they came with."""
+    connection.execute("alter table verdicts add column bounds text not null default 'trust'")
+    connection.execute(
+        """
+        update verdicts set bounds = 'check' where id in (select verdict from verdict_graphs where bounds = 'check')
+        or id in (select verdict from measurements where settings like '%"bounds": "check"%')
+        """
+    )
+
+
 def _take_over(connection: sqlite3.Connection, row: tuple[Any, ...]) -> None:
     """A validation of version 1. Of its session only the version of kernel-lsp is known, of its target no file."""
     fingerprint, body, device, torch, triton, version, status, mode, passed, checks = row[:10]
@@ -173,7 +184,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _version_2, _version_3)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _version_2, _version_3, _version_4)
 VERSION = len(STEPS)  # PRAGMA user_version
 
 

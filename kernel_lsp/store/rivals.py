@@ -10,17 +10,18 @@ from pathlib import Path
 from kernel_lsp import schema
 from kernel_lsp.store import database
 
-# Of the same class, with its text, correct, and timed on this machine's device at the same shapes; the versions may differ.
+# Of the same class, with its text, correct under the same setting ``bounds``, and timed on this machine's device at the
+# same shapes; the versions may differ.
 # One that was found wrong since is none.
 _QUERY = """
-select t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton, v.version, k.source, m.kernel, v.reached_at
+select t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton, v.version, v.bounds, k.source, m.kernel, v.reached_at
 from verdicts v join targets t on t.id = v.target
 join measurements m on m.verdict = v.id join kernels k on k.body = v.body
-where t.fingerprint = ? and v.device = ? and v.here = 1 and v.body <> ? and m.inputs = ? and m.kernel is not null
+where t.fingerprint = ? and v.device = ? and v.bounds = ? and v.here = 1 and v.body <> ? and m.inputs = ? and m.kernel is not null
 and v.status in ({statuses}) and not exists (
     select 1 from verdicts later join targets its on its.id = later.target
     where its.fingerprint = t.fingerprint and later.body = v.body and later.device = v.device and later.here = 1
-    and later.reached_at > v.reached_at and later.status not in ({statuses})
+    and later.bounds = v.bounds and later.reached_at > v.reached_at and later.status not in ({statuses})
 ) order by m.kernel limit 1
 """
 
@@ -43,13 +44,18 @@ class Rival:
     torch: str
     triton: str
     version: str  # of kernel-lsp
+    bounds: str  # the setting
     source: str
     kernel: float  # median in microseconds
     reached_at: str  # ISO 8601, UTC
 
 
-def fastest(fingerprint: str, device: str, inputs: str, other_than: str, path: Path | None) -> Rival | None:
+def fastest(
+    fingerprint: str, device: str, bounds: str, inputs: str, other_than: str, path: Path | None
+) -> Rival | None:
     """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), but for one body.
+
+    ``bounds``: the setting; a kernel that need not look at its indices is no measure for one that has to.
 
     Raises:
         StoreUnusable: the file cannot be read.
@@ -59,7 +65,7 @@ def fastest(fingerprint: str, device: str, inputs: str, other_than: str, path: P
             return None
         statuses = sorted(schema.CORRECT)
         query = _QUERY.format(statuses=", ".join("?" * len(statuses)))
-        values = (fingerprint, device, other_than, inputs, *statuses, *statuses)
+        values = (fingerprint, device, bounds, other_than, inputs, *statuses, *statuses)
         row = connection.execute(query, values).fetchone()
         return Rival(*row) if row is not None else None
 

@@ -18,8 +18,8 @@ def store(tmp_path):
 
 @pytest.fixture
 def fastest(store):
-    def fastest(other_than=KEY.body, device=KEY.device, inputs=INPUTS, fingerprint=KEY.fingerprint):
-        rival = rivals.fastest(fingerprint, device, inputs, other_than, store)
+    def fastest(other_than=KEY.body, device=KEY.device, inputs=INPUTS, fingerprint=KEY.fingerprint, bounds="trust"):
+        rival = rivals.fastest(fingerprint, device, bounds, inputs, other_than, store)
         return (rival.source, rival.kernel) if rival is not None else None
 
     return fastest
@@ -40,6 +40,15 @@ def test_the_fastest_other_kernel_at_the_same_shapes_on_the_same_device(store, f
     assert fastest(device="Another GPU") == ("# elsewhere\n", 5.0)
 
 
+def test_one_that_need_not_look_at_its_indices_is_no_measure_for_one_that_has_to(store, fastest, tmp_path):
+    file = tmp_path / "norm.py"
+    keep(store, found(1, kernel=40.0), file, tmp_path, source="# trusts\n")
+    keep(store, found(2, status="wrong"), file, tmp_path, source="# trusts\n", bounds="check")
+    keep(store, found(1, kernel=50.0), file, tmp_path, source="# looks\n", bounds="check")
+    assert fastest(bounds="check") == ("# looks\n", 50.0)
+    assert fastest() == ("# trusts\n", 40.0)
+
+
 def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):
     file = tmp_path / "norm.py"
     keep(store, found(1, kernel=50.0), file, tmp_path, source="# once right\n")
@@ -51,7 +60,7 @@ def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):
 
 def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):
     keep(store, found(kernel=50.0), tmp_path / "norm.py", tmp_path, source="# faster\n", torch="2.9.0", driver="570")
-    rival = rivals.fastest(KEY.fingerprint, KEY.device, INPUTS, KEY.body, store)
+    rival = rivals.fastest(KEY.fingerprint, KEY.device, "trust", INPUTS, KEY.body, store)
     assert (rival.torch, rival.driver, rival.reached_at[:10]) == ("2.9.0", "570", "2026-01-01")
     assert rival.body == kernel_file.body_hash("# faster\n")
 

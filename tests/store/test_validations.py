@@ -51,8 +51,8 @@ def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
     command, other = ["/venv/python"], dataclasses.replace(DEVICE, torch="2.12.0")
     validations.keep(KEY, FOUND, path)
 
-    def found(wanted="auto", command=command):
-        return validations.look_up(command, wanted, KEY.fingerprint, KEY.body, path)
+    def found(wanted="auto", command=command, bounds="trust"):
+        return validations.look_up(command, wanted, KEY.fingerprint, KEY.body, bounds, path)
 
     def changed(*arguments, **others):
         known = found(*arguments, **others)
@@ -62,6 +62,7 @@ def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
     assert changed() == "with torch 2.11.0 on Test GPU before"  # no worker has said anything yet
     environments.keep_devices(command, [schema.to_json(DEVICE)], path)
     assert found() == Known(FOUND) and found("cuda:0") == Known(FOUND)
+    assert changed(bounds="check") == "with bounds trust before; now check"
     assert changed("cuda:1") and changed("interpreter") and changed(command=["/other/python"])
     environments.keep_devices(command, [schema.to_json(other)], path)
     assert changed() == "with torch 2.11.0 before; now 2.12.0"
@@ -70,21 +71,21 @@ def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
     assert changed() == "on Test GPU, with torch 2.11.0 before; now Better GPU, torch 2.12.0"
     environments.keep_devices(command, ["nonsense"], path)
     assert changed() == "with torch 2.11.0 on Test GPU before"
-    assert validations.look_up(command, "auto", "sha256:other", KEY.body, path) == Known()
+    assert validations.look_up(command, "auto", "sha256:other", KEY.body, "trust", path) == Known()
 
 
 def test_no_key_without_what_it_takes():
-    assert validations.key_for(DEVICE, "sha256:class", "sha256:body") == KEY
-    assert validations.key_for(None, "a", "b") is None
-    assert validations.key_for(DEVICE, "", "b") is None
-    assert validations.key_for(dataclasses.replace(DEVICE, torch=""), "a", "b") is None
+    assert validations.key_for(DEVICE, "sha256:class", "sha256:body", "trust") == KEY
+    assert validations.key_for(None, "a", "b", "trust") is None
+    assert validations.key_for(DEVICE, "", "b", "trust") is None
+    assert validations.key_for(dataclasses.replace(DEVICE, torch=""), "a", "b", "trust") is None
 
 
 def test_no_store_keeps_nothing_and_is_no_fault():
     validations.keep(KEY, FOUND, None)
     environments.keep_devices(["python"], [], None)
     assert validations.find(KEY, None) is None and environments.find_devices(["python"], None) == []
-    assert validations.look_up(["python"], "auto", "a", "b", None) == Known()
+    assert validations.look_up(["python"], "auto", "a", "b", "trust", None) == Known()
 
 
 def write_many(path, name):
