@@ -25,11 +25,13 @@ and v.status in ({statuses}) and not exists (
 ) order by m.kernel limit 1
 """
 
-# With the settings of its latest validation here, which say whether it is for the example's sizes alone.
+# The latest of its validations here first. Whether it is for the example's sizes alone the settings say; earlier versions
+# kept that with the graph alone, or not at all.
 _CANDIDATE = """
-select k.source, k.generator, k.note, k.variant, m.settings from kernels k
-join verdicts v on v.body = k.body join targets t on t.id = v.target join measurements m on m.verdict = v.id
-where t.fingerprint = ? and k.body = ? and v.here = 1 order by v.reached_at desc limit 1
+select k.source, k.generator, k.note, k.variant, m.settings, x.pinned from kernels k
+join verdicts v on v.body = k.body join targets t on t.id = v.target
+left join measurements m on m.verdict = v.id left join verdict_graphs x on x.verdict = v.id
+where t.fingerprint = ? and k.body = ? and v.here = 1 order by v.reached_at desc, v.rowid desc
 """
 
 
@@ -70,8 +72,10 @@ def fastest(
         return Rival(*row) if row is not None else None
 
 
-def candidate(fingerprint: str, body: str, path: Path | None) -> schema.Candidate | None:
+def candidate(fingerprint: str, body: str, path: Path | None) -> tuple[schema.Candidate, bool] | None:
     """The kernel with this hash as it was proposed once, if this machine has validated it for the class.
+
+    And whether the store knows if it is pinned. Where it does not, the candidate says that it is not.
 
     Raises:
         StoreUnusable: the file cannot be read.
@@ -79,11 +83,21 @@ def candidate(fingerprint: str, body: str, path: Path | None) -> schema.Candidat
     with database.reading(path) as connection:
         if connection is None:
             return None
-        row = connection.execute(_CANDIDATE, (fingerprint, body)).fetchone()
-    if row is None:
+        rows = connection.execute(_CANDIDATE, (fingerprint, body)).fetchall()
+    if not rows:
         return None
-    source, generator, note, variant, settings = row
-    pinned = False
+    source, generator, note, variant = rows[0][:4]
+    said = [pinned for row in rows if (pinned := _pinned(*row[4:])) is not None]
+    if variant == schema.NARROWED:
+        said.append(True)
+    pinned = bool(said) and said[0]
+    return schema.Candidate(source, generator, note=note, variant=variant, pinned=pinned), bool(said)
+
+
+def _pinned(settings: str | None, with_graph: int | None) -> bool | None:
+    """What one validation says of it; None where it says nothing."""
     with contextlib.suppress(ValueError, AttributeError):
-        pinned = json.loads(settings).get("pinned") is True
-    return schema.Candidate(source, generator, note=note, variant=variant, pinned=pinned)
+        said = json.loads(settings or "{}").get("pinned")
+        if isinstance(said, bool):
+            return said
+    return bool(with_graph) if with_graph is not None else None

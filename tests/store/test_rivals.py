@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from kernel_lsp import kernel_file
+from kernel_lsp import kernel_file, schema
 from kernel_lsp.store import rivals, validations
+from kernel_lsp.store.graphs import Graph
 from tests.store.made import BODY, KEY, about, found, keep
 
 INPUTS = "float32[8, 32]"
@@ -69,9 +70,32 @@ def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):
 def test_a_kernel_is_found_again_as_it_was_proposed(store, tmp_path, pinned):
     settings = dataclasses.replace(about(tmp_path / "norm.py", tmp_path), settings={"pinned": pinned})
     validations.keep(KEY, found(), store, settings)
-    candidate = rivals.candidate(KEY.fingerprint, KEY.body, store)
-    assert (candidate.source, candidate.generator, candidate.note) == (BODY, "synthesizer", "3 of 3 ops")
+    candidate, pinned_known = rivals.candidate(KEY.fingerprint, KEY.body, store)
+    assert pinned_known and (candidate.source, candidate.generator, candidate.note) == (
+        BODY,
+        "synthesizer",
+        "3 of 3 ops",
+    )
     assert candidate.pinned is pinned
     assert rivals.candidate("sha256:other", KEY.body, store) is None
     assert rivals.candidate(KEY.fingerprint, "sha256:other", store) is None
     assert rivals.candidate(KEY.fingerprint, KEY.body, None) is None
+
+
+@pytest.mark.parametrize(
+    ("graph", "variant", "says"),
+    [
+        (Graph("sha256:graph", pinned=True), "", (True, True)),
+        (Graph("sha256:graph"), "", (False, True)),
+        (None, schema.NARROWED, (True, True)),
+        (None, "", (False, False)),
+    ],
+)
+def test_what_an_earlier_version_kept_of_a_pinned_kernel_is_read(store, tmp_path, graph, variant, says):
+    """Before the settings held it, the graph did, and before that a variant of a model's answer was named so."""
+    kept = dataclasses.replace(about(tmp_path / "norm.py", tmp_path, graph=graph), variant=variant)
+    validations.keep(KEY, found(1), store, kept)
+    later = dataclasses.replace(kept, graph=None)  # a validation that says nothing of it
+    validations.keep(KEY, dataclasses.replace(found(2), measurement=None), store, later)
+    candidate, known = rivals.candidate(KEY.fingerprint, KEY.body, store)
+    assert (candidate.pinned, known) == says
