@@ -18,7 +18,7 @@ from kernel_lsp import __version__, kernel_file, schema
 from kernel_lsp.devices import pick_device
 from kernel_lsp.store import database, kernels, sessions, targets, verdicts
 from kernel_lsp.store.changes import changed_since
-from kernel_lsp.store.environments import find_devices
+from kernel_lsp.store.environments import devices_of
 from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.sessions import now
@@ -27,9 +27,10 @@ from kernel_lsp.store.verdicts import Row
 
 __all__ = ["About", "Key", "Known", "Validation", "find", "keep", "key_for", "look_up", "now"]
 
+# Left to itself SQLite takes an index that is in the order of time, and reads every verdict of the class.
 _NEWEST = """
-select rowid, reached_at from verdicts
-where target = ? and body = ? and here {more} order by reached_at desc, rowid desc limit 1
+select rowid, reached_at from verdicts indexed by {index}
+where target = ? and body = ? and here = 1 {more} order by reached_at desc, rowid desc limit 1
 """
 
 
@@ -143,12 +144,14 @@ def look_up(command: list[str], wanted: str, fingerprint: str, body: str, bounds
     Raises:
         StoreUnusable: the file cannot be read.
     """
-    devices = find_devices(command, path)
-    try:
-        device = pick_device({"devices": devices}, wanted)
-    except (TypeError, AttributeError, ValueError):  # not what a worker says
-        device = None
-    return known_of(key_for(device, fingerprint, body, bounds), fingerprint, body, path)
+    with database.reading(path) as connection:
+        if connection is None:
+            return Known()
+        try:
+            device = pick_device({"devices": devices_of(connection, command)}, wanted)
+        except (TypeError, AttributeError, ValueError):  # not what a worker says
+            device = None
+        return _known(connection, key_for(device, fingerprint, body, bounds), fingerprint, body)
 
 
 def known_of(key: Key | None, fingerprint: str, body: str, path: Path | None) -> Known:
@@ -158,21 +161,24 @@ def known_of(key: Key | None, fingerprint: str, body: str, path: Path | None) ->
         StoreUnusable: the file cannot be read.
     """
     with database.reading(path) as connection:
-        if connection is None:
-            return Known()
-        found = _find(connection, key)[0] if key is not None else None
-        if found is not None:
-            return Known(found)
-        before, then = _find(connection, Key(fingerprint, body, "", "", "", ""), any_device=True)
-        if before is None or then is None:
-            return Known()
-        return Known(None, before, changed_since(vars(then), vars(key) if key is not None else None))
+        return _known(connection, key, fingerprint, body) if connection is not None else Known()
+
+
+def _known(connection: sqlite3.Connection, key: Key | None, fingerprint: str, body: str) -> Known:
+    found = _find(connection, key)[0] if key is not None else None
+    if found is not None:
+        return Known(found)
+    before, then = _find(connection, Key(fingerprint, body, "", "", "", ""), any_device=True)
+    if before is None or then is None:
+        return Known()
+    return Known(None, before, changed_since(vars(then), vars(key) if key is not None else None))
 
 
 def _find(connection: sqlite3.Connection, key: Key, any_device: bool = False) -> tuple[Validation | None, Key | None]:
     """The latest validation, and what it held for."""
     columns = () if any_device else ("device", "torch", "triton", "version", "driver", "bounds")
-    query = _NEWEST.format(more="".join(f" and {name} = ?" for name in columns))
+    index = "verdicts_by_body" if any_device else "verdicts_by_key"
+    query = _NEWEST.format(index=index, more="".join(f" and {name} = ?" for name in columns))
     values = [getattr(key, name) for name in columns]
     newest = []
     for target in targets.of_fingerprint(connection, key.fingerprint):

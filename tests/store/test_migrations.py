@@ -164,6 +164,7 @@ def test_what_version_3_kept_holds_for_the_setting_that_it_was_reached_under(tmp
     settings = dataclasses.replace(about(file, tmp_path, source="# timed\n"), settings={"bounds": "check"})
     validations.keep(dataclasses.replace(KEY, body=kernel_file.body_hash("# timed\n")), found(3), path, settings)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:  # back to what version 3 had
+        connection.execute("drop index verdicts_by_key")
         connection.execute("alter table verdicts drop column bounds")
         connection.execute("pragma user_version = 3")
     entries = history.of_class(path, file, tmp_path, "Norm", 9).entries

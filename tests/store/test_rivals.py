@@ -57,6 +57,9 @@ def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):
     assert fastest() is None
     keep(store, found(3, kernel=55.0), file, tmp_path, source="# once right\n", torch="2.13.0")
     assert fastest() == ("# once right\n", 55.0)
+    keep(store, found(4, status="wrong"), file, tmp_path, source="# once right\n", device="Another GPU")
+    keep(store, found(4, status="wrong"), file, tmp_path, source="# never right\n")
+    assert fastest() == ("# once right\n", 55.0)
 
 
 def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):

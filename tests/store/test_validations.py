@@ -168,3 +168,24 @@ def test_a_row_that_is_no_verdict_is_as_if_it_were_not_there(path, text):
     with sqlite3.connect(path) as connection:
         connection.execute("update verdicts set verdict = ?", [text])
     assert validations.find(KEY, path) is None
+
+
+def test_a_look_up_reads_an_index_alone_however_many_verdicts_there_are(path):
+    validations.keep(KEY, FOUND, path)
+    columns = ("device", "torch", "triton", "version", "driver", "bounds")
+    with database.reading(path) as connection:
+        query = validations._NEWEST.format(
+            index="verdicts_by_key", more="".join(f" and {name} = ?" for name in columns)
+        )
+        (step,) = connection.execute(f"explain query plan {query}", (1, KEY.body, *columns)).fetchall()
+    assert "USING COVERING INDEX" in step[3] and all(f"{name}=?" in step[3] for name in ("target", "here", *columns))
+    assert "TEMP B-TREE" not in step[3]  # the newest is the last of the index
+
+
+def test_of_many_verdicts_from_before_the_one_with_the_versions_of_now_is_found(path):
+    validations.keep(KEY, FOUND, path)
+    for day in range(1, 29):
+        later = dataclasses.replace(FOUND, validated_at=f"2026-02-{day:02}T00:00:00+00:00")
+        validations.keep(dataclasses.replace(KEY, torch="2.10.0"), later, path)
+    environments.keep_devices(["python"], [schema.to_json(DEVICE)], path)
+    assert validations.look_up(["python"], "auto", KEY.fingerprint, KEY.body, "trust", path) == Known(FOUND)
