@@ -77,7 +77,7 @@ def time_of(measurement: schema.Measurement | None) -> float | None:
 
 def _rival(key: Key, measurement: schema.Measurement, store: Path) -> Rival | None:
     inputs = inputs_text(measurement.shapes[0])
-    return rivals.fastest(key.fingerprint, key.device, key.bounds, inputs, other_than=key.body, path=store)
+    return rivals.fastest(key.fingerprint, key.device, key.bounds, inputs, other_than=[key.body], path=store)
 
 
 async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.SpeedComparison:

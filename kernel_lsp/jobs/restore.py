@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from kernel_lsp import errors, schema
-from kernel_lsp.jobs import baselines, validations, writing
+from kernel_lsp.jobs import baselines, earlier, validations, writing
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import rivals
 
@@ -24,15 +24,13 @@ async def restore(run: Run) -> None:
     kept = await asyncio.to_thread(rivals.candidate, job.target.fingerprint, job.body, store)
     if kept is None:
         raise errors.FasterKernelMissing(class_name=job.target.class_name)
-    candidate, pinned_known = kept
     await run.start_worker()
     await validations.keep_devices(run.settings, run.worker.hello)
     run.progress("generating", "Exporting the graph", 10)
     with contextlib.suppress(errors.UserError):  # what matters of it, judging raises again
         found = await run.ask_worker("introspect", "exporting the graph")
         report.specimen = schema.from_json(schema.Specimen, found)
-    if not pinned_known and report.specimen is not None and not report.specimen.ops:
-        candidate.pinned = True  # as every kernel is for a class without a graph (generators/search.py)
+    candidate = earlier.as_kept(*kept, report.specimen)
     run.progress("validating", "Validating the faster kernel", 20)
     async with run.timing():
         judged = await run.judge(candidate, "eager", lambda fraction: 20 + 75 * fraction)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ with ours as (
     select v.id, t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton, v.version, v.bounds, v.reached_at,
         v.status in ({statuses}) as correct
     from verdicts v join targets t on t.id = v.target
-    where t.fingerprint = ? and v.device = ? and v.bounds = ? and v.here = 1 and v.body <> ?
+    where t.fingerprint = ? and v.device = ? and v.bounds = ? and v.here = 1 and v.body not in ({bodies})
 ), wrong as (select body, max(reached_at) as latest from ours where not correct group by body)
 select o.fingerprint, o.body, o.device, o.driver, o.torch, o.triton, o.version, o.bounds, k.source, m.kernel, o.reached_at
 from ours o join measurements m on m.verdict = o.id join kernels k on k.body = o.body left join wrong w on w.body = o.body
@@ -54,9 +55,9 @@ class Rival:
 
 
 def fastest(
-    fingerprint: str, device: str, bounds: str, inputs: str, other_than: str, path: Path | None
+    fingerprint: str, device: str, bounds: str, inputs: str, other_than: Collection[str], path: Path | None
 ) -> Rival | None:
-    """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), but for one body.
+    """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), but for some bodies.
 
     ``bounds``: the setting; a kernel that need not look at its indices is no measure for one that has to.
 
@@ -67,8 +68,9 @@ def fastest(
         if connection is None:
             return None
         statuses = sorted(schema.CORRECT)
-        query = _QUERY.format(statuses=", ".join("?" * len(statuses)))
-        values = (*statuses, fingerprint, device, bounds, other_than, inputs)
+        places = {"statuses": statuses, "bodies": other_than}
+        query = _QUERY.format(**{name: ", ".join("?" * len(values)) for name, values in places.items()})
+        values = (*statuses, fingerprint, device, bounds, *other_than, inputs)
         row = connection.execute(query, values).fetchone()
         return Rival(*row) if row is not None else None
 

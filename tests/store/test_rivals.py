@@ -20,7 +20,7 @@ def store(tmp_path):
 @pytest.fixture
 def fastest(store):
     def fastest(other_than=KEY.body, device=KEY.device, inputs=INPUTS, fingerprint=KEY.fingerprint, bounds="trust"):
-        rival = rivals.fastest(fingerprint, device, bounds, inputs, other_than, store)
+        rival = rivals.fastest(fingerprint, device, bounds, inputs, [other_than], store)
         return (rival.source, rival.kernel) if rival is not None else None
 
     return fastest
@@ -64,7 +64,7 @@ def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):
 
 def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):
     keep(store, found(kernel=50.0), tmp_path / "norm.py", tmp_path, source="# faster\n", torch="2.9.0", driver="570")
-    rival = rivals.fastest(KEY.fingerprint, KEY.device, "trust", INPUTS, KEY.body, store)
+    rival = rivals.fastest(KEY.fingerprint, KEY.device, "trust", INPUTS, [KEY.body], store)
     assert (rival.torch, rival.driver, rival.reached_at[:10]) == ("2.9.0", "570", "2026-01-01")
     assert rival.body == kernel_file.body_hash("# faster\n")
 
