@@ -30,6 +30,8 @@ Status = Literal[
 
 #: Statuses in which the candidate computes what the module computes.
 CORRECT: frozenset[str] = frozenset({"ok", "slower"})
+#: the variant of a model's answer that is proposed once more for the example's sizes alone
+NARROWED = "the example's sizes only"
 
 
 @dataclass

@@ -43,9 +43,18 @@ def test_what_others_do_is_seen(gpu_driver: Path) -> None:
     assert nvml.said([]) == ""
 
 
-def test_a_machine_without_a_driver_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    if nvml.load() is None:
-        assert look() == []
+def test_a_machine_without_a_driver_says_nothing(
+    gpu_driver: Path, gpu_driver_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On every machine: what the linker finds first under the library's name is none, and it looks no further."""
+    gpu_driver.write_text(f"{os.getppid()} 87\n")
+    loaded = ["-c", "from kernel_lsp import nvml; print(nvml.load() is not None, nvml.gpu('0') is not None)"]
+    assert ask(loaded) == "True True\n" and len(look()) == 1
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "libnvidia-ml.so.1").write_bytes(b"")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{hidden}:{gpu_driver_library}")
+    assert ask(loaded) == "False False\n" and look() == []
 
 
 def test_the_gpus_are_named(gpu_driver: Path) -> None:

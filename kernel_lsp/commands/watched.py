@@ -130,4 +130,4 @@ def find_validation(kernel: Kernel, settings: Settings) -> Validation | None:
         return None
     path = database.path_for(settings.store, settings.root)
     command = settings.interpreter_command()
-    return validations.look_up(command, settings.device, kernel.fingerprint, kernel.body, path).valid
+    return validations.look_up(command, settings.device, kernel.fingerprint, kernel.body, settings.bounds, path).valid

@@ -18,7 +18,7 @@ from typing import Any
 from kernel_lsp import figures, knowledge, schema
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
 from kernel_lsp.generators import Host, Request, answers, assembly, prompt, verified
-from kernel_lsp.schema import Candidate, Judged, Subject
+from kernel_lsp.schema import NARROWED, Candidate, Judged, Subject
 
 log = logging.getLogger("kernel_lsp.generators")
 
@@ -148,9 +148,10 @@ async def _proposals(run: Search) -> AsyncIterator[Proposal]:
 
 def _asked(run: Search, template: str | None, examples: Sequence[str]) -> dict[str, Any]:
     """The prompt, as a host takes it."""
+    check_bounds = run.request.settings.bounds == "check"
     if run.chat:
-        return {"messages": prompt.chat(run.subject, _notes(run.request), examples)}
-    return {"prompt": prompt.completion(run.subject.source, template)}
+        return {"messages": prompt.chat(run.subject, _notes(run.request), examples, check_bounds)}
+    return {"prompt": prompt.completion(run.subject.source, template, check_bounds)}
 
 
 def _notes(request: Request) -> list[str]:
@@ -233,7 +234,7 @@ def _narrower(run: Search, samples: list[Sample]) -> list[Candidate]:
                 run, sample.candidate.answer, sample.candidate.seed or 0, sample.candidate.prompt_hash
             )
             candidate.source = assembly.assemble(sample.code, run.subject, exact=True, generator=run.model.generator)
-            candidate.parent, candidate.variant = index, "the example's sizes only"
+            candidate.parent, candidate.variant = index, NARROWED
             candidate.pinned = candidate.narrowed = True
             found.append(candidate)
     return found

@@ -1,11 +1,12 @@
-"""The pipeline of a generation: fingerprint → candidates → format → judge → choose → write."""
+"""The pipeline of a generation: fingerprint → candidates → format → judge → what was faster before → choose → write."""
 
 from __future__ import annotations
 
 import asyncio
 
 from kernel_lsp import errors, generators, schema
-from kernel_lsp.jobs import baselines, sources, validations, writing
+from kernel_lsp.generators import recall
+from kernel_lsp.jobs import baselines, earlier, sources, validations, writing
 from kernel_lsp.jobs.asking import Asking
 from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.formatting import ruff_command
@@ -30,6 +31,8 @@ async def generate(run: Run) -> None:
     await run.start_worker()
     await validations.keep_devices(settings, run.worker.hello)
     failures = await _ask_generators(run, names)
+    if not settings.generators or recall.NAME in settings.generators:
+        await earlier.judge_faster(run)
     report.chosen = fastest(report.candidates)
     if not report.candidates and failures:
         raise failures[0]

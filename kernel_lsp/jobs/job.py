@@ -27,6 +27,7 @@ class Job:
         follow_up: whether it makes the checks that the job before left out: all of them, with the times of then.
         body: of a return, the kernel to return to: the hash of its body.
         recorded: whether kernels are timed at the shapes that ``kernel-lsp record`` saw, too.
+        bounds: the setting that it ran with, which is part of what a verdict holds for.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
@@ -43,6 +44,7 @@ class Job:
     follow_up: bool = False
     body: str = ""
     recorded: bool = True
+    bounds: str = "trust"
     proposal: str | None = None
     state: State = "queued"
     report: Report | None = None

@@ -195,6 +195,7 @@ class Jobs:
             if self._closed:
                 raise asyncio.CancelledError
             settings = self._settings_for(job.path)
+            job.bounds = settings.bounds
             worker = self._worker(settings)
             if worker.lock.locked():
                 self._tell("progress", job, "queued", "Waiting for the job before", 0)

@@ -36,7 +36,7 @@ async def compare(run: Run, judged: schema.Judged, known: Validation | None) -> 
     if measurement is None or took is None or judged.verdict.status not in schema.CORRECT or run.job.training:
         return
     body = kernel_file.body_hash(judged.candidate.source)
-    key = key_for(run.first_device, run.job.target.fingerprint, body)
+    key = key_for(run.first_device, run.job.target.fingerprint, body, settings.bounds)
     if key is None:
         return
     if measurement.beside:
@@ -77,7 +77,7 @@ def time_of(measurement: schema.Measurement | None) -> float | None:
 
 def _rival(key: Key, measurement: schema.Measurement, store: Path) -> Rival | None:
     inputs = inputs_text(measurement.shapes[0])
-    return rivals.fastest(key.fingerprint, key.device, inputs, other_than=key.body, path=store)
+    return rivals.fastest(key.fingerprint, key.device, key.bounds, inputs, other_than=[key.body], path=store)
 
 
 async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.SpeedComparison:

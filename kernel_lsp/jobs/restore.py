@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from kernel_lsp import errors, schema
-from kernel_lsp.jobs import baselines, validations, writing
+from kernel_lsp.jobs import baselines, earlier, validations, writing
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import rivals
 
@@ -21,8 +21,8 @@ async def restore(run: Run) -> None:
     run.take_fingerprint()
     place = writing.place_for(run)
     store = validations.store_of(run.settings)
-    candidate = await asyncio.to_thread(rivals.candidate, job.target.fingerprint, job.body, store)
-    if candidate is None:
+    kept = await asyncio.to_thread(rivals.candidate, job.target.fingerprint, job.body, store)
+    if kept is None:
         raise errors.FasterKernelMissing(class_name=job.target.class_name)
     await run.start_worker()
     await validations.keep_devices(run.settings, run.worker.hello)
@@ -30,6 +30,7 @@ async def restore(run: Run) -> None:
     with contextlib.suppress(errors.UserError):  # what matters of it, judging raises again
         found = await run.ask_worker("introspect", "exporting the graph")
         report.specimen = schema.from_json(schema.Specimen, found)
+    candidate = earlier.as_kept(*kept, report.specimen)
     run.progress("validating", "Validating the faster kernel", 20)
     async with run.timing():
         judged = await run.judge(candidate, "eager", lambda fraction: 20 + 75 * fraction)

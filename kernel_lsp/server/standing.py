@@ -144,7 +144,7 @@ def add_kernel(
     """Put what is known of ``result.kernel`` into a standing. ``path``: of the source; ``now``: the class's fingerprint."""
     kernel = result.kernel
     assert kernel is not None
-    judged = _judged_in_session(record, kernel, now)
+    judged = _judged_in_session(record, kernel, now, state.settings_for(path).bounds)
     if judged is not None and record is not None and record.job is not None and record.job.report is not None:
         result.verdict, result.measurement = judged.verdict, judged.measurement
         result.device = record.job.report.device
@@ -200,10 +200,10 @@ def _add_regression(state: State, result: Standing, path: Path) -> None:
         result.regression = figures.regression(result.measurement, state.settings_for(path).regression_threshold)
 
 
-def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | None) -> Judged | None:
-    """This session's verdict on exactly this kernel for exactly this class, if there is one."""
+def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | None, bounds: str) -> Judged | None:
+    """This session's verdict on exactly this kernel for exactly this class under the setting of now, if there is one."""
     job = record.job if record is not None else None
-    if job is None or job.report is None or now is None or job.target.fingerprint != now:
+    if job is None or job.report is None or now is None or (job.target.fingerprint, job.bounds) != (now, bounds):
         return None
     return next((j for j in reversed(job.report.candidates) if j.candidate.source == kernel.body), None)
 

@@ -18,8 +18,8 @@ FRESH_SECONDS = 2.0  # another program may validate meanwhile: an older answer i
 WAIT_SECONDS = 0.5  # that a request of the client waits for the first answer
 _MOST = 4096
 
-# What the settings say of the worker and the store, then the fingerprint of the class and the hash of the body.
-_Key = tuple[str, tuple[str, ...], Path | None, str, str, str, str]
+# What the settings say of the worker, the store and ``bounds``, then the fingerprint of the class and the hash of the body.
+_Key = tuple[str, tuple[str, ...], Path | None, str, str, str, str, str]
 
 
 class Validations:
@@ -37,7 +37,7 @@ class Validations:
             return None, True
         settings = self._state.settings_for(path)
         worker = (settings.interpreter, tuple(settings.worker_prefix), settings.root, settings.device, settings.store)
-        key = (*worker, fingerprint, body)
+        key = (*worker, settings.bounds, fingerprint, body)
         at, found = self._known.get(key, (None, None))
         if (at is None or time.monotonic() - at > FRESH_SECONDS) and key not in self._looking:
             self._looking[key] = asyncio.get_running_loop().create_task(self._look(key, settings))
@@ -86,7 +86,7 @@ def _find(settings: Settings, fingerprint: str, body: str) -> tuple[Known | None
 
     command, path = settings.interpreter_command(), database.path_for(settings.store, settings.root)
     try:
-        known = validations.look_up(command, settings.device, fingerprint, body, path)
+        known = validations.look_up(command, settings.device, fingerprint, body, settings.bounds, path)
         return (known if known.valid or known.before else None), None
     except StoreUnusable as error:
         return None, error

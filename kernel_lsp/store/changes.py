@@ -15,6 +15,7 @@ WORDS = {
     "torch": "torch",
     "triton": "triton",
     "version": "kernel-lsp",
+    "bounds": "bounds",
 }
 _HASHES = ("fingerprint", "body")
 

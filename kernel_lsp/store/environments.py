@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,13 @@ def find_devices(command: list[str], path: Path | None) -> list[Any]:
         StoreUnusable: the file cannot be read.
     """
     with database.reading(path) as connection:
-        if connection is None:
-            return []
-        query = "select devices from environments where command = ?"
-        row = connection.execute(query, (json.dumps(command),)).fetchone()
+        return devices_of(connection, command) if connection is not None else []
+
+
+def devices_of(connection: sqlite3.Connection, command: list[str]) -> list[Any]:
+    """What ``find_devices`` finds."""
+    query = "select devices from environments where command = ?"
+    row = connection.execute(query, (json.dumps(command),)).fetchone()
     with contextlib.suppress(ValueError, TypeError):
         devices = json.loads(row[0]) if row is not None else []
         return devices if isinstance(devices, list) else []

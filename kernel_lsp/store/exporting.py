@@ -33,6 +33,7 @@ VERDICT = (
         "verdict",
         "measurement",
         "graph",
+        "bounds",
     ),
 )
 KERNEL = ("body", "source", "generator", "note", "variant")
@@ -41,7 +42,7 @@ SESSION = ("id", "command", "version", "machine", "process", "began_at")
 _VERDICTS = """
 select v.id, v.reached_at, t.project, t.file, t.class, t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton,
 v.thorough, m.settings, v.ran_on, v.verdict, m.measurement, s.id, s.command, v.version, s.machine, s.process, s.began_at,
-g.graph, g.forward, g.inputs, g.state, g.ops, x.pinned, x.bounds
+g.graph, g.forward, g.inputs, g.state, g.ops, x.pinned, x.bounds, v.bounds
 from verdicts v join targets t on t.id = v.target join sessions s on s.id = v.session
 left join measurements m on m.verdict = v.id left join verdict_graphs x on x.verdict = v.id
 left join graphs g on g.id = x.graph order by v.reached_at, v.id
@@ -119,10 +120,10 @@ def _verdict(row: tuple[Any, ...]) -> dict[str, Any] | None:
         records = [schema.from_json(kind, json.loads(text or "null")) for kind, text in zip(kinds, texts, strict=True)]
         data = [schema.to_json(record) if record is not None else None for record in records]
         chosen = json.loads(settings or "{}")
-        graph = schema.to_json(graphs.read(*row[22:])) if row[22] is not None else None
+        graph = schema.to_json(graphs.read(*row[22:29])) if row[22] is not None else None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     if records[1] is None:
         return None
-    values = (*plain[:11], bool(plain[11]), dict(zip(SESSION, session, strict=True)), chosen, *data, graph)
+    values = (*plain[:11], bool(plain[11]), dict(zip(SESSION, session, strict=True)), chosen, *data, graph, row[29])
     return {"kind": "verdict"} | dict(zip(VERDICT, values, strict=True))

@@ -145,6 +145,7 @@ def _row(data: dict[str, Any]) -> Row:
         measurement=schema.from_json(schema.Measurement, _table(data["measurement"], missing=True)),
         ran_on=schema.from_json(schema.Device, _table(data["ran_on"], missing=True)),
         settings=_table(data["settings"]),
+        bounds=_bounds(data),
         graph=_graph(data.get("graph")),
         id=_id(_text(data, "id")),
     )
@@ -168,6 +169,12 @@ def _graph(data: Any) -> Graph | None:
     if not all(isinstance(number, int) for number in (*counts, *sizes, graph.pinned)):
         raise TypeError("a number in its graph is none")
     return graph
+
+
+def _bounds(data: dict[str, Any]) -> str:
+    """Exports of version 3 of the store have it among the settings alone, or with the graph."""
+    graph = data.get("graph") or {}
+    return _text({"bounds": "trust"} | graph | data["settings"] | data, "bounds")
 
 
 def _check_verdict(verdict: schema.Verdict) -> None:

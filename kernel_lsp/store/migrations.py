@@ -121,6 +121,25 @@ def _version_3(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _version_4(connection: sqlite3.Connection) -> None:
+    """The setting ``bounds`` is part of what a verdict holds for. Of those before it is known from what they came with."""
+    connection.execute("alter table verdicts add column bounds text not null default 'trust'")
+    connection.execute(
+        """
+        update verdicts set bounds = 'check' where id in (select verdict from verdict_graphs where bounds = 'check')
+        or id in (select verdict from measurements where settings like '%"bounds": "check"%')
+        """
+    )
+
+
+def _version_5(connection: sqlite3.Connection) -> None:
+    """A look-up reads an index alone, however often a kernel was validated before. A row of verdicts is long."""
+    connection.execute(
+        "create index verdicts_by_key on verdicts "
+        "(target, body, here, device, torch, triton, version, driver, bounds, reached_at)"
+    )
+
+
 def _take_over(connection: sqlite3.Connection, row: tuple[Any, ...]) -> None:
     """A validation of version 1. Of its session only the version of kernel-lsp is known, of its target no file."""
     fingerprint, body, device, torch, triton, version, status, mode, passed, checks = row[:10]
@@ -173,7 +192,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _version_2, _version_3)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _version_2, _version_3, _version_4, _version_5)
 VERSION = len(STEPS)  # PRAGMA user_version
 
 

@@ -1,4 +1,4 @@
-"""Every kernel that this machine found correct, with the class that it was found correct for."""
+"""Every kernel that this machine found correct, with the class that it is correct for on every device it ran on."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from kernel_lsp.store import database
 from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.targets import Target
 
-# The latest verdict of a class, as it was, on a body on a device; what was imported, or has no file, is left out.
+# The latest verdict of a class, as it was, on a body on a device; what was imported, or has no file, is left out. So is
+# a pair that is wrong on any device: also one with another file of the same class, or an import, as its latest verdict.
 _PAIRS = """
+with found_wrong as (
+    select fingerprint, body from (
+        select t.fingerprint, v.body, v.status, row_number() over (
+            partition by t.fingerprint, v.body, v.device order by v.reached_at desc, v.rowid desc
+        ) as number
+        from verdicts v join targets t on t.id = v.target
+    ) where number = 1 and status not in ('ok', 'slower')
+)
 select t.fingerprint, t.class, t.file, t.root, t.project, k.body, k.source, k.generator, k.note, k.variant,
     v.status, v.reached_at, v.device, v.torch, v.triton, v.version, v.error, m.over_eager
 from verdicts v join targets t on t.id = v.target join kernels k on k.body = v.body
@@ -19,7 +28,7 @@ left join measurements m on m.verdict = v.id
 where v.here and t.root != '' and t.file != '' and v.rowid = (
     select w.rowid from verdicts w where w.target = v.target and w.body = v.body and w.device = v.device and w.here
     order by w.reached_at desc, w.rowid desc limit 1
-) and v.status in ('ok', 'slower')
+) and v.status in ('ok', 'slower') and (t.fingerprint, k.body) not in (select fingerprint, body from found_wrong)
 order by t.root, t.file, t.class, k.body, v.reached_at
 """
 

@@ -18,14 +18,14 @@ MOST = 3  # kernels for one graph: each costs a validation
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError)
 _LOOKED_AT = 500  # of the latest verdicts for one graph
 
-# What the latest verdict on the same class, body and device found wrong is out.
+# What the latest verdict on the same class, body and device, under the same setting, found wrong is out.
 _VERDICTS = f"""
 select g.graph, g.forward, g.inputs, g.state, g.ops, x.pinned, x.bounds,
     v.body, t.class, t.file, v.reached_at, v.here, v.device, m.kernel, m.over_eager, v.version, t.root, m.inputs
 from graphs g join verdict_graphs x on x.graph = g.id join verdicts v on v.id = x.verdict
 join targets t on t.id = v.target left join measurements m on m.verdict = v.id
 where {{where}} and (
-    select status from verdicts w where w.target = v.target and w.body = v.body and w.device = v.device
+    select status from verdicts w where w.target = v.target and w.body = v.body and w.device = v.device and w.bounds = v.bounds
     order by w.reached_at desc, w.rowid desc limit 1
 ) in ('ok', 'slower')
 order by v.reached_at desc, v.rowid desc limit {_LOOKED_AT}
@@ -116,12 +116,12 @@ def overlap(ops: dict[str, int], others: dict[str, int]) -> float:
 
 
 def _recalled(connection: sqlite3.Connection, rows: list[tuple[Any, ...]], device: str) -> list[Recalled]:
-    """One for each body: the fastest on the device first, then those validated there, then the latest."""
-    bodies: dict[str, list[tuple[Any, ...]]] = {}
+    """One for each body and setting: the fastest on the device first, then those validated there, then the latest."""
+    bodies: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for row in rows:
-        bodies.setdefault(row[7], []).append(row)
+        bodies.setdefault((row[7], row[6]), []).append(row)
     found = []
-    for body, of_body in bodies.items():
+    for (body, _), of_body in bodies.items():
         text = connection.execute("select * from kernels where body = ?", (body,)).fetchone()
         there = [row for row in of_body if row[12] == device]
         latest = there[0] if there else of_body[0]

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_lsp import schema
 from kernel_lsp.store import database
 
-# Of the same class, with its text, correct, and timed on this machine's device at the same shapes; the versions may differ.
+# Of the same class, with its text, correct under the same setting ``bounds``, and timed on this machine's device at the
+# same shapes; the versions may differ.
 # One that was found wrong since is none.
 _QUERY = """
-select t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton, v.version, k.source, m.kernel, v.reached_at
-from verdicts v join targets t on t.id = v.target
-join measurements m on m.verdict = v.id join kernels k on k.body = v.body
-where t.fingerprint = ? and v.device = ? and v.here = 1 and v.body <> ? and m.inputs = ? and m.kernel is not null
-and v.status in ({statuses}) and not exists (
-    select 1 from verdicts later join targets its on its.id = later.target
-    where its.fingerprint = t.fingerprint and later.body = v.body and later.device = v.device and later.here = 1
-    and later.reached_at > v.reached_at and later.status not in ({statuses})
-) order by m.kernel limit 1
+with ours as (
+    select v.id, t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton, v.version, v.bounds, v.reached_at,
+        v.status in ({statuses}) as correct
+    from verdicts v join targets t on t.id = v.target
+    where t.fingerprint = ? and v.device = ? and v.bounds = ? and v.here = 1 and v.body not in ({bodies})
+), wrong as (select body, max(reached_at) as latest from ours where not correct group by body)
+select o.fingerprint, o.body, o.device, o.driver, o.torch, o.triton, o.version, o.bounds, k.source, m.kernel, o.reached_at
+from ours o join measurements m on m.verdict = o.id join kernels k on k.body = o.body left join wrong w on w.body = o.body
+where o.correct and m.inputs = ? and m.kernel is not null and (w.latest is null or w.latest <= o.reached_at)
+order by m.kernel limit 1
 """
 
-# With the settings of its latest validation here, which say whether it is for the example's sizes alone.
+# The latest of its validations here first. Whether it is for the example's sizes alone the settings say; earlier versions
+# kept that with the graph alone, or not at all.
 _CANDIDATE = """
-select k.source, k.generator, k.note, k.variant, m.settings from kernels k
-join verdicts v on v.body = k.body join targets t on t.id = v.target join measurements m on m.verdict = v.id
-where t.fingerprint = ? and k.body = ? and v.here = 1 order by v.reached_at desc limit 1
+select k.source, k.generator, k.note, k.variant, m.settings, x.pinned from kernels k
+join verdicts v on v.body = k.body join targets t on t.id = v.target
+left join measurements m on m.verdict = v.id left join verdict_graphs x on x.verdict = v.id
+where t.fingerprint = ? and k.body = ? and v.here = 1 order by v.reached_at desc, v.rowid desc
 """
 
 
@@ -43,13 +48,18 @@ class Rival:
     torch: str
     triton: str
     version: str  # of kernel-lsp
+    bounds: str  # the setting
     source: str
     kernel: float  # median in microseconds
     reached_at: str  # ISO 8601, UTC
 
 
-def fastest(fingerprint: str, device: str, inputs: str, other_than: str, path: Path | None) -> Rival | None:
-    """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), but for one body.
+def fastest(
+    fingerprint: str, device: str, bounds: str, inputs: str, other_than: Collection[str], path: Path | None
+) -> Rival | None:
+    """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), but for some bodies.
+
+    ``bounds``: the setting; a kernel that need not look at its indices is no measure for one that has to.
 
     Raises:
         StoreUnusable: the file cannot be read.
@@ -58,14 +68,17 @@ def fastest(fingerprint: str, device: str, inputs: str, other_than: str, path: P
         if connection is None:
             return None
         statuses = sorted(schema.CORRECT)
-        query = _QUERY.format(statuses=", ".join("?" * len(statuses)))
-        values = (fingerprint, device, other_than, inputs, *statuses, *statuses)
+        places = {"statuses": statuses, "bodies": other_than}
+        query = _QUERY.format(**{name: ", ".join("?" * len(values)) for name, values in places.items()})
+        values = (*statuses, fingerprint, device, bounds, *other_than, inputs)
         row = connection.execute(query, values).fetchone()
         return Rival(*row) if row is not None else None
 
 
-def candidate(fingerprint: str, body: str, path: Path | None) -> schema.Candidate | None:
+def candidate(fingerprint: str, body: str, path: Path | None) -> tuple[schema.Candidate, bool] | None:
     """The kernel with this hash as it was proposed once, if this machine has validated it for the class.
+
+    And whether the store knows if it is pinned. Where it does not, the candidate says that it is not.
 
     Raises:
         StoreUnusable: the file cannot be read.
@@ -73,11 +86,21 @@ def candidate(fingerprint: str, body: str, path: Path | None) -> schema.Candidat
     with database.reading(path) as connection:
         if connection is None:
             return None
-        row = connection.execute(_CANDIDATE, (fingerprint, body)).fetchone()
-    if row is None:
+        rows = connection.execute(_CANDIDATE, (fingerprint, body)).fetchall()
+    if not rows:
         return None
-    source, generator, note, variant, settings = row
-    pinned = False
+    source, generator, note, variant = rows[0][:4]
+    said = [pinned for row in rows if (pinned := _pinned(*row[4:])) is not None]
+    if variant == schema.NARROWED:
+        said.append(True)
+    pinned = bool(said) and said[0]
+    return schema.Candidate(source, generator, note=note, variant=variant, pinned=pinned), bool(said)
+
+
+def _pinned(settings: str | None, with_graph: int | None) -> bool | None:
+    """What one validation says of it; None where it says nothing."""
     with contextlib.suppress(ValueError, AttributeError):
-        pinned = json.loads(settings).get("pinned") is True
-    return schema.Candidate(source, generator, note=note, variant=variant, pinned=pinned)
+        said = json.loads(settings or "{}").get("pinned")
+        if isinstance(said, bool):
+            return said
+    return bool(with_graph) if with_graph is not None else None

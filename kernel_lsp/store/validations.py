@@ -1,7 +1,7 @@
 """What was validated on this machine: the proof for what a kernel file says of itself.
 
 A header is text that anyone can write, and so is a file to import. A verdict counts as reached here only where this
-machine reached it, for exactly this class, body, device and versions; the latest such verdict counts. Each function
+machine reached it, for exactly this class, body, device, versions and setting ``bounds``; the latest such verdict counts. Each function
 opens the file, does one short thing and closes it again.
 """
 
@@ -18,7 +18,7 @@ from kernel_lsp import __version__, kernel_file, schema
 from kernel_lsp.devices import pick_device
 from kernel_lsp.store import database, kernels, sessions, targets, verdicts
 from kernel_lsp.store.changes import changed_since
-from kernel_lsp.store.environments import find_devices
+from kernel_lsp.store.environments import devices_of
 from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.sessions import now
@@ -27,9 +27,10 @@ from kernel_lsp.store.verdicts import Row
 
 __all__ = ["About", "Key", "Known", "Validation", "find", "keep", "key_for", "look_up", "now"]
 
+# Left to itself SQLite takes an index that is in the order of time, and reads every verdict of the class.
 _NEWEST = """
-select rowid, reached_at from verdicts
-where target = ? and body = ? and here {more} order by reached_at desc, rowid desc limit 1
+select rowid, reached_at from verdicts indexed by {index}
+where target = ? and body = ? and here = 1 {more} order by reached_at desc, rowid desc limit 1
 """
 
 
@@ -44,6 +45,7 @@ class Key:
     triton: str
     version: str  # of kernel-lsp
     driver: str = ""  # empty without a GPU
+    bounds: str = "trust"  # the setting: whether it has to raise where an index is out of range
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Known:
     """What this machine knows of a class and a body.
 
     Attributes:
-        valid: what it found with the device and the versions of now.
+        valid: what it found with the device, the versions and the setting ``bounds`` of now.
         before: where there is none, the latest that it found with others.
         changed: what is another now: "with torch 2.11.0 before; now 2.13.0".
     """
@@ -85,11 +87,11 @@ class Known:
     changed: str = ""
 
 
-def key_for(device: schema.Device | None, fingerprint: str, body: str) -> Key | None:
-    """The key of a class and a body (their hashes) on a device; None where any of it is not known."""
+def key_for(device: schema.Device | None, fingerprint: str, body: str, bounds: str) -> Key | None:
+    """The key of a class and a body (their hashes) on a device under a setting; None where any of it is not known."""
     if device is None or not (fingerprint and body and device.name and device.torch and device.triton):
         return None
-    return Key(fingerprint, body, device.name, device.torch, device.triton, __version__, device.driver)
+    return Key(fingerprint, body, device.name, device.torch, device.triton, __version__, device.driver, bounds)
 
 
 def keep(key: Key, validation: Validation, path: Path | None, about: About | None = None) -> None:
@@ -112,6 +114,7 @@ def keep(key: Key, validation: Validation, path: Path | None, about: About | Non
         measurement=validation.measurement,
         ran_on=validation.device,
         settings=about.settings,
+        bounds=key.bounds,
         graph=about.graph,
     )
     with database.writing(path) as connection:
@@ -130,22 +133,25 @@ def find(key: Key, path: Path | None) -> Validation | None:
         return _find(connection, key)[0] if connection is not None else None
 
 
-def look_up(command: list[str], wanted: str, fingerprint: str, body: str, path: Path | None) -> Known:
-    """What is known where no worker runs: for the device and versions that the last one named.
+def look_up(command: list[str], wanted: str, fingerprint: str, body: str, bounds: str, path: Path | None) -> Known:
+    """What is known where no worker runs: for the device and versions that the last one named, under the settings of now.
 
     Args:
         command: of the interpreter whose worker would run.
         wanted: the setting ``device``.
+        bounds: the setting of this name.
 
     Raises:
         StoreUnusable: the file cannot be read.
     """
-    devices = find_devices(command, path)
-    try:
-        device = pick_device({"devices": devices}, wanted)
-    except (TypeError, AttributeError, ValueError):  # not what a worker says
-        device = None
-    return known_of(key_for(device, fingerprint, body), fingerprint, body, path)
+    with database.reading(path) as connection:
+        if connection is None:
+            return Known()
+        try:
+            device = pick_device({"devices": devices_of(connection, command)}, wanted)
+        except (TypeError, AttributeError, ValueError):  # not what a worker says
+            device = None
+        return _known(connection, key_for(device, fingerprint, body, bounds), fingerprint, body)
 
 
 def known_of(key: Key | None, fingerprint: str, body: str, path: Path | None) -> Known:
@@ -155,21 +161,24 @@ def known_of(key: Key | None, fingerprint: str, body: str, path: Path | None) ->
         StoreUnusable: the file cannot be read.
     """
     with database.reading(path) as connection:
-        if connection is None:
-            return Known()
-        found = _find(connection, key)[0] if key is not None else None
-        if found is not None:
-            return Known(found)
-        before, then = _find(connection, Key(fingerprint, body, "", "", "", ""), any_device=True)
-        if before is None or then is None:
-            return Known()
-        return Known(None, before, changed_since(vars(then), vars(key) if key is not None else None))
+        return _known(connection, key, fingerprint, body) if connection is not None else Known()
+
+
+def _known(connection: sqlite3.Connection, key: Key | None, fingerprint: str, body: str) -> Known:
+    found = _find(connection, key)[0] if key is not None else None
+    if found is not None:
+        return Known(found)
+    before, then = _find(connection, Key(fingerprint, body, "", "", "", ""), any_device=True)
+    if before is None or then is None:
+        return Known()
+    return Known(None, before, changed_since(vars(then), vars(key) if key is not None else None))
 
 
 def _find(connection: sqlite3.Connection, key: Key, any_device: bool = False) -> tuple[Validation | None, Key | None]:
     """The latest validation, and what it held for."""
-    columns = () if any_device else ("device", "torch", "triton", "version", "driver")
-    query = _NEWEST.format(more="".join(f" and {name} = ?" for name in columns))
+    columns = () if any_device else ("device", "torch", "triton", "version", "driver", "bounds")
+    index = "verdicts_by_body" if any_device else "verdicts_by_key"
+    query = _NEWEST.format(index=index, more="".join(f" and {name} = ?" for name in columns))
     values = [getattr(key, name) for name in columns]
     newest = []
     for target in targets.of_fingerprint(connection, key.fingerprint):
@@ -178,7 +187,7 @@ def _find(connection: sqlite3.Connection, key: Key, any_device: bool = False) ->
         return None, None
     rowid, _ = max(newest, key=lambda row: (row[1], row[0]))
     query = """
-        select v.verdict, m.measurement, v.ran_on, v.reached_at, device, torch, triton, version, driver
+        select v.verdict, m.measurement, v.ran_on, v.reached_at, device, torch, triton, version, driver, bounds
         from verdicts v left join measurements m on m.verdict = v.id where v.rowid = ?
     """
     row = connection.execute(query, (rowid,)).fetchone()

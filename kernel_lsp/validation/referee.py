@@ -88,6 +88,7 @@ class Referee:
     unpinned: Inputs | None = (
         None  # the inputs with their dynamic dimensions, where the candidate is for the example's alone
     )
+    of_timing: list[str] = field(default_factory=list)  # limits that timing met, whichever candidate was timed
     thorough: bool = False  # every check is made, whatever it takes
     plain: Plain | None = None  # where it is called without a trace of a validation
     recorded: RecordedShapes | None = None  # further shapes to time at
@@ -172,7 +173,7 @@ class Referee:
             if failure.status == "not-interpretable":
                 raise errors.NotInterpretable(what=failure.reason) from None
             status, reason, line = failure.status, failure.reason, failure.line
-        limits = list(dict.fromkeys([*self.progress.limits, *self.oracle.limits, *self.reach.limits]))
+        limits = list(dict.fromkeys([*self.progress.limits, *self.oracle.limits, *self.reach.limits, *self.of_timing]))
         if self.progress.deferred:
             limits.append(STILL + ", ".join(step.name for step in self.progress.deferred))
         if self.progress.sampled:

@@ -28,7 +28,7 @@ def look(referee: Referee, tree: Any, shape: schema.ShapeMeasurement) -> str:
         calls: list[list[Span]] = answer.message["calls"]
         missing: str = answer.message["missing"]
     if missing or not calls:
-        referee.progress.limits.append(f"which kernels take the time: {missing or 'the profiler saw none'}")
+        referee.of_timing.append(f"which kernels take the time: {missing or 'the profiler saw none'}")
         return ""
     names = [sorted(name for name, _, _ in call) for call in calls]
     if strange := next((number for number, found in enumerate(names) if found != names[0]), None):

@@ -164,17 +164,23 @@ def _with_kernels(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
 
 
 def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
-    """The verdict with the checks that were put off until the times were known."""
+    """The verdict with the checks that were put off until the times were known, and what timing could not tell."""
     if not referee.progress.deferred or verdict.status not in schema.CORRECT:
-        return verdict
+        return _with_limits_of_timing(referee, verdict)
     if referee.reach.stopped or time.monotonic() > referee.reach.deadline:
         _say_why_not(verdict, "the time was over")
-        return verdict
+        return _with_limits_of_timing(referee, verdict)
     last = referee.finish()
     last.kernels = verdict.kernels
     if last.status == "ok":  # the speed has been judged already
         last.status, last.reason = verdict.status, verdict.reason
     return last
+
+
+def _with_limits_of_timing(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
+    """A verdict that was composed before the timing, as a thorough one is."""
+    verdict.limits += [limit for limit in dict.fromkeys(referee.of_timing) if limit not in verdict.limits]
+    return verdict
 
 
 def _say_why_not(verdict: schema.Verdict, why: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from kernel_lsp import cli
 from kernel_lsp.analysis import fingerprint
 from kernel_lsp.commands import kernelbook
+from kernel_lsp.store import exporting, importing
 from tests.store.made import BODY, found, keep
 
 NORM = "import torch\n\n\nclass Norm(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
@@ -75,10 +76,31 @@ def test_a_pair_has_the_fields_of_kernelbook(store, validated, tmp_path, capsys)
 
 def test_only_what_is_as_it_was_validated(store, validated):
     file = validated("norm.py")
-    validated("wrong.py", text=NORM + "# wrong\n", status="wrong")
+    validated("wrong.py", text=NORM.replace("1", "3"), status="wrong")
     validated("gone.py", text=NORM.replace("1", "2")).unlink()
     assert [line["kernel_lsp"]["file"] for line in kernelbook.lines(store)] == ["norm.py"]
     file.write_text(NORM.replace("+ 1", "+ 2"))
+    assert [*kernelbook.lines(store)] == []
+
+
+@pytest.mark.parametrize(("elsewhere", "there"), [("ok", 1), ("slower", 1), ("wrong", 0), ("crashed", 0)])
+def test_a_pair_is_correct_on_every_device(store, validated, elsewhere, there):
+    validated("norm.py", day=2)
+    validated("norm.py", day=1, device="Other GPU", status=elsewhere)
+    assert len([*kernelbook.lines(store)]) == there
+    validated("norm.py", day=3, device="Other GPU")  # the newest there counts
+    assert len([*kernelbook.lines(store)]) == 1
+
+
+def test_a_copy_of_the_class_and_an_import_tell_against_a_pair(store, validated, tmp_path):
+    validated("norm.py", day=1)
+    validated("copy.py", day=2, device="Other GPU", status="wrong")
+    assert [*kernelbook.lines(store)] == []
+    exporting.export(store, tmp_path / "theirs.jsonl")
+    store.unlink()
+    validated("norm.py", day=1)
+    assert len([*kernelbook.lines(store)]) == 1
+    importing.take(store, tmp_path / "theirs.jsonl")
     assert [*kernelbook.lines(store)] == []
 
 

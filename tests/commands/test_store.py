@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kernel_lsp import cli
-from kernel_lsp.store import history
+from kernel_lsp.store import history, migrations
 from tests.store.made import found, keep
 
 
@@ -84,7 +84,7 @@ def test_history_as_a_page(project, run, tmp_path):
 def test_info_names_the_file_of_the_setting_and_the_environment_wins(project, run, monkeypatch, tmp_path):
     found = json.loads(run("store", "info", "--json")[1])
     assert found["path"] == str(project / "data" / "kernels.sqlite")
-    assert found["rows"]["verdicts"] == 3 and found["version"] == 3 and found["bytes"] > 0
+    assert found["rows"]["verdicts"] == 3 and found["version"] == migrations.VERSION and found["bytes"] > 0
     assert found["oldest"] == "2026-01-01T03:04:05+00:00"
     assert "verdicts             3\n" in run("store", "info")[1]
     monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "other.sqlite"))

@@ -1,133 +1,47 @@
--- One session in Neovim, with the keys that a user presses. What was seen goes to $SEEN, a JSON object a line;
--- a failure is a line with "error", and what was seen up to there stands above it.
+-- One session in Neovim, from the action that generates a kernel to its use.
 
-local seen = io.open(vim.env.SEEN, "w")
-
-local function say(step, value)
-  seen:write(vim.fn.json_encode({ step = step, value = value }), "\n")
-  seen:flush()
-end
-
-local function code(d)
-  return d.code or (d.user_data and d.user_data.lsp and d.user_data.lsp.code)
-end
-
-local function diagnostics()
-  return vim.tbl_map(function(d)
-    return { code = code(d), severity = d.severity, message = d.message, line = d.lnum, column = d.col }
-  end, vim.diagnostic.get(0))
-end
-
--- The texts of the lenses that Neovim holds; without a screen it draws none.
-local function lenses()
-  local newer = vim.lsp.codelens.enable ~= nil
-  return vim.tbl_map(function(one)
-    return (newer and one.lens or one).command.title
-  end, vim.lsp.codelens.get(newer and { bufnr = 0 } or vim.api.nvim_get_current_buf()))
-end
-
-local function wait(what, seconds, condition)
-  if not vim.wait(seconds * 1000, condition, 20) then
-    local messages = vim.api.nvim_exec("messages", true)
-    error(what .. " was waited for in vain: " .. vim.fn.json_encode({ diagnostics(), lenses(), messages }))
-  end
-end
-
-local function wait_for(expected, seconds)
-  wait(expected, seconds or 60, function()
-    local found = diagnostics()
-    return #found == 1 and found[1].code == expected
-  end)
-  say(expected, diagnostics()[1])
-end
-
-local function press(keys)
-  vim.api.nvim_feedkeys(vim.api.nvim_replace_termcodes(keys, true, false, true), "mx", false)
-end
-
--- The menu of actions, answered with the one whose title begins like this.
-local function act(wanted)
-  local answered = false
-  vim.ui.select = function(items, options, choose)
-    local titles = vim.tbl_map(options.format_item, items)
-    say("actions", titles)
-    answered = true
-    for i, title in ipairs(titles) do
-      if vim.startswith(title, wanted) then
-        return choose(items[i], i)
-      end
-    end
-    error(wanted .. " is not among the actions")
-  end
-  press("gra")
-  wait("the menu of actions", 10, function() return answered end)
-end
-
-local function hover()
-  local function window()
-    for _, one in ipairs(vim.api.nvim_list_wins()) do
-      if vim.api.nvim_win_get_config(one).relative ~= "" then return one end
-    end
-  end
-  press("K")
-  wait("the hover", 10, window)
-  say("hover", vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window()), 0, -1, false))
-  vim.api.nvim_win_close(window(), true)
-end
-
-local function lens(beginning)
-  wait("a lens that begins with " .. beginning, 10, function()
-    local found = lenses()
-    return found[1] ~= nil and vim.startswith(found[1], beginning)
-  end)
-  say("lens", lenses()[1])
-end
+local here = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "")
+local steps = dofile(here .. "neovim_steps.lua")
 
 local function session()
-  local clients = vim.lsp.get_clients or vim.lsp.get_active_clients
-  wait("the server", 20, function()
-    local one = clients()[1]
-    return one ~= nil and (one.initialized ~= false)
-  end)
+  steps.server()
   local has_lenses = vim.env.LENSES == "yes"
   vim.fn.search("RMSNorm(nn")
 
-  act("Generate Triton kernel for RMSNorm")
-  wait_for("kernel-valid")
-  hover()
-  if has_lenses then lens("✓") end
+  steps.act("Generate Triton kernel for RMSNorm")
+  steps.wait_for("kernel-valid")
+  steps.hover()
+  if has_lenses then steps.lens("✓") end
 
   -- The maths is changed: stale at once, wrong once it is saved, right again once it is undone and saved.
   local position = vim.api.nvim_win_get_cursor(0)
   vim.fn.search([[) \zs\* self.weight]])
-  press("r/")
-  wait_for("kernel-stale", 5)
-  if has_lenses then lens("↻ stale") end
+  steps.press("r/")
+  steps.wait_for("kernel-stale", 5)
+  if has_lenses then steps.lens("↻ stale") end
   vim.cmd("write")
-  wait_for("kernel-wrong")
-  if has_lenses then lens("✗ wrong") end
-  press("u")
+  steps.wait_for("kernel-wrong")
+  if has_lenses then steps.lens("✗ wrong") end
+  steps.press("u")
   vim.cmd("write")
-  wait_for("kernel-valid")
+  steps.wait_for("kernel-valid")
   -- The verdict is told before it is written.
-  wait("the verdict in the kernel file", 30, function()
+  steps.wait("the verdict in the kernel file", 30, function()
     return table.concat(vim.fn.readfile("kernels/rms_norm_triton.py"), "\n"):find('status = "ok"', 1, true) ~= nil
   end)
   vim.api.nvim_win_set_cursor(0, position)
 
-  act("Show validation report for RMSNorm")
+  steps.act("Show validation report for RMSNorm")
   if vim.env.BROWSES == "yes" then
-    wait("the report in the browser", 10, function() return vim.fn.filereadable(vim.env.OPENED) == 1 end)
+    steps.wait("the report in the browser", 10, function() return vim.fn.filereadable(vim.env.OPENED) == 1 end)
   else
-    wait("where the report is", 10, function() return vim.api.nvim_exec("messages", true):find("report") ~= nil end)
+    steps.wait("where the report is", 10, function() return vim.api.nvim_exec("messages", true):find("report") ~= nil end)
   end
 
-  act("Use RMSNormTriton in this file")
-  wait("the import", 5, function() return vim.fn.search("from kernels import rms_norm_triton", "n") > 0 end)
-  say("text", vim.api.nvim_buf_get_lines(0, 0, -1, false))
-  say("messages", vim.api.nvim_exec("messages", true))
+  steps.act("Use RMSNormTriton in this file")
+  steps.wait("the import", 5, function() return vim.fn.search("from kernels import rms_norm_triton", "n") > 0 end)
+  steps.say("text", vim.api.nvim_buf_get_lines(0, 0, -1, false))
+  steps.say("messages", vim.api.nvim_exec("messages", true))
 end
 
-local fine, problem = xpcall(session, debug.traceback)
-if not fine then say("error", problem) end
-vim.cmd("qall!")
+steps.run(session)

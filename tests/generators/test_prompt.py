@@ -137,6 +137,20 @@ def test_a_conversation_begins_with_the_module_its_state_and_its_sizes():
     assert "it is empty" in message["content"] and "always those of the example" in message["content"]
 
 
+def test_a_kernel_that_has_to_check_its_indices_is_asked_to():
+    wish = "An index out of range has to raise IndexError"
+    subject = Subject(MODULE, "m", "Words")
+    [message] = prompt.chat(subject, check_bounds=True)
+    assert f"\n- {wish}" in message["content"] and message["content"].count("{bounds}") == 0
+    [bare] = prompt.chat(subject)
+    assert wish not in bare["content"] and "{bounds}" not in bare["content"]
+    for template in (None, prompt.read_template(KNOWN)):
+        bare, asked = prompt.completion(MODULE, template), prompt.completion(MODULE, template, check_bounds=True)
+        (said,) = [line for line in asked.splitlines() if wish in line]
+        assert said.startswith("# ")  # it is among Python
+        assert asked.replace(f"\n\n{said}", "") == bare
+
+
 def test_a_conversation_holds_the_notes_that_fit():
     [bare] = prompt.chat(Subject(MODULE, "m", "RMSNorm"))
     [message] = prompt.chat(Subject(MODULE, "m", "RMSNorm"), ["One program a row.", "Subtract {the} maximum."])

@@ -9,18 +9,19 @@ import sys
 
 import pytest
 
-from kernel_lsp import kernel_file, schema
+from kernel_lsp import analysis, kernel_file, schema
 from kernel_lsp.jobs import baselines
 from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.recording import files
 from tests.recording.made import run_of, shape, tensor
+from tests.store import made
 
 from .conftest import over, target
 
 WORKER = """
 import json, sys
 
-TIMES = json.loads(sys.argv[1])  # variant -> microseconds, or a status; "eager" -> eager's
+TIMES = json.loads(sys.argv[1])  # variant -> microseconds, or a status; "eager" -> eager's; "before" -> not proposed
 EAGER = TIMES.pop("eager", 100.0)
 log = open(sys.argv[2], "a")
 DEVICE = {"name": "Imagined GPU", "kind": "cuda", "capability": "9.0", "driver": "1", "torch": "2", "triton": "3"}
@@ -48,7 +49,7 @@ for line in sys.stdin:
         specimen = {"class_name": "Tiny", "module": "module", "init_args": "", "inputs_from": "get_inputs()"}
         candidates = [
             {"source": f"VARIANT = {v!r}", "generator": "synthesizer", "variant": v, "arithmetic": v.partition(" ")[2]}
-            for v in TIMES
+            for v in TIMES if v != "before"
         ]
         say(id=number, result={"specimen": specimen, "candidates": candidates})
     elif method == "tune":
@@ -239,3 +240,52 @@ def test_at_a_shape_that_a_candidate_leaves_to_eager_it_counts_as_eager():
     narrow = judged(n8=(None, 20.0, 10.0), n4=(10, 9.0, 4.0))  # 100 × 4 + 10 × 4 against 100 × 3 + 10 × 5
     assert fastest([narrow, everywhere]) == 1
     assert fastest([judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.0)), everywhere]) == 0  # 200 + 90 against 350
+
+
+@pytest.fixture
+def kernel_of_before(tmp_path):
+    """Keep a kernel of the class that the store says took so many microseconds; no generator proposes it."""
+
+    def keep(path, microseconds):
+        fingerprint, source = analysis.fingerprint(path.read_text(), path, "Tiny"), 'VARIANT = "before"\n'
+        found = made.found(kernel=microseconds)
+        found.measurement.shapes[0].inputs = [schema.TensorSpec("", [], "float32")]
+        versions = {"device": "Imagined GPU", "driver": "1", "torch": "2", "triton": "3"}
+        made.keep(tmp_path / "store.sqlite", found, path, tmp_path, source, "Tiny", fingerprint=fingerprint, **versions)
+        return kernel_file.body_hash(source)
+
+    return keep
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "chosen"),
+    [(30.0, 31.0, "before"), (30.0, 45.0, "a"), (30.0, "wrong", "a"), (39.0, 31.0, "a"), (50.0, 31.0, "a")],
+)
+async def test_the_faster_kernel_of_before_is_judged_again_and_its_times_of_now_decide(
+    imagined, module, kernel_of_before, then, now, chosen
+):
+    path = module()
+    body = kernel_of_before(path, then)
+    jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": now})
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    # 39 µs are less than 5 % better than 40: no reason to validate it again.
+    again = ["judge before eager"] if then == 30.0 else []
+    assert asked() == ["tune a b", *again, "baseline default"]
+    kernel = kernel_file.read(kernel_file.kernel_path(path, "Tiny"))
+    assert f'VARIANT = "{chosen}"' in kernel.body
+    if chosen == "before":
+        assert (kernel.generator, kernel.actual_body) == ("recall", body)
+        assert kernel.header["note"] == "3 of 3 ops; of 2026-01-01, 30.0 µs then"
+    if now == "wrong":  # known from now on: it is not tried a second time
+        jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": now})
+        await over(jobs.submit("generate", target(path, "Tiny"), path))
+        assert asked()[0] == "tune a b" and "judge before eager" not in asked()
+
+
+async def test_where_recall_is_not_among_the_generators_nothing_of_before_is_taken(imagined, module, kernel_of_before):
+    path = module()
+    kernel_of_before(path, 30.0)
+    jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": 31.0}, generators=["synthesizer"])
+    await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert asked()[0] == "tune a b" and "judge before eager" not in asked()

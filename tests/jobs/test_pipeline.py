@@ -150,7 +150,9 @@ async def test_what_was_validated_is_kept_unless_the_class_changed_meanwhile(mak
     body = kernel_file.body_hash(chosen.candidate.source)
 
     def found(fingerprint):
-        return validations.find(validations.key_for(job.report.device, fingerprint, body), tmp_path / "store.sqlite")
+        return validations.find(
+            validations.key_for(job.report.device, fingerprint, body, "trust"), tmp_path / "store.sqlite"
+        )
 
     kept = found(job.target.fingerprint)
     assert kept.verdict == chosen.verdict and kept.device.kind == "interpreter"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -150,6 +152,30 @@ async def test_repairs_of_what_cannot_be_exported_are_samples_too(make_jobs, mod
     assert [entry.verdict.status for entry in job.report.candidates] == ["wrong", "ok"]
     assert all(entry.candidate.pinned and not entry.candidate.narrowed for entry in job.report.candidates)
     assert job.report.sources[0].samples == 2
+
+
+@pytest.mark.parametrize("text", [MODULE, UNTRACEABLE])
+async def test_a_pinned_kernel_that_an_earlier_version_stored_is_restored_as_one(
+    make_jobs, module, talker, tmp_path, monkeypatch, text
+) -> None:
+    store = tmp_path / "store.sqlite"
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(store))
+    server = talker(lambda messages: UNMASKED if text == MODULE else RIGHT)
+    settings = {"device": "interpreter", "generators": ["openai"], "samples": 1, "openai": {"base_url": server.address}}
+    jobs, path = make_jobs(**settings, rounds=0), module(text)
+    job = await over(jobs.submit("generate", target(path, "Third"), path), 120)
+    assert job.state == "done", job.error
+    kernel = kernel_file.find_kernel(path, "Third")
+    before = kernel_file.read(kernel)
+    assert before.header["pinned"] is True
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:  # as it was before settings held it
+        connection.execute("update measurements set settings = '{}'")
+        connection.execute("delete from verdict_graphs")
+    kernel.unlink()
+    job = await over(jobs.submit("restore", target(path, "Third"), path, body=before.actual_body), 120)
+    assert job.state == "done", job.error
+    again = kernel_file.read(kernel)
+    assert (again.header["pinned"], again.header["envelope"]) == (True, before.header["envelope"])
 
 
 async def test_a_models_kernel_is_recalled_for_a_renamed_class_and_the_model_is_not_asked(

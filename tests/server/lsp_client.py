@@ -212,6 +212,6 @@ def validate_here(fingerprint: str, body: str, found: Validation, **other: str) 
     store = database.default_path()
     devices = worker_environment.cuda_devices() or [worker_environment.interpreter_device()]
     environments.keep_devices([sys.executable], [schema.to_json(device) for device in devices], store)
-    key = validations.key_for(devices[0], fingerprint, kernel_file.body_hash(body))
+    key = validations.key_for(devices[0], fingerprint, kernel_file.body_hash(body), "trust")
     assert key is not None
     validations.keep(dataclasses.replace(key, **other), found, store)

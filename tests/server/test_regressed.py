@@ -57,7 +57,7 @@ def regressed(module: Path, low: float = 1.07) -> Path:
     path = write_kernel(module, measurement=measurement)
     fingerprint = analysis.fingerprint(module.read_text(), module, "Double")
     device = (environment.cuda_devices() or [environment.interpreter_device()])[0]
-    key = validations.key_for(device, fingerprint, kernel_file.body_hash(FASTER))
+    key = validations.key_for(device, fingerprint, kernel_file.body_hash(FASTER), "trust")
     assert key is not None
     found = Validation(schema.from_json(schema.Verdict, VERDICT), None, None, "2026-01-09T00:00:00+00:00")
     found.measurement = schema.from_json(schema.Measurement, MEASUREMENT)

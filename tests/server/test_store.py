@@ -61,6 +61,46 @@ async def test_the_setting_names_the_store_or_none(
     await one.end()
 
 
+async def test_a_kernel_that_trusted_its_indices_is_not_validated_where_it_has_to_check_them(
+    client: Client, module: Path
+) -> None:
+    write_kernel(module)
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    client.set_configuration({"bounds": "check"}, section="kernelLsp")
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
+    await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])
+    assert (await client.lenses(uri))[0] == "↻ validated with bounds trust before; now check"
+    client.set_configuration({"bounds": "trust"}, section="kernelLsp")
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+async def test_neither_is_one_that_this_session_validated_before_the_setting_changed(
+    client: Client, module: Path
+) -> None:
+    pytest.importorskip("triton", reason="the worker needs triton")
+    forge(module, body=REAL)
+    settings = {"device": "interpreter", "revalidate": "never"}
+    await client.start(module.parent, options={"settings": settings})
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])
+    await client.execute("kernelLsp.validate", {"uri": uri, "className": "Double", "version": 1})
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"], 100)
+
+    async def idle() -> bool:
+        return not (await client.debug())["jobs"]
+
+    await client.until(idle, 60)
+    client.set_configuration(settings | {"bounds": "check"}, section="kernelLsp")
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
+    await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])
+    assert (await client.lenses(uri))[0] == "↻ validated with bounds trust before; now check"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_two_servers_and_the_command_line_on_one_store(client: Client, module: Path, store: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.errors import ExportNotWritten, ImportUnreadable, StoreUnusable
-from kernel_lsp.store import exporting, importing, kernels, validations
+from kernel_lsp.store import exporting, history, importing, kernels, validations
 from kernel_lsp.store.info import info
 from kernel_lsp.store.validations import Validation
 from tests.store.made import BODY, DEVICE, KEY, found, keep
@@ -52,9 +52,26 @@ def test_what_was_imported_is_no_proof(exported, tmp_path):
     other = tmp_path / "other.sqlite"
     importing.take(other, exported)
     assert validations.find(KEY, other) is None
-    known = validations.look_up(["python"], "auto", KEY.fingerprint, KEY.body, other)
+    known = validations.look_up(["python"], "auto", KEY.fingerprint, KEY.body, KEY.bounds, other)
     assert known == validations.Known()
     assert kernels.find(KEY.body, other).source == BODY
+
+
+@pytest.mark.parametrize("where", ["line", "settings", "nowhere"])
+def test_the_setting_that_a_verdict_was_reached_under_is_taken_over(path, tmp_path, where):
+    """Exports of version 3 of the store had it among the settings, and of wrong kernels nowhere."""
+    keep(path, found(), tmp_path / "norm.py", tmp_path, bounds="check")
+    exporting.export(path, tmp_path / "export.jsonl")
+    head, kernel, line = (tmp_path / "export.jsonl").read_text().splitlines()
+    data = json.loads(line)
+    if where != "line":
+        assert data.pop("bounds") == "check"
+    if where == "settings":
+        data["settings"]["bounds"] = "check"
+    (tmp_path / "export.jsonl").write_text("\n".join([head, kernel, json.dumps(data)]))
+    assert importing.take(tmp_path / "other.sqlite", tmp_path / "export.jsonl").damaged == []
+    (entry,) = history.of_class(tmp_path / "other.sqlite", tmp_path / "norm.py", tmp_path, "Norm", 9).entries
+    assert entry.bounds == ("trust" if where == "nowhere" else "check")
 
 
 @pytest.mark.parametrize(

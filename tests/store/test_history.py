@@ -29,6 +29,17 @@ def test_what_changed_from_one_verdict_to_the_next(path, file, root):
     keep(path, found(4, kernel=25.0), file, root, fingerprint="sha256:changed")
     keep(path, found(5), file, root, fingerprint="sha256:changed", torch="2.13.0", driver="590.2")
     keep(path, found(6), file, root, fingerprint="sha256:changed", device="Other GPU", torch="2.13.0")
+    keep(
+        path,
+        found(7),
+        file,
+        root,
+        "# a kernel\n",
+        fingerprint="sha256:changed",
+        device="Other GPU",
+        torch="2.13.0",
+        bounds="check",
+    )
     seen = history.of_class(path, file, root, "Norm", 20)
     assert [said(entry.changed) for entry in seen.entries] == [
         "",
@@ -37,8 +48,9 @@ def test_what_changed_from_one_verdict_to_the_next(path, file, root):
         "class, kernel",
         "driver 580.1 → 590.2, torch 2.11.0 → 2.13.0",
         "device Test GPU → Other GPU",
+        "bounds trust → check",
     ]
-    assert [entry.over_eager for entry in seen.entries] == [2.0, 2.0, 2.0, 4.0, 2.0, 2.0]
+    assert [entry.over_eager for entry in seen.entries] == [2.0, 2.0, 2.0, 4.0, 2.0, 2.0, 2.0]
     wrong = seen.entries[2]
     assert (wrong.status, wrong.reason, wrong.passed, wrong.failed, wrong.skipped) == ("wrong", "off by 3", 0, 1, 1)
     assert (wrong.eager, wrong.compiled, wrong.kernel, wrong.inputs) == (100.0, 75.0, 50.0, "float32[8, 32]")

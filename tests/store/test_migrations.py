@@ -1,17 +1,20 @@
 """Files of earlier versions are taken over with what they hold; what is no store of ours is left as it is."""
 
+import contextlib
+import dataclasses
 import json
 import multiprocessing
 import sqlite3
 
 import pytest
 
-from kernel_lsp import schema
+from kernel_lsp import kernel_file, schema
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.store import baselines, environments, history, migrations, recalled, validations
 from kernel_lsp.store.graphs import Graph
 from kernel_lsp.store.info import info
-from tests.store.made import KEY, found, keep, timing
+from kernel_lsp.store.validations import Validation
+from tests.store.made import KEY, about, found, keep, timing
 
 FOUND = found()
 BASELINE = baselines.Key("Test GPU", "580.1", "2.11.0", "3.6.0", "sha256:class", "float32[8, 32]")
@@ -73,7 +76,7 @@ def test_a_file_of_version_1_is_taken_over_when_it_is_read(tmp_path):
     assert validations.find(KEY, path) == FOUND
     assert environments.find_devices(["/venv/python"], path) == [schema.to_json(FOUND.device)]
     assert baselines.open_store(path).find(BASELINE)["eager"].timing == timing(7.0)
-    assert info(path).version == migrations.VERSION == 3
+    assert info(path).version == migrations.VERSION
     tables = {row[0] for row in sqlite3.connect(path).execute("select name from sqlite_master where type = 'table'")}
     assert "validations" not in tables
 
@@ -151,6 +154,23 @@ def test_a_file_of_version_2_gets_the_tables_of_graphs(tmp_path):
     assert not recalled.anything(path)
     keep(path, found(), tmp_path / "norm.py", tmp_path, graph=Graph("sha256:graph"))
     assert recalled.anything(path) and info(path).rows["graphs"] == 1
+
+
+def test_what_version_3_kept_holds_for_the_setting_that_it_was_reached_under(tmp_path):
+    path, file = tmp_path / "store.sqlite", tmp_path / "norm.py"
+    graph = Graph("sha256:graph", bounds="check")
+    keep(path, found(1), file, tmp_path, "# trusts\n", graph=Graph("sha256:graph"))
+    keep(path, Validation(schema.Verdict("ok"), None, None, "2026-01-02"), file, tmp_path, "# graph\n", graph=graph)
+    settings = dataclasses.replace(about(file, tmp_path, source="# timed\n"), settings={"bounds": "check"})
+    validations.keep(dataclasses.replace(KEY, body=kernel_file.body_hash("# timed\n")), found(3), path, settings)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:  # back to what version 3 had
+        connection.execute("drop index verdicts_by_key")
+        connection.execute("alter table verdicts drop column bounds")
+        connection.execute("pragma user_version = 3")
+    entries = history.of_class(path, file, tmp_path, "Norm", 9).entries
+    assert [entry.bounds for entry in entries] == ["trust", "check", "check"]
+    assert validations.find(dataclasses.replace(KEY, body=entries[0].body), path) == found(1)
+    assert validations.find(dataclasses.replace(KEY, body=entries[2].body), path) is None
 
 
 def test_the_database_of_another_program_is_left_as_it_is(tmp_path):

@@ -67,6 +67,21 @@ def test_what_was_found_wrong_is_not_recalled(path, remember):
     assert sources(recalled.find("sha256:norm", "Test GPU", path)) == ["# right once\n"]
 
 
+def test_each_setting_of_bounds_has_verdicts_of_its_own(path, remember):
+    check = Graph(**{**vars(NORM), "bounds": "check"})
+    remember("# looks\n", 1, check, bounds="check")
+    remember("# looks\n", 2)
+    remember("# trusts\n", 3)
+    remember("# trusts\n", 4, check, status="wrong", bounds="check")
+    ones = recalled.find("sha256:norm", "Test GPU", path)
+    assert sorted((one.kernel.source, one.graph.bounds) for one in ones) == [
+        ("# looks\n", "check"),
+        ("# looks\n", "trust"),
+        ("# trusts\n", "trust"),
+    ]
+    assert sorted(sources(recalled.nearest(NORM.graph, NORM.ops, "Test GPU", path))) == ["# looks\n", "# trusts\n"]
+
+
 def test_the_nearest_have_the_graph_then_the_operators_then_the_device(path, remember):
     remember("# same graph, elsewhere\n", 1, device="Other GPU")
     remember("# like it, elsewhere\n", 2, OTHER, "Mean", device="Other GPU")
@@ -80,7 +95,7 @@ def test_the_nearest_have_the_graph_then_the_operators_then_the_device(path, rem
 
 def test_graphs_are_exported_imported_and_pruned_with_their_verdicts(path, remember, tmp_path):
     remember("# old\n", 1, OTHER, "Mean")
-    remember("# pinned\n", 2, Graph(**{**vars(NORM), "pinned": True, "bounds": "check"}))
+    remember("# pinned\n", 2, Graph(**{**vars(NORM), "pinned": True, "bounds": "check"}), bounds="check")
     exporting.export(path, tmp_path / "export.jsonl")
     other = tmp_path / "other.sqlite"
     assert importing.take(other, tmp_path / "export.jsonl").damaged == []

@@ -51,8 +51,8 @@ def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
     command, other = ["/venv/python"], dataclasses.replace(DEVICE, torch="2.12.0")
     validations.keep(KEY, FOUND, path)
 
-    def found(wanted="auto", command=command):
-        return validations.look_up(command, wanted, KEY.fingerprint, KEY.body, path)
+    def found(wanted="auto", command=command, bounds="trust"):
+        return validations.look_up(command, wanted, KEY.fingerprint, KEY.body, bounds, path)
 
     def changed(*arguments, **others):
         known = found(*arguments, **others)
@@ -62,6 +62,7 @@ def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
     assert changed() == "with torch 2.11.0 on Test GPU before"  # no worker has said anything yet
     environments.keep_devices(command, [schema.to_json(DEVICE)], path)
     assert found() == Known(FOUND) and found("cuda:0") == Known(FOUND)
+    assert changed(bounds="check") == "with bounds trust before; now check"
     assert changed("cuda:1") and changed("interpreter") and changed(command=["/other/python"])
     environments.keep_devices(command, [schema.to_json(other)], path)
     assert changed() == "with torch 2.11.0 before; now 2.12.0"
@@ -70,21 +71,21 @@ def test_without_a_worker_the_device_that_the_last_one_named_counts(path):
     assert changed() == "on Test GPU, with torch 2.11.0 before; now Better GPU, torch 2.12.0"
     environments.keep_devices(command, ["nonsense"], path)
     assert changed() == "with torch 2.11.0 on Test GPU before"
-    assert validations.look_up(command, "auto", "sha256:other", KEY.body, path) == Known()
+    assert validations.look_up(command, "auto", "sha256:other", KEY.body, "trust", path) == Known()
 
 
 def test_no_key_without_what_it_takes():
-    assert validations.key_for(DEVICE, "sha256:class", "sha256:body") == KEY
-    assert validations.key_for(None, "a", "b") is None
-    assert validations.key_for(DEVICE, "", "b") is None
-    assert validations.key_for(dataclasses.replace(DEVICE, torch=""), "a", "b") is None
+    assert validations.key_for(DEVICE, "sha256:class", "sha256:body", "trust") == KEY
+    assert validations.key_for(None, "a", "b", "trust") is None
+    assert validations.key_for(DEVICE, "", "b", "trust") is None
+    assert validations.key_for(dataclasses.replace(DEVICE, torch=""), "a", "b", "trust") is None
 
 
 def test_no_store_keeps_nothing_and_is_no_fault():
     validations.keep(KEY, FOUND, None)
     environments.keep_devices(["python"], [], None)
     assert validations.find(KEY, None) is None and environments.find_devices(["python"], None) == []
-    assert validations.look_up(["python"], "auto", "a", "b", None) == Known()
+    assert validations.look_up(["python"], "auto", "a", "b", "trust", None) == Known()
 
 
 def write_many(path, name):
@@ -167,3 +168,24 @@ def test_a_row_that_is_no_verdict_is_as_if_it_were_not_there(path, text):
     with sqlite3.connect(path) as connection:
         connection.execute("update verdicts set verdict = ?", [text])
     assert validations.find(KEY, path) is None
+
+
+def test_a_look_up_reads_an_index_alone_however_many_verdicts_there_are(path):
+    validations.keep(KEY, FOUND, path)
+    columns = ("device", "torch", "triton", "version", "driver", "bounds")
+    with database.reading(path) as connection:
+        query = validations._NEWEST.format(
+            index="verdicts_by_key", more="".join(f" and {name} = ?" for name in columns)
+        )
+        (step,) = connection.execute(f"explain query plan {query}", (1, KEY.body, *columns)).fetchall()
+    assert "USING COVERING INDEX" in step[3] and all(f"{name}=?" in step[3] for name in ("target", "here", *columns))
+    assert "TEMP B-TREE" not in step[3]  # the newest is the last of the index
+
+
+def test_of_many_verdicts_from_before_the_one_with_the_versions_of_now_is_found(path):
+    validations.keep(KEY, FOUND, path)
+    for day in range(1, 29):
+        later = dataclasses.replace(FOUND, validated_at=f"2026-02-{day:02}T00:00:00+00:00")
+        validations.keep(dataclasses.replace(KEY, torch="2.10.0"), later, path)
+    environments.keep_devices(["python"], [schema.to_json(DEVICE)], path)
+    assert validations.look_up(["python"], "auto", KEY.fingerprint, KEY.body, "trust", path) == Known(FOUND)

@@ -22,9 +22,9 @@ def looked(calls, missing="", median=45.0):
         assert message == {"do": "profile"}
         yield SimpleNamespace(message={"calls": calls, "missing": missing})
 
-    referee = SimpleNamespace(asking=asking, progress=SimpleNamespace(limits=[]))
+    referee = SimpleNamespace(asking=asking, of_timing=[])
     shape = schema.ShapeMeasurement([], kernel=schema.Timing(median, median, median, 50))
-    return spans.look(referee, ((), {}), shape), shape, referee.progress.limits
+    return spans.look(referee, ((), {}), shape), shape, referee.of_timing
 
 
 def test_each_kernel_has_its_time():

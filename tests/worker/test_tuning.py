@@ -26,7 +26,7 @@ def get_inputs(): return [torch.randn(16, 40)]
 def tune(worker, write, tmp_path):
     """``tune(change, fast)``: the answer for the synthesizer's schedules, changed by index, and the verdicts as told."""
 
-    def run(change: dict[int, tuple[str, str]], fast: int, training: bool = False):
+    def run(change: dict[int, tuple[str, str]], fast: int, training: bool = False, thorough: bool = False):
         asked = {"path": write(MODULE), "class_name": "Norm", "device": "interpreter", "training": training}
         made = worker.call("synthesize", **asked)
         sources = [candidate["source"] for candidate in made["candidates"]]
@@ -35,7 +35,7 @@ def tune(worker, write, tmp_path):
             assert old in sources[index]
             sources[index] = sources[index].replace(old, new, 1)
         given = asked | {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": 100}
-        given |= {"threads": 1, "rates": None, "inputs": None}
+        given |= {"threads": 1, "rates": None, "inputs": None, "thorough": thorough}
         request, answer = tmp_path / "request.json", tmp_path / "answer.json"
         request.write_text(json.dumps(given))
         program = [sys.executable, str(HERE / "timed_on_the_host.py"), "tune", str(request), str(fast), str(answer)]
@@ -50,6 +50,8 @@ def tune(worker, write, tmp_path):
 ELSEWHERE = ("    return softmax\n", "    return softmax + 1 if x.shape[0] == 1 else softmax\n")
 EVERYWHERE = ("    return softmax\n", "    return softmax + 1\n")
 
+SPANS = "which kernels take the time"
+
 
 def names(verdict):
     return {check["name"] for check in verdict["checks"]}
@@ -60,11 +62,23 @@ def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
     assert [(one["index"], one["verdict"]["status"]) for one in told] == [(0, "ok")]  # long before the end
     assert result["fastest"] == 1 and result["tried"][1]["fastest"]
     fastest, first = result["verdicts"]["1"], result["verdicts"]["0"]
+    assert any(limit.startswith(SPANS) for limit in fastest["limits"])  # the profiler sees nothing on the host
     assert fastest["status"] in ("ok", "slower")  # than eager: the interpreter's time, a hundredth of it
     assert {"gradients", "float64", "sizes of one"} <= names(fastest)
     assert any("another schedule is faster" in limit for limit in first["limits"])
     assert result["measurement"]["shapes"][0]["kernel"]["median"] == result["tried"][1]["timing"]["median"]
     assert all(one["timing"] for one in result["tried"]) and "tuning: time" in result["spent"]
+
+
+@pytest.mark.parametrize("fast", [0, 1])
+def test_what_timing_could_not_tell_is_a_limit_of_the_fastest_though_no_check_comes_after_it(tune, fast):
+    """On the host the profiler sees no kernel on a GPU. A thorough verdict is composed before the times are taken."""
+    result, told = tune({}, fast=fast, thorough=True)
+    first = told[0]["verdict"]["limits"]
+    assert not any(limit.startswith((SPANS, "still to be checked")) for limit in first)
+    assert result["fastest"] == fast
+    verdict = result["verdicts"][str(fast)]
+    assert sum(limit.startswith(SPANS) for limit in verdict["limits"]) == 1
 
 
 @pytest.mark.slow

@@ -1,0 +1,70 @@
+"""Whether a class had a faster kernel before than any that was proposed now: then that one is judged again, too.
+
+Recall leaves out what the synthesizer would write anew, what a user has edited since, and classes without a graph. The
+times on record decide only whether it is worth judging; which kernel is chosen its times of now say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from kernel_lsp import kernel_file, schema
+from kernel_lsp.errors import StoreUnusable
+from kernel_lsp.generators import recall
+from kernel_lsp.jobs import validations
+from kernel_lsp.jobs.regressions import time_of
+from kernel_lsp.jobs.run import LEAST_SECONDS, Run, fastest
+from kernel_lsp.store import rivals
+from kernel_lsp.store.rivals import Rival
+from kernel_lsp.store.validations import key_for
+from kernel_lsp.store.verdicts import inputs_text
+
+
+async def judge_faster(run: Run) -> None:
+    """Judge the fastest kernel of before beside those of now, where by the times on record it was faster than all of them.
+
+    By more than ``regressionThreshold`` percent: less is no loss, and not worth a validation.
+    """
+    report, body = run.report, kernel_file.body_hash
+    now = fastest(report.candidates)
+    if now is None or not run.on_gpu or run.job.training or run.remaining() < LEAST_SECONDS:
+        return
+    measurement = report.candidates[now].measurement
+    took = time_of(measurement)
+    key = key_for(run.first_device, run.job.target.fingerprint, "any", run.settings.bounds)
+    if measurement is None or took is None or key is None:
+        return
+    others = [body(entry.candidate.source) for entry in report.candidates]
+    store, inputs = validations.store_of(run.settings), inputs_text(measurement.shapes[0])
+    try:
+        rival = await asyncio.to_thread(rivals.fastest, key.fingerprint, key.device, key.bounds, inputs, others, store)
+        if rival is None or took <= rival.kernel * (1 + run.settings.regression_threshold / 100):
+            return
+        kept = await asyncio.to_thread(rivals.candidate, key.fingerprint, rival.body, store)
+    except StoreUnusable as error:
+        validations.warn(run, error)
+        return
+    if kept is not None:
+        await _judge(run, as_kept(*kept, report.specimen), rival)
+
+
+def as_kept(candidate: schema.Candidate, pinned_known: bool, specimen: schema.Specimen | None) -> schema.Candidate:
+    """A kernel as the store has it. Where that does not say if it is pinned, the class does."""
+    if not pinned_known and specimen is not None and not specimen.ops:
+        candidate.pinned = True  # as every kernel is for a class without a graph (generators/search.py)
+    return candidate
+
+
+async def _judge(run: Run, candidate: schema.Candidate, rival: Rival) -> None:
+    written = candidate.note or (f"by {candidate.generator}" if candidate.generator else "")
+    candidate.note = f"{written}; of {rival.reached_at[:10]}, {rival.kernel:.1f} µs then".removeprefix("; ")
+    candidate.generator = recall.NAME
+    source = next((one for one in run.report.sources if one.generator == recall.NAME), None)
+    if source is not None:
+        source.samples += 1
+        source.problem = ""
+    run.progress("validating", f"Validating the faster kernel of {rival.reached_at[:10]}", 95)
+    async with run.timing():
+        judged = await run.judge(candidate, "eager", lambda fraction: 95)
+    if judged is not None and judged.verdict.status not in schema.CORRECT:
+        await validations.keep(run, judged)  # so that it is asked for no more
