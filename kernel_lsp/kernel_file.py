@@ -170,7 +170,7 @@ def _has_parts(value: Any) -> bool:
 def _assignment(key: str, value: Any) -> list[str]:
     """``key = value``; a list that is too long for one line goes on in the next."""
     line = f"{key} = {_value(value)}"
-    if len(line) <= _LINE or not isinstance(value, (list, tuple)):
+    if len(line) <= _LINE or not isinstance(value, (list, tuple)) or not value:
         return [line]
     lines, current = [], f"{key} = ["
     for number, item in enumerate(value):

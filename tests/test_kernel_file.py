@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernel_lsp import errors, kernel_file, schema
@@ -32,6 +32,7 @@ bodies = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r
 
 
 @settings(max_examples=150, deadline=None)
+@example({"a long key": [], "k" * 130: []}, "")
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), values, max_size=5), bodies)
 def test_what_is_assembled_is_parsed_again(header, body):
     parsed = kernel_file.parse(kernel_file.assemble(header, body))

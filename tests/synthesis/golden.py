@@ -40,10 +40,13 @@ NAMES = [*_samples(), *CHOSEN]
 def text(name: str) -> str:
     """What the synthesizer writes with its default schedule."""
     kind, init, arguments, origin = _sample(name) if name.startswith("sample_") else _case(name)
-    torch.manual_seed(0)
-    module = kind(*init).eval()
-    exported = capture(module, tuple(arguments))
-    return synthesize(module, exported, class_name=kind.__name__, import_from=origin)[0].source
+    try:
+        torch.manual_seed(0)
+        module = kind(*init).eval()
+        exported = capture(module, tuple(arguments))
+        return synthesize(module, exported, class_name=kind.__name__, import_from=origin)[0].source
+    finally:
+        sys.modules.pop(origin, None)  # other tests have files of the samples' names
 
 
 def _case(name: str) -> tuple[Any, tuple[Any, ...], list[Any], str]:
