@@ -160,6 +160,10 @@ class CompiledKernel:
     num_warps: int | None = None
 
 
+#: how a limit of a verdict begins that goes away once the checks that were put off are made
+STILL = "still to be checked: "
+
+
 @dataclass
 class Verdict:
     """Whether a candidate computes what the module computes, and how that was found out."""

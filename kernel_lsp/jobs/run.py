@@ -241,6 +241,7 @@ class Run:
                 return None
             if judged is None:
                 raise
+            _leave_unfinished(judged.verdict, error)
             # What was already found out stays true; only what comes after it is missing.
             judged.measurement = judged.measurement or schema.Measurement(missing=str(error))
             judged.measurement.compiled_missing = judged.measurement.compiled_missing or str(error)
@@ -288,6 +289,8 @@ class Run:
         except errors.UserError as error:
             if not entries:
                 raise
+            for entry in entries.values():
+                _leave_unfinished(entry.verdict, error)
             # What was already found out stays true; only what comes after it is missing.
             entries[0].measurement = schema.Measurement(missing=str(error), compiled_missing=str(error))
             return
@@ -388,3 +391,10 @@ def _check_path(path: Path) -> None:
 
 def _escaped(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _leave_unfinished(verdict: schema.Verdict, error: errors.UserError) -> None:
+    """Count a candidate as correct only if the checks that were put off were made before the error."""
+    if verdict.status in schema.CORRECT and any(limit.startswith(schema.STILL) for limit in verdict.limits):
+        verdict.status = "timeout" if isinstance(error, errors.WorkerTimedOut) else "crashed"
+        verdict.reason = f"its validation did not come to an end: {error}"

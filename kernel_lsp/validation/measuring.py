@@ -205,7 +205,11 @@ def _eager_alone(referee: Referee, given: Given) -> float | None:
         with torch.no_grad(), state.unchanged(referee.module):
             inputs = [given.make()]  # perhaps the example itself: it is not to be changed
             found = timing.interleaved(
-                {"eager": lambda a, k: referee.module(*a, **k)}, inputs, _EAGER_SECONDS, renew=False
+                {"eager": lambda a, k: referee.module(*a, **k)},
+                inputs,
+                _EAGER_SECONDS,
+                renew=False,
+                beyond=referee.beyond,
             )
     except torch.OutOfMemoryError:
         return None

@@ -47,6 +47,7 @@ class Plain:
     kernel: str
     kernel_class: str
     asked: list[_Call] | None = None  # the calls whose results have not been looked at
+    sampled: bool = False  # whether the interpreter was too slow for other sizes than one when they were asked for
 
     def close(self) -> None:
         """Let go of it: what still runs there is ended."""
@@ -73,6 +74,7 @@ def ask(referee: Referee, step: plan.Step) -> None:
     if why := _not_now(referee):
         referee.progress.limits.append(f"{step.name} ({why})")
         return
+    referee.plain.sampled = bool(referee.progress.sampled)
     calls = _calls(referee, step)
     if calls and _sent(referee, calls, words=False):
         referee.plain.asked = calls
@@ -99,7 +101,7 @@ def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, 
             referee.reload()  # the checks since have converted and trained what is there
             in_the_trial(call.tree, call.reference)
             raise referee.failed("cheating", step.name, f"{_ELSEWHERE}: {where}: {reason}")
-    if referee.progress.sampled:
+    if referee.plain.sampled:
         referee.progress.limits.append(f"{step.name}: at other sizes than one, for which the interpreter is too slow")
     referee.passed(step.name, f"{len(found)} calls give what they give where it is validated")
 
@@ -135,8 +137,9 @@ def _not_now(referee: Referee) -> str:
 
 def _calls(referee: Referee, step: plan.Step) -> list[_Call]:
     """The calls that the module itself takes, with its answers."""
+    assert referee.plain is not None
     small, inputs = step.sizes or {}, referee.inputs
-    if referee.progress.sampled:
+    if referee.plain.sampled:
         makers = [lambda: inputs.example(sizes.ones(inputs, small))]
     else:
         makers = [lambda: step.make(inputs)]
@@ -217,7 +220,7 @@ def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
     except channel.TooLate:
         referee.plain.close()
         tunes = referee.mode == "gpu" and referee.autotunes()  # without the trial's cache, each configuration anew
-        if referee.progress.sampled or tunes or time.monotonic() >= referee.reach.deadline:
+        if referee.plain.sampled or tunes or time.monotonic() >= referee.reach.deadline:
             raise _NotThere("it takes too long there") from None
         raise failures.Failure("timeout", "in a plain process it gave no answer, and was stopped") from None
     except channel.Closed:
@@ -231,7 +234,8 @@ def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
 
 def _heard(referee: Referee, end: channel.Channel, room: int) -> tuple[dict[str, Any], Any]:
     """What came out, once the process has ended. Raises Failure, and what ``receive`` raises."""
-    seconds = _left(referee, _SLOW_SECONDS if referee.progress.sampled else _MOST_SECONDS[referee.mode])
+    assert referee.plain is not None
+    seconds = _left(referee, _SLOW_SECONDS if referee.plain.sampled else _MOST_SECONDS[referee.mode])
     until = time.monotonic() + seconds
     answer, tree, _ = end.receive(seconds, room)
     if "ended" in answer:

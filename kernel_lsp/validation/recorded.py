@@ -110,10 +110,6 @@ def leaving_out(shape: RecordedShape, left_out: list[str]) -> Iterator[None]:
         left_out.append(f"{shape.text}: {why}")
     except torch.OutOfMemoryError:
         left_out.append(f"{shape.text}: not enough memory")
-    except failures.Failure as failure:
-        if failure.status != "out-of-memory" or "its process" in failure.reason:
-            raise
-        left_out.append(f"{shape.text}: not enough memory")
 
 
 def answered(referee: Referee, shape: RecordedShape) -> tuple[Any, Reference]:
@@ -172,6 +168,8 @@ def measure(referee: Referee, measurement: schema.Measurement) -> tuple[str, str
                     return status, problem
                 seconds += shape.seconds
     except failures.Failure as failure:
+        if failure.status == "out-of-memory":
+            return failure.status, failure.reason
         mix.left_out.append(f"timing failed: {failure.reason}")
     mix.share = min(1.0, seconds / recorded.seconds) if recorded.seconds else None
     return "", ""
@@ -183,7 +181,7 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
     try:
         check(referee, recorded, tree, reference)
     except failures.Failure as failure:
-        if failure.status in ("timeout", "out-of-memory"):  # for want of time or memory beside others, perhaps
+        if failure.status == "timeout":
             raise
         return failure.status, failure.reason
     shape = _begun(referee, measurement, recorded, tree, reference)

@@ -35,8 +35,6 @@ from kernel_lsp.validation.plain_process import Plain
 if TYPE_CHECKING:
     from kernel_lsp.validation.recorded import RecordedShapes
 
-#: how a limit begins that goes away once the checks that were put off are made
-STILL = "still to be checked: "
 #: seconds for the checks that were put off
 FINISH_SECONDS = {"gpu": 4.0, "interpreter": 8.0}
 
@@ -170,12 +168,14 @@ class Referee:
             with self.spending("checks"), device_asserts.raised(self.inputs.device):
                 self._run(steps, seconds)
         except failures.Failure as failure:
-            if failure.status == "not-interpretable":
-                raise errors.NotInterpretable(what=failure.reason) from None
             status, reason, line = failure.status, failure.reason, failure.line
+            if status == "not-interpretable" and self.mode == "interpreter" and seconds == self.soft_seconds:
+                raise errors.NotInterpretable(what=failure.reason) from None
+            if status == "not-interpretable":  # it has been interpreted before, or runs on a GPU
+                status = "crashed"
         limits = list(dict.fromkeys([*self.progress.limits, *self.oracle.limits, *self.reach.limits, *self.of_timing]))
         if self.progress.deferred:
-            limits.append(STILL + ", ".join(step.name for step in self.progress.deferred))
+            limits.append(schema.STILL + ", ".join(step.name for step in self.progress.deferred))
         if self.progress.sampled:
             percent = f"{min(self.progress.sampled) * 100:.0f}"
             limits.append(f"in large launches only a part of the program instances was run, at least {percent} %")
@@ -367,25 +367,35 @@ class Referee:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
             if step.kind == "plain":
                 apart.append(step)
-            try:
+            with self._memory_noted(step):
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
                 checks.check(self, step)
-            except torch.OutOfMemoryError as error:
-                there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
-                if step.required:
-                    raise errors.GpuOutOfMemory(
-                        device=str(self.inputs.device),
-                        class_name=type(self.module).__name__,
-                        needed=memory.text(checks.needed(self, step)),
-                        there=there,
-                        detail=str(error).splitlines()[0],
-                    ) from None
-                self.progress.limits.append(f"{step.name}: not enough memory ({there} were left)")
         for step in apart:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": 1.0})
-            checks.finish(self, step)
+            with self._memory_noted(step):
+                checks.finish(self, step)
         if first:
             self.progress.deferred = skipped
         self.progress.skipped = [step.name for step in skipped]
+
+    @contextlib.contextmanager
+    def _memory_noted(self, step: plan.Step) -> Iterator[None]:
+        """Go on after the context where this process has no memory for a step, and say that it was not made.
+
+        Raises errors.GpuOutOfMemory for the step that has to be made.
+        """
+        try:
+            yield
+        except torch.OutOfMemoryError as error:
+            there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
+            if step.required:
+                raise errors.GpuOutOfMemory(
+                    device=str(self.inputs.device),
+                    class_name=type(self.module).__name__,
+                    needed=memory.text(checks.needed(self, step)),
+                    there=there,
+                    detail=str(error).splitlines()[0],
+                ) from None
+            self.progress.limits.append(f"{step.name}: not enough memory ({there} were left)")

@@ -36,7 +36,7 @@ def time_eager(trial: Trial, tree: Any, beyond: float | None) -> tuple[dict[str,
         timings = timing.interleaved(calls, inputs, beyond=beyond)
         found = {name: schema.to_json(t) for name, t in timings.items()}
         if _stays(trial.module, before, places):
-            found |= _replayed(trial, calls, timings["kernel"].median, inputs)
+            found |= _replayed(trial, calls, timings["kernel"].median, inputs, beyond)
         return found, _from(before, trial, args, kwargs)
 
 
@@ -72,7 +72,7 @@ def time_variants(
         trial.timed = {"inputs": inputs}
         both = {"eager": calls["eager"], "kernel": calls[fastest]}
         replays = replays and _stays(trial.variants[names[0]], before, places)
-        graphs = _replayed(trial, both, found[fastest].median, inputs) if replays else {}
+        graphs = _replayed(trial, both, found[fastest].median, inputs, beyond) if replays else {}
         trial.module = trial.variants[fastest]
         out = _from(before, trial, args, kwargs)
     timings = {name: schema.to_json(t) for name, t in found.items()}
@@ -177,7 +177,9 @@ def _prepared(trial: Trial, tree: Any) -> tuple[Any, Any]:
     return tuple(args), kwargs
 
 
-def _replayed(trial: Trial, calls: dict[str, timing.Call], median: float, inputs: list[Any]) -> dict[str, Any]:
+def _replayed(
+    trial: Trial, calls: dict[str, timing.Call], median: float, inputs: list[Any], beyond: float | None
+) -> dict[str, Any]:
     """Timings of the calls replayed from CUDA graphs, as ``<name>_graph``; nothing where a call has no launches to save.
 
     The kernel's graph is kept, to be replayed on other inputs.
@@ -189,7 +191,7 @@ def _replayed(trial: Trial, calls: dict[str, timing.Call], median: float, inputs
     if not replays:
         return {}
     trial.timed["graph"] = graphs["kernel"]
-    return {name: schema.to_json(t) for name, t in timing.interleaved(replays, inputs[:1], 0.5).items()}
+    return {name: schema.to_json(t) for name, t in timing.interleaved(replays, inputs[:1], 0.5, beyond=beyond).items()}
 
 
 def _replaying(graph: timing.Captured) -> timing.Call:

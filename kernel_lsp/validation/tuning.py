@@ -6,8 +6,9 @@ full afterwards, since another schedule may still be wrong elsewhere.
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -40,7 +41,9 @@ def tune(
     """
     device = referee.inputs.device
     torch.cuda.set_device(device)
-    rates = rates or roofline.rates(measuring.dtype(referee))
+    if not rates:
+        with referee.alone():
+            rates = roofline.rates(measuring.dtype(referee))
     referee.beyond = rates.get("beyond")
     before, referee.reach = referee.reach, reach
     try:
@@ -88,23 +91,32 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
         reference.slices = None
         reference.said = ""
     request = {"do": "call", "names": list(referee.inputs.names), "seed": referee.oracle.seed}
+    with _progress_of_its_own(referee):
+        for i, one in enumerate(tried):
+            if one.reason:
+                continue
+            try:
+                referee.ask({"do": "choose", "name": str(i)})
+                with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
+                    one.reason = agreement.compared(referee, answer.tree, reference, referee.example_error).reason
+                kernels = referee.ask({"do": "kernels"})["kernels"]
+                one.spills = max((k["spills"] or 0 for k in kernels), default=0)
+                if one.spills > MOST_SPILLED and any(not other.reason for other in tried[:i]):
+                    one.reason = f"it spills {one.spills} bytes a thread"
+            except failures.Failure as failure:
+                if _gone(failure):
+                    raise
+                one.reason = failure.reason
+
+
+@contextlib.contextmanager
+def _progress_of_its_own(referee: Referee) -> Iterator[None]:
+    """What is found out in the context is no part of the verdict; whose checks are still to be made is kept."""
     kept, referee.progress = referee.progress, Progress()
-    for i, one in enumerate(tried):
-        if one.reason:
-            continue
-        try:
-            referee.ask({"do": "choose", "name": str(i)})
-            with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-                one.reason = agreement.compared(referee, answer.tree, reference, referee.example_error).reason
-            kernels = referee.ask({"do": "kernels"})["kernels"]
-            one.spills = max((k["spills"] or 0 for k in kernels), default=0)
-            if one.spills > MOST_SPILLED and any(not other.reason for other in tried[:i]):
-                one.reason = f"it spills {one.spills} bytes a thread"
-        except failures.Failure as failure:
-            if _gone(failure):
-                raise
-            one.reason = failure.reason
-    referee.progress = kept
+    try:
+        yield
+    finally:
+        referee.progress = kept
 
 
 def _time(
@@ -112,9 +124,8 @@ def _time(
 ) -> tuple[schema.Measurement, dict[str, float]]:
     measurement, shape = measuring.begin(referee, specimen, rates)
     recorded.begin(referee, measurement)
-    kept, referee.progress = referee.progress, Progress()
-    names, elsewhere, calls = race(referee, tried, names)
-    referee.progress = kept
+    with _progress_of_its_own(referee):
+        names, elsewhere, calls = race(referee, tried, names)
     if not names:
         measurement.missing = "no schedule is right at the recorded shapes"
         return measurement, rates
@@ -163,10 +174,10 @@ def race(referee: Referee, tried: list[schema.Tried], names: list[str]) -> tuple
     for shape in recorded.in_time(referee, []):
         with recorded.leaving_out(shape, []):
             medians = _race_at(referee, tried, names, shape)
-            names = [name for name in names if not tried[int(name)].reason]
             calls += shape.calls
-            for name in names:
+            for name in medians:
                 taken[name] += shape.calls * medians[name]
+        names = [name for name in names if not tried[int(name)].reason]
         if not names:
             break
     return names, taken, calls
@@ -182,7 +193,7 @@ def _race_at(
             referee.ask({"do": "choose", "name": name})
             recorded.check(referee, shape, tree, reference)
         except failures.Failure as failure:
-            if failure.status in ("timeout", "out-of-memory") or (_gone(failure) and name != names[0]):
+            if failure.status == "timeout" or (_gone(failure) and name != names[0]):
                 raise
             tried[int(name)].reason = failure.reason
             if _gone(failure):  # the one that was validated, and with it the trial that holds the others
@@ -209,7 +220,7 @@ def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> 
     shape, first.shapes = first.shapes[0], first.shapes[:1]
     if first.recorded is not None:
         shape.calls = None
-        first.recorded.left_out = ["all: they were timed with another schedule, which is wrong elsewhere"]
+        first.recorded.left_out = ["all: another schedule was timed there, which is wrong at other sizes"]
         first.recorded.share = None
     shape.kernel, shape.kernel_graph = tried[0].timing, None
     if shape.roofline:

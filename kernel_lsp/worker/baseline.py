@@ -24,6 +24,7 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     and building.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
+    known = given.get("rates") or None  # as where the kernel is timed, or the two could not be compared
     try:
         module, args, kwargs = preparing.on_device(given)
         inputs = timing.rotated(args, kwargs, _SETS)
@@ -31,8 +32,6 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         why = f"torch.compile: not enough GPU memory for the example: {str(error).splitlines()[0]}"
         return {"modes": {}, "missing": {mode: why for mode in given["modes"]}}
     del args, kwargs
-    # As where the kernel is timed, or the two could not be compared.
-    beyond = (given.get("rates") or {}).get("beyond") or timing.overhead_by_spans()
     for number, mode in enumerate(given["modes"]):
         message = f"compiling with torch.compile ({mode})"
         emit("progress", {"stage": "baseline", "message": message, "fraction": number / len(given["modes"])})
@@ -41,7 +40,9 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             until, where = time.monotonic() + float(given.get("seconds") or 0.0), torch.device(given["device"])
             with gpu_lock.held(given.get("locks"), where, until, emit):
                 timed_from = time.time()
-                timings = _timed(module, inputs, mode, beyond)
+                if known is None:
+                    known = {"beyond": timing.overhead_by_spans()}
+                timings = _timed(module, inputs, mode, known.get("beyond"))
             one: dict[str, Any] = {"beside": beside.said(where, timed_from)}
         except Exception as error:
             traceback.print_exc()

@@ -19,7 +19,7 @@ from kernel_lsp import errors, figures, loading, naming, schema
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.plain_process import Plain
-from kernel_lsp.validation.referee import STILL, Reach, Referee
+from kernel_lsp.validation.referee import Reach, Referee
 from kernel_lsp.worker import beside, gpu_lock, modules, preparing, recorded_shapes, specimen, trials
 
 #: seconds after which checks that are not essential are left out
@@ -112,6 +112,8 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 other = referee.of_another(last)
             if other.status in schema.CORRECT:
                 _say_why_not(verdict, "another schedule is faster")
+                if tried[0].reason and not tried[0].timing:  # at a recorded shape
+                    verdict.status, verdict.reason = "wrong", tried[0].reason
                 answer["verdicts"][0] = schema.to_json(verdict)
                 verdict = _with_kernels(referee, other)
                 answer["verdicts"][fastest] = schema.to_json(verdict)
@@ -169,6 +171,9 @@ def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
         return _with_limits_of_timing(referee, verdict)
     if referee.reach.stopped or time.monotonic() > referee.reach.deadline:
         _say_why_not(verdict, "the time was over")
+        if needed := [s.name for s in referee.progress.deferred if s.essential or s.kind == "plain"]:
+            verdict.status = "timeout"
+            verdict.reason = f"the time was over before all was checked that has to be: {', '.join(needed)}"
         return _with_limits_of_timing(referee, verdict)
     last = referee.finish()
     last.kernels = verdict.kernels
@@ -186,8 +191,8 @@ def _with_limits_of_timing(referee: Referee, verdict: schema.Verdict) -> schema.
 def _say_why_not(verdict: schema.Verdict, why: str) -> None:
     """What was put off for a candidate and will not be made up for."""
     for i, limit in enumerate(verdict.limits):
-        if limit.startswith(STILL):
-            verdict.limits[i] = f"not checked, since {why}: {limit.removeprefix(STILL)}"
+        if limit.startswith(schema.STILL):
+            verdict.limits[i] = f"not checked, since {why}: {limit.removeprefix(schema.STILL)}"
 
 
 def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:

@@ -38,7 +38,14 @@ MIX = [
 def timed_on_the_host(worker, write, tmp_path):
     """``run(task, shapes, change=(), fast="")``: the answer of ``judge`` or ``tune`` for the synthesizer's kernels, changed by index."""
 
-    def run(task: str, shapes, change: tuple[tuple[int, str, str], ...] = (), fast: str = "", moving: bool = False):
+    def run(
+        task: str,
+        shapes,
+        change: tuple[tuple[int, str, str], ...] = (),
+        fast: str = "",
+        moving: bool = False,
+        seconds: int = 100,
+    ):
         path = write(MOVING if moving else MODULE)
         asked = {"path": path, "class_name": "Norm", "device": "interpreter", "training": moving}
         if moving:
@@ -50,7 +57,7 @@ def timed_on_the_host(worker, write, tmp_path):
             assert old in sources[index]
             sources[index] = sources[index].replace(old, new, 1)
         found = examples.recorded_of(Path(path), [run_of(Path(path), shapes, name="Norm")])["Norm"]
-        given = asked | {"specimen": made["specimen"], "scratch": str(tmp_path), "seconds": 100, "measure": "eager"}
+        given = asked | {"specimen": made["specimen"], "scratch": str(tmp_path), "seconds": seconds, "measure": "eager"}
         given |= {"source": sources[0], "sources": sources, "threads": 1, "rates": None, "inputs": None}
         given["recorded"] = timed.table_of(found)
         request, answer = tmp_path / "request.json", tmp_path / "answer.json"
@@ -211,3 +218,21 @@ def test_running_averages_are_put_back_before_each_shape(timed_on_the_host):
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     assert sorted(sizes(result["measurement"])) == [([4, 40], 4), ([16, 40], 16), ([24, 40], 24)]
     assert result["measurement"]["recorded"]["left_out"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["judge", "tune"])
+def test_one_that_hangs_at_a_recorded_shape_until_the_time_is_over_is_not_correct(timed_on_the_host, task):
+    hangs = "    if x.shape[0] == 24:\n        import time\n\n        time.sleep(99)\n"
+    every = tuple((index, RETURN, hangs + RETURN) for index in range(3 if task == "tune" else 1))
+    found = timed_on_the_host(task, MIX, every, seconds=25)["result"]
+    verdict = found["verdict"] if task == "judge" else found["verdicts"]["0"]
+    assert verdict["status"] in ("timeout", "ok")
+    left = [limit for limit in verdict["limits"] if limit.startswith(("still to be checked", "not checked"))]
+    assert verdict["status"] == "timeout" or not left, verdict
+    if verdict["status"] == "timeout":
+        assert (
+            "gradients" in verdict["reason"]
+            or "in a plain process" in verdict["reason"]
+            or "hangs" in verdict["reason"]
+        )
