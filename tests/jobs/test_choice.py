@@ -244,6 +244,21 @@ def test_at_a_shape_that_a_candidate_leaves_to_eager_it_counts_as_eager():
     assert fastest([judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.0)), everywhere]) == 0  # 200 + 90 against 350
 
 
+def test_calls_that_differ_in_a_flag_alone_are_told_apart():
+    def with_flag(off: float, on: float) -> schema.Judged:
+        entry = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, off), n4=(10, 9.0, on))
+        _, first, second = entry.measurement.shapes
+        second.inputs = first.inputs
+        first.text, second.text = "float32[2], causal=False", "float32[2], causal=True"
+        return entry
+
+    assert fastest([with_flag(3.0, 2.0), with_flag(2.0, 8.0)]) == 1  # 300 + 20 against 200 + 80
+    assert fastest([with_flag(2.0, 8.0), with_flag(2.0, 3.0)]) == 1
+    alone = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.5))  # leaves the other to eager: 250 + 90
+    alone.measurement.shapes[1].text = "float32[2], causal=False"
+    assert fastest([alone, with_flag(3.0, 2.0)]) == 1
+
+
 @pytest.fixture
 def kernel_of_before(tmp_path):
     """Keep a kernel of the class that the store says took so many microseconds; no generator proposes it."""
