@@ -95,10 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     validate = commands.add_parser(
-        "validate", parents=[shared, judging], help="validate a kernel file again", epilog=_EXIT_STATUS
+        "validate", parents=[shared, judging], help="validate kernel files again", epilog=_EXIT_STATUS
     )
-    validate.add_argument("targets", nargs="+", metavar="KERNEL_FILE")
-    validate.add_argument("--write", action="store_true", help="bring the header of the kernel file up to date")
+    validate.add_argument("targets", nargs="+", metavar="PATH", help="kernel files, or folders that have some in them")
+    validate.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")
 
     _check(
         commands.add_parser(
