@@ -95,10 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     validate = commands.add_parser(
-        "validate", parents=[shared, judging], help="validate a kernel file again", epilog=_EXIT_STATUS
+        "validate", parents=[shared, judging], help="validate kernel files again", epilog=_EXIT_STATUS
     )
-    validate.add_argument("targets", nargs="+", metavar="KERNEL_FILE")
-    validate.add_argument("--write", action="store_true", help="bring the header of the kernel file up to date")
+    validate.add_argument("targets", nargs="+", metavar="PATH", help="kernel files, or folders that have some in them")
+    validate.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")
 
     _check(
         commands.add_parser(
@@ -274,11 +274,11 @@ def _store(store: argparse.ArgumentParser, output: argparse.ArgumentParser) -> N
     actions = store.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("info", parents=[output], help="where it is, and what it holds")
     prune = actions.add_parser(
-        "prune", parents=[output], help="remove old verdicts; the latest of each class on each device stays"
+        "prune", parents=[output], help="remove old verdicts; the latest of each class, device and bounds stays"
     )
     prune.add_argument("--older-than", type=_days, metavar="DAYS", help="remove what is older")
     prune.add_argument(
-        "--keep", type=_count, metavar="N", help="but the latest N of each class on each device (default: 1)"
+        "--keep", type=_count, metavar="N", help="but the latest N of each class, device and bounds (default: 1)"
     )
     export = actions.add_parser("export", parents=[output], help="write all verdicts and kernels as JSON lines")
     export.add_argument("file", type=Path, metavar="FILE")

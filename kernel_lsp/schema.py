@@ -216,6 +216,7 @@ class ShapeMeasurement:
     # Times of torch.compile that were not taken in this run: mode of torch.compile → when and where it was measured.
     kept: dict[str, str] = field(default_factory=dict)
     calls: int | None = None  # that a recorded program made with these shapes; None where it was not seen to make any
+    text: str = ""  # of a recorded call, all that forward is given: "float32[8, 512], causal=True"
 
 
 @dataclass

@@ -15,6 +15,7 @@ import pytest
 
 from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.commands.running import Task, exit_status
+from tests.checking.scratch import write_kernel, write_module
 
 ROOT = Path(__file__).resolve().parent.parent
 SLEEPER = """
@@ -119,11 +120,23 @@ def test_usage_errors_exit_with_2():
     assert run("conjure").returncode == 2
 
 
-def test_check_without_kernel_files(tmp_path):
-    done = run("check", tmp_path)
-    assert done.returncode == 0
+@pytest.mark.parametrize("name", ["check", "validate"])
+def test_a_folder_without_kernel_files(tmp_path, name):
+    done = run(name, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
     assert "no kernel files" in done.stderr
-    assert json.loads(run("check", tmp_path, "--json").stdout)["reports"] == []
+    assert json.loads(run(name, tmp_path, "--json").stdout)["reports"] == []
+
+
+def test_validate_takes_a_folder_and_a_file_in_it_once(tmp_path):
+    write_module(tmp_path / "half.py", "Half", "x * 0.5")
+    kernel = write_kernel(tmp_path / "half.py", "Half")
+    before = kernel.read_bytes()
+    done = run("validate", tmp_path, kernel, "--device", "interpreter", "--json")
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)["reports"]
+    assert (report["target"]["class_name"], report["error"], report["chosen"]) == ("Half", None, 0)
+    assert kernel.read_bytes() == before
 
 
 def test_doctor_says_what_is_there_and_how_to_fix_the_rest(tmp_path):

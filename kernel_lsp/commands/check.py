@@ -11,11 +11,11 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import kernel_file, schema
+from kernel_lsp import schema
 from kernel_lsp.checking import git
 from kernel_lsp.checking.changes import changed_since
 from kernel_lsp.checking.findings import checked_of
@@ -24,9 +24,8 @@ from kernel_lsp.checking.formats.places import shown
 from kernel_lsp.checking.records import CODES, DEFAULT_FAIL_ON, Checked, Outcome
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_JUDGED, Task, run_tasks, settings_from
-from kernel_lsp.commands.validate import task_for
+from kernel_lsp.commands.validate import selected, task_for
 from kernel_lsp.errors import PathMissing, ReportNotWritten, UserError
-from kernel_lsp.suites.files import SKIPPED_FOLDERS
 
 _FORMATS: dict[str, Callable[[Outcome], str]] = {"sarif": sarif.text, "junit": junit.text, "github": github.text}
 
@@ -58,10 +57,7 @@ def run(options: Any) -> int:
 
 def _selected(options: Any, outcome: Outcome) -> list[Path]:
     """The kernel files to validate, each once, in order."""
-    paths = [_existing(name) for name in options.targets or ["."]]
-    files = list({os.path.abspath(file): file for path in paths for file in kernel_files(path)}.values())
-    if not files:
-        print("kernel-lsp: no kernel files found", file=sys.stderr)
+    files = selected([_existing(name) for name in options.targets or ["."]])
     if options.changed_since is None:
         return files
     changed = changed_since(files, options.changed_since or "")
@@ -88,19 +84,6 @@ def _existing(name: str) -> Path:
     near = difflib.get_close_matches(missing.name, there, n=1)
     hint = f"; did you mean {missing.parent / near[0]}?" if near else "."
     raise PathMissing(path=name, hint=hint)
-
-
-def kernel_files(path: Path) -> Iterator[Path]:
-    """The kernel files at or under a path, told by their first line."""
-    if not path.is_dir():
-        yield path
-        return
-    for parent, folders, files in os.walk(path):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith("."))
-        for name in sorted(files):
-            file = Path(parent) / name
-            if name.endswith(".py") and kernel_file.looks_like(file):
-                yield file
 
 
 def _refused(error: UserError, options: Any, outcome: Outcome) -> int:

@@ -159,6 +159,7 @@ def _line(pair: Pair, source: str, origin: Origin) -> dict[str, Any]:
             "torch": pair.torch,
             "triton": pair.triton,
             "version": pair.version,
+            "bounds": pair.bounds,
             "error": pair.error,
             "over_eager": pair.over_eager,
         },

@@ -1,23 +1,51 @@
-"""``kernel-lsp validate KERNEL_FILE…``"""
+"""``kernel-lsp validate PATH…``: kernel files, or folders with such."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.commands.running import Task, finish, run_tasks, settings_from
+from kernel_lsp.commands.running import WANTED, Task, finish, run_tasks, settings_from
 from kernel_lsp.errors import UserError
 from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.suites.files import SKIPPED_FOLDERS
 
 
 def run(options: Any) -> int:
     """Validate kernel files again; exit status as in cli.py. Their headers are rewritten with ``--write`` alone."""
-    tasks = [task_for(Path(name), options.write) for name in options.targets]
-    completed = run_tasks(tasks, settings_from(options))
-    document = tasks[0].to_json() if len(tasks) == 1 else {"reports": [task.to_json() for task in tasks]}
+    paths = [Path(name) for name in options.targets]
+    tasks = [task_for(file, options.write) for file in selected(paths)]
+    if not tasks and not options.json:
+        return WANTED
+    completed = run_tasks(tasks, settings_from(options)) if tasks else True
+    single = len(paths) == 1 and not paths[0].is_dir()
+    document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
     return finish(tasks, completed, options, document)
+
+
+def selected(paths: list[Path]) -> list[Path]:
+    """The kernel files at or under the paths, each once, in order; that there are none goes to standard error."""
+    files = list({os.path.abspath(file): file for path in paths for file in kernel_files(path)}.values())
+    if not files:
+        print("kernel-lsp: no kernel files found", file=sys.stderr)
+    return files
+
+
+def kernel_files(path: Path) -> Iterator[Path]:
+    """The kernel files at or under a path, told by their first line."""
+    if not path.is_dir():
+        yield path
+        return
+    for parent, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith("."))
+        for name in sorted(files):
+            file = Path(parent) / name
+            if name.endswith(".py") and kernel_file.looks_like(file):
+                yield file
 
 
 def task_for(file: Path, write: bool) -> Task:

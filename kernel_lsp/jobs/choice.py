@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from kernel_lsp import schema
 
-#: what tells one set of recorded shapes from another
-Kind = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+#: what tells one kind of recorded calls from another: its tensors, and its text, which has flags and numbers too
+Kind = tuple[tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...], str]
 
 
 @dataclass
 class Came:
-    """How often the recorded calls of one kind came, and what eager takes for one, in microseconds."""
+    """How many recorded calls of one kind there were, and how long eager takes for one, in microseconds."""
 
     calls: int
     eager: float
@@ -53,4 +53,4 @@ def _time(judged: schema.Judged, came: dict[Kind, Came]) -> float:
 
 
 def _kind(shape: schema.ShapeMeasurement) -> Kind:
-    return tuple((spec.dtype, tuple(spec.shape), tuple(spec.stride)) for spec in shape.inputs)
+    return tuple((spec.dtype, tuple(spec.shape), tuple(spec.stride)) for spec in shape.inputs), shape.text

@@ -1,15 +1,16 @@
-"""Whether a class had a faster kernel before than any that was proposed now: then that one is judged again, too.
+"""Judges a kernel of before again where it was faster than every kernel that was proposed now.
 
 Recall leaves out what the synthesizer would write anew, what a user has edited since, and classes without a graph. The
-times on record decide only whether it is worth judging; which kernel is chosen its times of now say.
+times on record decide only whether the kernel of before is worth judging. Its new times decide whether it is chosen.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.errors import StoreUnusable
+from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.generators import recall
 from kernel_lsp.jobs import validations
 from kernel_lsp.jobs.regressions import time_of
@@ -19,11 +20,14 @@ from kernel_lsp.store.rivals import Rival
 from kernel_lsp.store.validations import key_for
 from kernel_lsp.store.verdicts import inputs_text
 
+log = logging.getLogger("kernel_lsp.jobs")
+
 
 async def judge_faster(run: Run) -> None:
-    """Judge the fastest kernel of before beside those of now, where by the times on record it was faster than all of them.
+    """Judge the fastest kernel of before again, where the times on record say that it was faster than all kernels of now.
 
-    By more than ``regressionThreshold`` percent: less is no loss, and not worth a validation.
+    It has to be faster by more than ``regressionThreshold`` percent: a smaller loss is not worth a validation. An error
+    is a warning, since a correct kernel is there.
     """
     report, body = run.report, kernel_file.body_hash
     now = fastest(report.candidates)
@@ -56,6 +60,7 @@ def as_kept(candidate: schema.Candidate, pinned_known: bool, specimen: schema.Sp
 
 
 async def _judge(run: Run, candidate: schema.Candidate, rival: Rival) -> None:
+    """Judge the kernel of before, and keep what was found out, so that the next generation knows it."""
     written = candidate.note or (f"by {candidate.generator}" if candidate.generator else "")
     candidate.note = f"{written}; of {rival.reached_at[:10]}, {rival.kernel:.1f} µs then".removeprefix("; ")
     candidate.generator = recall.NAME
@@ -63,8 +68,16 @@ async def _judge(run: Run, candidate: schema.Candidate, rival: Rival) -> None:
     if source is not None:
         source.samples += 1
         source.problem = ""
-    run.progress("validating", f"Validating the faster kernel of {rival.reached_at[:10]}", 95)
-    async with run.timing():
-        judged = await run.judge(candidate, "eager", lambda fraction: 95)
-    if judged is not None and judged.verdict.status not in schema.CORRECT:
-        await validations.keep(run, judged)  # so that it is asked for no more
+    what = f"faster kernel of {rival.reached_at[:10]}"
+    run.progress("validating", f"Validating the {what}", 95)
+    try:
+        async with run.timing():
+            judged = await run.judge(candidate, "eager", lambda fraction: 95)
+    except UserError as error:
+        log.warning("%s: %s", what, error)
+        run.report.warnings.append(f"The {what} could not be validated again: {error}")
+        return
+    chosen = fastest(run.report.candidates)
+    # What is chosen is kept at the end, with the times of torch.compile.
+    if judged is not None and (chosen is None or run.report.candidates[chosen] is not judged):
+        await validations.keep(run, judged)

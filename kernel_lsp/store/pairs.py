@@ -1,4 +1,4 @@
-"""Every kernel that this machine found correct, with the class that it is correct for on every device it ran on."""
+"""Every kernel that this machine found correct, with the class that it is correct for on every device that it was tried on."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ from kernel_lsp.store import database
 from kernel_lsp.store.kernels import Kernel
 from kernel_lsp.store.targets import Target
 
-# The latest verdict of a class, as it was, on a body on a device; what was imported, or has no file, is left out. So is
-# a pair that is wrong on any device: also one with another file of the same class, or an import, as its latest verdict.
+# The latest verdict of a class, as it was, on a body on a device under a setting ``bounds``; what was imported, or has no
+# file, is left out. So is a pair whose latest verdict on any device says that the kernel is wrong: also a verdict on
+# another file of the same class, or an import. What ran out of time or memory says nothing of the kernel. A kernel that is
+# wrong under "trust" is wrong under "check", too, which asks for more.
 _PAIRS = """
 with found_wrong as (
-    select fingerprint, body from (
-        select t.fingerprint, v.body, v.status, row_number() over (
-            partition by t.fingerprint, v.body, v.device order by v.reached_at desc, v.rowid desc
+    select fingerprint, body, bounds from (
+        select t.fingerprint, v.body, v.bounds, v.status, row_number() over (
+            partition by t.fingerprint, v.body, v.device, v.bounds order by v.reached_at desc, v.rowid desc
         ) as number
-        from verdicts v join targets t on t.id = v.target
+        from verdicts v join targets t on t.id = v.target where v.status not in ('timeout', 'out-of-memory')
     ) where number = 1 and status not in ('ok', 'slower')
 )
 select t.fingerprint, t.class, t.file, t.root, t.project, k.body, k.source, k.generator, k.note, k.variant,
-    v.status, v.reached_at, v.device, v.torch, v.triton, v.version, v.error, m.over_eager
+    v.status, v.reached_at, v.device, v.torch, v.triton, v.version, v.bounds, v.error, m.over_eager
 from verdicts v join targets t on t.id = v.target join kernels k on k.body = v.body
 left join measurements m on m.verdict = v.id
 where v.here and t.root != '' and t.file != '' and v.rowid = (
-    select w.rowid from verdicts w where w.target = v.target and w.body = v.body and w.device = v.device and w.here
-    order by w.reached_at desc, w.rowid desc limit 1
-) and v.status in ('ok', 'slower') and (t.fingerprint, k.body) not in (select fingerprint, body from found_wrong)
+    select w.rowid from verdicts w
+    where w.target = v.target and w.body = v.body and w.device = v.device and w.bounds = v.bounds and w.here
+    and w.status not in ('timeout', 'out-of-memory') order by w.reached_at desc, w.rowid desc limit 1
+) and v.status in ('ok', 'slower')
+and (t.fingerprint, k.body, v.bounds) not in (select fingerprint, body, bounds from found_wrong)
+and (t.fingerprint, k.body, 'trust') not in (select fingerprint, body, bounds from found_wrong)
 order by t.root, t.file, t.class, k.body, v.reached_at
 """
 
@@ -45,12 +50,13 @@ class Pair:
     torch: str
     triton: str
     version: str  # of kernel-lsp
+    bounds: str  # the setting
     error: float | None
     over_eager: float | None
 
 
 def pairs(path: Path) -> Iterator[Pair]:
-    """One for each class, body and device.
+    """One for each class, body, device and setting ``bounds``.
 
     Raises:
         StoreUnusable: the store cannot be read.

@@ -12,19 +12,24 @@ from kernel_lsp import schema
 from kernel_lsp.store import database
 
 # Of the same class, with its text, correct under the same setting ``bounds``, and timed on this machine's device at the
-# same shapes; the versions may differ.
-# One that was found wrong since is none.
+# same shapes; the versions may differ. One that was found wrong since is none. The latest time of each counts: an earlier
+# one may be of other versions. Where there is one that was taken without other work on the GPU, it is the latest of these.
 _QUERY = """
 with ours as (
     select v.id, t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton, v.version, v.bounds, v.reached_at,
         v.status in ({statuses}) as correct
     from verdicts v join targets t on t.id = v.target
     where t.fingerprint = ? and v.device = ? and v.bounds = ? and v.here = 1 and v.body not in ({bodies})
-), wrong as (select body, max(reached_at) as latest from ours where not correct group by body)
-select o.fingerprint, o.body, o.device, o.driver, o.torch, o.triton, o.version, o.bounds, k.source, m.kernel, o.reached_at
-from ours o join measurements m on m.verdict = o.id join kernels k on k.body = o.body left join wrong w on w.body = o.body
-where o.correct and m.inputs = ? and m.kernel is not null and (w.latest is null or w.latest <= o.reached_at)
-order by m.kernel limit 1
+), wrong as (select body, max(reached_at) as latest from ours where not correct group by body
+), timed as (
+    select o.*, m.kernel, row_number() over (
+        partition by o.body order by m.measurement glob '*"beside": "[^"]*', o.reached_at desc, m.rowid desc
+    ) as number
+    from ours o join measurements m on m.verdict = o.id left join wrong w on w.body = o.body
+    where o.correct and m.inputs = ? and m.kernel is not null and (w.latest is null or w.latest <= o.reached_at)
+)
+select o.fingerprint, o.body, o.device, o.driver, o.torch, o.triton, o.version, o.bounds, k.source, o.kernel, o.reached_at
+from timed o join kernels k on k.body = o.body where o.number = 1 order by o.kernel limit 1
 """
 
 # The latest of its validations here first. Whether it is for the example's sizes alone the settings say; earlier versions
@@ -57,9 +62,9 @@ class Rival:
 def fastest(
     fingerprint: str, device: str, bounds: str, inputs: str, other_than: Collection[str], path: Path | None
 ) -> Rival | None:
-    """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), but for some bodies.
+    """The fastest kernel for a class on a device at these inputs (as ``measurements`` has them), by the latest time of each.
 
-    ``bounds``: the setting; a kernel that need not look at its indices is no measure for one that has to.
+    ``other_than``: bodies that are left out. ``bounds``: the setting; a kernel that need not look at its indices is no measure for one that has to.
 
     Raises:
         StoreUnusable: the file cannot be read.

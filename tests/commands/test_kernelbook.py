@@ -92,6 +92,30 @@ def test_a_pair_is_correct_on_every_device(store, validated, elsewhere, there):
     assert len([*kernelbook.lines(store)]) == 1
 
 
+@pytest.mark.parametrize("status", ["timeout", "out-of-memory"])
+def test_what_ran_out_of_time_or_memory_says_nothing_of_a_pair(store, validated, status):
+    validated("norm.py", day=1)
+    validated("norm.py", day=2, status=status)
+    validated("norm.py", day=2, device="Other GPU", status=status)
+    (line,) = kernelbook.lines(store)
+    assert line["kernel_lsp"]["validated_at"].startswith("2026-01-01")
+    validated("norm.py", day=3, device="Other GPU", status="wrong")
+    validated("norm.py", day=4, device="Other GPU", status=status)  # and does not make it right again
+    assert [*kernelbook.lines(store)] == []
+
+
+@pytest.mark.parametrize(
+    ("trust", "check", "bounds"),
+    [("ok", "wrong", "trust"), ("ok", "ok", "check"), ("wrong", "ok", None), ("wrong", "wrong", None)],
+)
+def test_each_setting_of_bounds_has_a_verdict_and_the_looser_one_counts_for_both(
+    store, validated, trust, check, bounds
+):
+    validated("norm.py", day=1, status=trust)
+    validated("norm.py", day=2, status=check, bounds="check")
+    assert [line["kernel_lsp"]["bounds"] for line in kernelbook.lines(store)] == ([bounds] if bounds else [])
+
+
 def test_a_copy_of_the_class_and_an_import_tell_against_a_pair(store, validated, tmp_path):
     validated("norm.py", day=1)
     validated("copy.py", day=2, device="Other GPU", status="wrong")

@@ -75,6 +75,8 @@ for line in sys.stdin:
         variant = variant_of(params["source"])
         print("judge", variant, params["measure"], file=log, flush=True)
         time = TIMES[variant]
+        if time == "dies":
+            sys.exit(9)
         verdict = {"status": time, "reason": "made up"} if isinstance(time, str) else {"status": "ok", "mode": "gpu"}
         say(id=number, event="verdict", data=verdict)
         say(id=number, result={"verdict": verdict, "measurement": None if isinstance(time, str) else measurement(time)})
@@ -242,6 +244,21 @@ def test_at_a_shape_that_a_candidate_leaves_to_eager_it_counts_as_eager():
     assert fastest([judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.0)), everywhere]) == 0  # 200 + 90 against 350
 
 
+def test_calls_that_differ_in_a_flag_alone_are_told_apart():
+    def with_flag(off: float, on: float) -> schema.Judged:
+        entry = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, off), n4=(10, 9.0, on))
+        _, first, second = entry.measurement.shapes
+        second.inputs = first.inputs
+        first.text, second.text = "float32[2], causal=False", "float32[2], causal=True"
+        return entry
+
+    assert fastest([with_flag(3.0, 2.0), with_flag(2.0, 8.0)]) == 1  # 300 + 20 against 200 + 80
+    assert fastest([with_flag(2.0, 8.0), with_flag(2.0, 3.0)]) == 1
+    alone = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.5))  # leaves the other to eager: 250 + 90
+    alone.measurement.shapes[1].text = "float32[2], causal=False"
+    assert fastest([alone, with_flag(3.0, 2.0)]) == 1
+
+
 @pytest.fixture
 def kernel_of_before(tmp_path):
     """Keep a kernel of the class that the store says took so many microseconds; no generator proposes it."""
@@ -277,10 +294,23 @@ async def test_the_faster_kernel_of_before_is_judged_again_and_its_times_of_now_
     if chosen == "before":
         assert (kernel.generator, kernel.actual_body) == ("recall", body)
         assert kernel.header["note"] == "3 of 3 ops; of 2026-01-01, 30.0 µs then"
-    if now == "wrong":  # known from now on: it is not tried a second time
+    if now in ("wrong", 45.0):  # known from now on: it is not validated a second time
         jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": now})
         await over(jobs.submit("generate", target(path, "Tiny"), path))
         assert asked()[0] == "tune a b" and "judge before eager" not in asked()
+
+
+async def test_an_error_at_the_kernel_of_before_leaves_the_kernels_of_now(imagined, module, kernel_of_before):
+    path = module()
+    kernel_of_before(path, 30.0)
+    jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": "dies"})
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    assert asked() == ["tune a b", "judge before eager", "baseline default"]
+    assert job.report.candidates[job.report.chosen].candidate.variant == "a"
+    (warning,) = job.report.warnings
+    assert warning.startswith("The faster kernel of 2026-01-01 could not be validated again: ")
+    assert "exit status 9" in warning
 
 
 async def test_where_recall_is_not_among_the_generators_nothing_of_before_is_taken(imagined, module, kernel_of_before):

@@ -53,6 +53,15 @@ def test_the_proof_of_a_kernel_that_was_not_touched_for_long_stays(tmp_path):
     assert validations.find(KEY, path) == found(1) and kernels.find(KEY.body, path) is not None
 
 
+def test_the_proof_under_each_setting_of_bounds_stays(tmp_path):
+    path, file = tmp_path / "store.sqlite", tmp_path / "norm.py"
+    keep(path, found(1), file, tmp_path)
+    keep(path, found(2), file, tmp_path)
+    checked = keep(path, found(3), file, tmp_path, bounds="check")
+    assert pruning.prune(path, None, 1).verdicts == 1
+    assert validations.find(KEY, path) == found(2) and validations.find(checked, path) == found(3)
+
+
 def test_the_file_gets_smaller(tmp_path):
     path = tmp_path / "store.sqlite"
     for day in range(1, 29):

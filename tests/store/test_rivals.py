@@ -62,6 +62,21 @@ def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):
     assert fastest() == ("# once right\n", 55.0)
 
 
+def test_the_latest_time_of_a_kernel_counts_unless_it_was_taken_beside_other_work(store, fastest, tmp_path):
+    file = tmp_path / "norm.py"
+    keep(store, found(1, kernel=50.0), file, tmp_path, source="# was fast\n", torch="2.9.0")
+    keep(store, found(2, kernel=60.0), file, tmp_path, source="# was fast\n")
+    assert fastest() == ("# was fast\n", 60.0)
+    busy = found(3, kernel=90.0)
+    busy.measurement.beside = "87 % busy by pid 4711 (python)"
+    keep(store, busy, file, tmp_path, source="# was fast\n")
+    assert fastest() == ("# was fast\n", 60.0)
+    keep(store, busy, file, tmp_path, source="# never timed alone\n")
+    assert fastest(other_than=kernel_file.body_hash("# was fast\n")) == ("# never timed alone\n", 90.0)
+    keep(store, dataclasses.replace(found(4), measurement=None), file, tmp_path, source="# was fast\n")
+    assert fastest() == ("# was fast\n", 60.0)
+
+
 def test_what_it_was_validated_with_is_there_to_compare(store, tmp_path):
     keep(store, found(kernel=50.0), tmp_path / "norm.py", tmp_path, source="# faster\n", torch="2.9.0", driver="570")
     rival = rivals.fastest(KEY.fingerprint, KEY.device, "trust", INPUTS, [KEY.body], store)
