@@ -208,7 +208,10 @@ def _begun(
     referee: Referee, measurement: schema.Measurement, recorded: RecordedShape, tree: Any, reference: Reference
 ) -> schema.ShapeMeasurement:
     """What is known of a shape before it is timed: the least traffic, the FLOPs and the roofline."""
-    shape, example = schema.ShapeMeasurement(inputs=recorded.specs, calls=recorded.calls), measurement.shapes[0]
+    shape, example = (
+        schema.ShapeMeasurement(inputs=recorded.specs, calls=recorded.calls, text=recorded.text),
+        measurement.shapes[0],
+    )
     if example.bytes is not None:
         moved = [*tensors_of(tree), *tensors_of(reference.eager)]
         shape.bytes = memory.held(referee.module) + sum(map(memory.size, moved))

@@ -220,7 +220,7 @@ def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> 
     shape, first.shapes = first.shapes[0], first.shapes[:1]
     if first.recorded is not None:
         shape.calls = None
-        first.recorded.left_out = ["all: another schedule was timed there, which is wrong at other sizes"]
+        first.recorded.left_out = ["all shapes: their times are of another schedule, which a later check found wrong"]
         first.recorded.share = None
     shape.kernel, shape.kernel_graph = tried[0].timing, None
     if shape.roofline:
