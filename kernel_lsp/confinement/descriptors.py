@@ -59,6 +59,23 @@ def read_files() -> dict[int, str]:
     return found
 
 
+def leave_other_mounts() -> None:
+    """Turn files and folders that do not lie in this process's root into nothing: a thread may just have opened some."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        here = {line.split()[0] for line in file}
+    for fd in _open():
+        with contextlib.suppress(OSError):
+            mode = os.fstat(fd).st_mode
+            if fd > 2 and (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and _mount_of(fd) not in here:
+                _nothing(fd)
+
+
+def _mount_of(fd: int) -> bytes:
+    """The number of the mount that an open file lies in, as /proc/self/mountinfo has it."""
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        return next((line.split()[1] for line in file if line.startswith(b"mnt_id:")), b"")
+
+
 def open_again(fd: int, path: str) -> None:
     """Read on in ``path``, where a descriptor stands; nothing where it cannot be opened."""
     try:
@@ -68,7 +85,8 @@ def open_again(fd: int, path: str) -> None:
         return
     with contextlib.suppress(OSError):
         os.lseek(again, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
-    os.dup2(again, fd, inheritable=os.get_inheritable(fd))
+    with contextlib.suppress(OSError):  # a thread has closed it just now
+        os.dup2(again, fd, inheritable=os.get_inheritable(fd))
     os.close(again)
 
 

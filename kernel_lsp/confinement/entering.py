@@ -82,7 +82,7 @@ def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
         cgroup.enter(found.cgroup)
     rlimits.enter(bounds.bounded)
     threads = len(os.listdir("/proc/self/task"))
-    if threads > 1:  # Landlock takes the thread that asks, and what comes from it; so does a namespace
+    if threads > 1:  # Landlock takes the thread that asks, and what comes from it; a root of its own takes them all
         print(f"{threads - 1} threads of {os.getpid()} began before it was confined", file=sys.stderr, flush=True)
     if found.namespace:
         stands = bounds.stands or bounds.folder

@@ -5,6 +5,10 @@ links on the way, and read-only but where the rules say otherwise. Then the old 
 capabilities, which are dropped next, were what it took to mount anything. Files that are open already are opened once
 more in the new root, since /proc/self/fd leads to where they were opened.
 
+It is the root of all the process's threads. From any of them paths lead to every other (/proc/self/task/<thread>/root), so
+one thread with the old root would be a way out for all. The mount namespace is therefore made before the user's module is
+imported, which may start threads: they share it then, and the kernel gives a new root to all that had the old one.
+
 Root makes such a namespace as it is; everybody else from within a user namespace, where the system lets them make one.
 
 Beside Landlock: what is closed is missing, not refused; a program that may be read may be started, behind all of this;
@@ -42,6 +46,8 @@ _SETTINGS = (
 )
 #: where files lie that are open already, until they have been opened once more
 _OPENED = "/.opened"
+#: the process that has called ``begin``
+_begun: set[int] = set()
 
 
 def way(ways: Iterable[str] = WAYS) -> str:
@@ -86,15 +92,18 @@ def how_to_permit() -> str:
 
 
 def begin(way: str) -> None:
-    """Be one who may call ``enter``. Raises OSError.
+    """Be one who may call ``enter``: in namespaces of its own, with everything in them as it is outside. Raises OSError.
 
-    Separately, since the user's module may start threads when it is imported, and then it is too late for a user
-    namespace. In it the process has its user's number and rights as before.
+    Separately, since the user's module may start threads when it is imported. Then it is too late for a user namespace,
+    and a mount namespace would not be theirs. In a user namespace the process has its user's number and rights as before.
     """
-    if way != AS_USER:
+    if not way:
         return
     user, group = os.geteuid(), os.getegid()
-    syscalls.call("unshare", ctypes.c_ulong(_NEW_USER))
+    syscalls.call("unshare", ctypes.c_ulong(_NEW_MOUNTS | (_NEW_USER if way == AS_USER else 0)))
+    _begun.add(os.getpid())
+    if way != AS_USER:
+        return
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
@@ -105,14 +114,17 @@ def begin(way: str) -> None:
 
 
 def enter(rules: Iterable[paths.Rule], folder: str, stands: Iterable[str], alone: bool) -> None:
-    """Leave this thread, and what it starts from now on, a root with the paths of ``rules`` (path, rights) alone.
+    """Leave this process, with all its threads, a root with the paths of ``rules`` (path, rights) alone, after ``begin``.
 
     ``folder``: one that is its own. ``stands``: folders that are there in any case, if empty. ``alone``: no network, and
-    nothing that other processes share by name. Raises OSError.
+    nothing that other processes share by name, for this thread and what it starts. Raises OSError.
     """
+    if os.getpid() not in _begun:  # others would get the new root, too
+        raise OSError(errno.EPERM, "its mount namespace is not its own", "pivot_root")
     places, links = _plan(rules)
     top = tempfile.mkdtemp(prefix=".", dir=folder)
-    syscalls.call("unshare", ctypes.c_ulong(_NEW_MOUNTS | (_NEW_NETWORK | _NEW_IPC if alone else 0)))
+    if alone:
+        syscalls.call("unshare", ctypes.c_ulong(_NEW_NETWORK | _NEW_IPC))
     _mount(None, "/", _PRIVATE | _RECURSIVE)  # nothing that is mounted from now on is seen outside
     _mount("tmpfs", top, _NO_SUID | _NO_DEVICES, kind="tmpfs", options="mode=755,size=4m")
     _mount(None, top, _UNBINDABLE)  # it lies in what is bound into it
@@ -130,24 +142,39 @@ def enter(rules: Iterable[paths.Rule], folder: str, stands: Iterable[str], alone
     _turn(top)
     _close(places)
     _read_on(opened)
+    _hide(f"/proc/{os.getpid()}/map_files")
     os.rmdir(top)
     _mount(None, "/", _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
 
 
 def _turn(top: str) -> None:
-    """Make a folder the root, and let go of the old one."""
-    os.chdir(top)
+    """Make a folder the root, and let go of the old one.
+
+    Not by ".": threads of a process stand in one folder, and another may change it.
+    """
     # The old root comes to lie upon the new one, and goes.
-    syscalls.call("pivot_root", b".", b".")
-    syscalls.call("umount2", b".", ctypes.c_int(_DETACH))
+    syscalls.call("pivot_root", os.fsencode(top), os.fsencode(top))
+    syscalls.call("umount2", b"/", ctypes.c_int(_DETACH))
     os.chdir("/")
+
+
+def _hide(place: str) -> None:
+    """Have nothing lie in a folder.
+
+    /proc/self/map_files leads to the programs and libraries in memory, where they lay in the old root. It takes a power
+    that this thread gives up, and threads that the module has started keep.
+    """
+    if os.path.isdir(place):
+        _mount("tmpfs", place, _READ_ONLY | _NO_SUID | _NO_DEVICES, kind="tmpfs", options="mode=555,size=4k")
 
 
 def _read_on(opened: Iterable[int]) -> None:
     """Have descriptors lead to the files that were bound for them, and to nothing that can be written to."""
     for fd in opened:
+        descriptors.open_again(fd, f"{_OPENED}/{fd}")
+    descriptors.leave_other_mounts()
+    for fd in opened:
         place = f"{_OPENED}/{fd}"
-        descriptors.open_again(fd, place)
         syscalls.call("umount2", place.encode(), ctypes.c_int(_DETACH))
         os.unlink(place)
     with contextlib.suppress(FileNotFoundError):

@@ -35,7 +35,7 @@ _REFUSED = (
     *("sched_setscheduler", "sched_setparam", "sched_setattr", "ioprio_set", "setpriority", "migrate_pages"),
     *("keyctl", "add_key", "request_key"),
     *("mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick"),
-    *("mount_setattr", "open_by_handle_at", "unshare", "setns"),
+    *("mount_setattr", "open_tree_attr", "open_by_handle_at", "unshare", "setns"),
     *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register"),
     *("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot", "swapon", "swapoff"),
     *("acct", "quotactl", "quotactl_fd", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname"),

@@ -64,6 +64,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
     "open_by_handle_at": (304, 265),
     "unshare": (272, 97),
     "setns": (308, 268),

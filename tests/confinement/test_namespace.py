@@ -124,6 +124,95 @@ def test_a_module_that_starts_threads_is_validated(victim):
     assert verdict["status"] == "ok", verdict["reason"]
 
 
+#: what a module may do when it is imported, and leave running
+RUNNING = {
+    "a thread": "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()",
+    "a thread that keeps starting others": """
+import _thread
+
+def start():
+    while True:
+        _thread.start_new_thread(time.sleep, (0.2,))
+        time.sleep(0.02)
+
+threading.Thread(target=start, daemon=True).start()
+""",
+    "a thread that keeps opening folders": """
+def look():
+    while True:
+        held = [os.open("/", os.O_RDONLY) for _ in range(8)]
+        time.sleep(0.05)
+        for fd in held:
+            os.close(fd)
+
+threading.Thread(target=look, daemon=True).start()
+""",
+    "a thread in a folder": """
+HERE = os.getcwd()
+
+def stand():
+    os.chdir(os.path.expanduser("~"))
+    time.sleep(1000)
+
+threading.Thread(target=stand, daemon=True).start()
+time.sleep(0.1)
+""",
+}
+#: every path that leads from a process or thread to a folder, tried for a second; ``told`` is what it found outside
+LOOKED_FOR = """
+import glob
+told, tried, until = set(), set(), time.monotonic() + 1
+while time.monotonic() < until:
+    for place in glob.glob('/proc/[0-9s]*/') + glob.glob('/proc/[0-9s]*/task/*/'):
+        tried.add(place)
+        for name in ('root', 'cwd', *glob.glob('fd/*', root_dir=place)):
+            top = os.path.join(place, name, *['..'] * 20)
+            for way_in in (os.path.join(place, name) + secret, top + secret):
+                try:
+                    told.add(open(way_in).read())
+                    open(way_in + '.new', 'w').write('harm')
+                except OSError:
+                    pass
+tell('tried', len(tried) > 4)
+tell('found', sorted(told))
+"""
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_no_thread_of_the_module_leads_out(victim, name):
+    secret = victim.home / ".ssh" / "id_test"
+    beside = "\n" + RUNNING[name] + "\n"
+    verdict, told = victim.attacks({"through it": LOOKED_FOR}, beside=beside, secret=str(secret))
+    assert told["through it"][:2] == ["tried True", "found []"], told
+    assert not secret.with_name("id_test.new").exists()
+    assert verdict["status"] == "ok", verdict["reason"]
+
+
+def test_what_a_thread_of_the_module_does_for_it_is_confined(victim):
+    """One that began before has the same root from then on, and so has what it starts."""
+    notes = victim.home / "notes.txt"
+    notes.write_text("the user's")
+    beside = (
+        "\nfrom concurrent.futures import ThreadPoolExecutor\nPOOL = ThreadPoolExecutor(1)\nPOOL.submit(int).result()\n"
+    )
+    codes = {
+        "reads": "tell(POOL.submit(lambda: open(notes).read()).result())",
+        "writes": "POOL.submit(lambda: open(notes, 'w').write('harm')).result()",
+        "plants": "POOL.submit(lambda: open(notes + '.new', 'w').write('harm')).result()",
+        "starts a thread": "POOL.submit(lambda: ThreadPoolExecutor(1).submit(open, notes).result()).result()",
+        "writes to a library": (
+            "place = next(line for line in open('/proc/self/maps') if '.so' in line).split()[0]\n"
+            "name = '-'.join(part.lstrip('0') for part in place.split('-'))\n"
+            "POOL.submit(open, f'/proc/self/map_files/{name}', 'r+b').result()"
+        ),
+    }
+    verdict, told = victim.attacks(codes, beside=beside, notes=str(notes))
+    nothing = ("FileNotFoundError", "OSError [Errno 30]")  # the home folder is there, empty and read-only
+    assert all(lines and lines[0].startswith(nothing) for lines in told.values()), told
+    assert notes.read_text() == "the user's" and not notes.with_name("notes.txt.new").exists()
+    assert verdict["status"] == "ok", verdict["reason"]
+
+
 def test_a_project_behind_a_link_is_read(victim, monkeypatch):
     (victim.project / "table.txt").write_text("numbers")
     link = victim.home / "elsewhere"
@@ -210,6 +299,14 @@ def test_it_is_locked_by_itself(way, tmp_path):
     done = subprocess.run([sys.executable, "-c", LOCKED, way, str(tmp_path)], capture_output=True, text=True)
     plain, nested = ["EPERM"] * 5 + ["EROFS"], ["EPERM", "EPERM", "EINVAL", "EINVAL", "EROFS"]
     assert done.stdout.split() == plain + nested, (done.stdout, done.stderr)
+
+
+def test_it_is_for_a_process_in_a_mount_namespace_of_its_own(tmp_path):
+    """In another one the whole system would get the new root."""
+    before = os.readlink("/proc/self/ns/mnt")
+    with pytest.raises(OSError, match="not its own"):
+        namespace.enter([], str(tmp_path), [], False)
+    assert os.readlink("/proc/self/ns/mnt") == before and not list(tmp_path.iterdir())
 
 
 REFUSED = """
