@@ -124,6 +124,7 @@ def test_a_kernel_is_timed_at_the_shapes_with_most_of_the_time_and_the_speedup_i
     assert [len(one["shapes"]) for one in found["measurements"]] == [1, 3]
 
 
+@pytest.mark.slow
 def test_without_recordings_it_is_the_example_s_alone(timed_on_the_host):
     only = [shape(tensor("float32[4, 40]"), modes=["grad"], trained=True)]  # which no kernel takes
     measured = timed_on_the_host("judge", only)["result"]["measurement"]
@@ -139,6 +140,7 @@ def test_a_kernel_that_is_wrong_at_a_recorded_shape_is_wrong(timed_on_the_host):
     assert any(c["name"] == "recorded shapes" and not c["passed"] for c in result["verdict"]["checks"])
 
 
+@pytest.mark.slow
 def test_one_that_is_right_until_it_is_timed_there_cheats(timed_on_the_host):
     late = "    SEEN[0] += x.shape[0] == 24\n    return softmax + 1 if SEEN[0] > 1 and x.shape[0] == 24 else softmax\n"
     change = ((0, RETURN, late), (0, "@triton.jit\n", "SEEN = [0]\n\n\n@triton.jit\n"))
@@ -147,6 +149,7 @@ def test_one_that_is_right_until_it_is_timed_there_cheats(timed_on_the_host):
     assert verdict["status"] == "cheating" and reason in verdict["reason"], verdict["reason"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_timed_is_left_out_with_the_reason(timed_on_the_host):
     shapes = [
         shape(tensor("float32[4, 40]"), calls=100),
