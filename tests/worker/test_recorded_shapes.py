@@ -230,12 +230,5 @@ def test_one_that_hangs_at_a_recorded_shape_until_the_time_is_over_is_not_correc
     every = tuple((index, RETURN, hangs + RETURN) for index in range(3 if task == "tune" else 1))
     found = timed_on_the_host(task, MIX, every, seconds=25)["result"]
     verdict = found["verdict"] if task == "judge" else found["verdicts"]["0"]
-    assert verdict["status"] in ("timeout", "ok")
-    left = [limit for limit in verdict["limits"] if limit.startswith(("still to be checked", "not checked"))]
-    assert verdict["status"] == "timeout" or not left, verdict
-    if verdict["status"] == "timeout":
-        assert (
-            "gradients" in verdict["reason"]
-            or "in a plain process" in verdict["reason"]
-            or "hangs" in verdict["reason"]
-        )
+    assert verdict["status"] == "timeout", verdict
+    assert verdict["reason"].startswith("the time was over before all was checked that has to be: ")
