@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.naming import attribute
-from kernel_lsp.synthesis.envelope import (
+from kernel_lsp.synthesis.envelope.conditions import (
     Signature,
     configuration,
     gradient_conditions,
@@ -21,9 +21,9 @@ from kernel_lsp.synthesis.envelope import (
     size_conditions,
     structure,
 )
-from kernel_lsp.synthesis.graph import Graph, input_of
-from kernel_lsp.synthesis.lowering import lower
-from kernel_lsp.synthesis.names import Names
+from kernel_lsp.synthesis.graph.value import Graph, input_of
+from kernel_lsp.synthesis.operators import lower
+from kernel_lsp.synthesis.printing.names import Names
 
 
 def conditions(
@@ -124,7 +124,7 @@ def _graph(exported: ExportedProgram | None, signature: Signature) -> Graph | No
 
 def _placeholders(exported: Any) -> Graph | None:
     """The sizes of the arguments alone; None if the graph has checks of its own on them."""
-    from kernel_lsp.synthesis.lowering.walk import placeholders
+    from kernel_lsp.synthesis.operators.lower import placeholders
 
     if any("assert" in str(node.target) or "constrain" in str(node.target) for node in exported.graph.nodes):
         return None

@@ -7,7 +7,7 @@ from torch.export import ExportedProgram
 
 from kernel_lsp.schema import Interface
 from kernel_lsp.slicing.conditions import settings_of
-from kernel_lsp.synthesis.envelope import Signature
+from kernel_lsp.synthesis.envelope.conditions import Signature
 from kernel_lsp.synthesis.errors import Unwritable
 
 _OF_EVERY_MODULE = frozenset(dir(torch.nn.Module()))

@@ -16,7 +16,7 @@ from kernel_lsp.slicing.collect import How
 from kernel_lsp.slicing.conditions import conditions
 from kernel_lsp.slicing.naming import Captured
 from kernel_lsp.slicing.verify import Nursery, all_described, described
-from kernel_lsp.synthesis.envelope import Signature
+from kernel_lsp.synthesis.envelope.conditions import Signature
 from kernel_lsp.synthesis.errors import Unwritable
 from kernel_lsp.worker import examples, modules, specimen
 

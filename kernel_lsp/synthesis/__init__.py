@@ -14,17 +14,17 @@ from torch.export import ExportedProgram
 from kernel_lsp.errors import NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
-from . import bounds
 from .errors import Unwritable
-from .index import Unalignable
-from .lowering import lower
-from .lowering.walk import Untraceable
-from .regions import plan
-from .rewrite import share, split_long_reductions
-from .schedule import Options, alternatives
-from .source import compose
-from .steps import Kernel
-from .templates.matmul import TILES
+from .kernel.domain import Unalignable
+from .kernel.steps import Kernel
+from .operators import lower
+from .operators.lower import Untraceable
+from .passes.regions import plan
+from .passes.rewrite import share, split_long_reductions
+from .printing import bounds
+from .printing.source import compose
+from .schedule.choices import Options, alternatives
+from .schedule.matmul import TILES
 
 GENERATOR = "synthesizer"
 #: launches beyond which a module is left to torch

@@ -52,7 +52,7 @@ def find(
 
 
 def _depends_on_mode(module: torch.nn.Module) -> bool:
-    from kernel_lsp.synthesis.envelope import mode_dependent  # which takes sympy along
+    from kernel_lsp.synthesis.envelope.conditions import mode_dependent
 
     return bool(mode_dependent(module))
 

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
-from kernel_lsp.synthesis.identity import identified
+from kernel_lsp.synthesis.envelope.identity import identified
 from kernel_lsp.validation import channel
 from kernel_lsp.worker import apart, building, examples, exporting, faking, importing
 

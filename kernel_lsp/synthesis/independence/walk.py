@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.schema import Independent
 
-from ..lowering.builder import expr_of
+from ..graph.build import expr_of
 from . import layers, pointwise, products, reductions, views
 from .carry import Call, Carry, Dependent, Tracked, require
 

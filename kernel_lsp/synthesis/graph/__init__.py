@@ -1,0 +1,1 @@
+"""What is computed: values, maps and the functions of elements, every shape symbolic."""

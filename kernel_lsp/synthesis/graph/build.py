@@ -1,0 +1,207 @@
+"""What the operator families build with: values with their shapes and dtypes worked out."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import sympy
+import torch
+
+from ..graph.sizes import ONE, same
+from .value import Concat, Gather, Iota, Matmul, Pointwise, Reduce, Scalar, Shape, Value, View, numel
+
+Operand = Value | Scalar | float | int | bool
+
+
+class NotLowered(Exception):
+    """This operator, with these arguments, has no lowering; it stays a torch call."""
+
+
+def shape_of(sizes: Any) -> Shape:
+    """torch sizes (integers and SymInts) as sympy expressions."""
+    return tuple(expr_of(n) for n in sizes)
+
+
+def expr_of(n: Any) -> sympy.Expr:
+    if isinstance(n, torch.SymInt | torch.SymFloat):
+        return n.node.expr
+    return sympy.sympify(n)
+
+
+def opmath(dtype: torch.dtype) -> torch.dtype:
+    """The dtype a kernel computes in: float32 for half precisions, else the dtype itself."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[sympy.Expr] = [ONE] * rank
+    for shape in shapes:
+        for i, n in enumerate(shape, start=rank - len(shape)):
+            if n != ONE:
+                result[i] = n
+    return tuple(result)
+
+
+def _dtype_of(operand: Operand) -> torch.dtype:
+    if isinstance(operand, Value):
+        return operand.dtype
+    if isinstance(operand, Scalar):
+        return torch.float32 if operand.is_float else torch.int64
+    return torch.bool if isinstance(operand, bool) else torch.int64 if isinstance(operand, int) else torch.float32
+
+
+def _conversion(dtype: torch.dtype) -> str:
+    names = {
+        torch.float32: "to_float32",
+        torch.float64: "to_float64",
+        torch.int32: "to_int32",
+        torch.int64: "to_int64",
+        torch.bool: "to_bool",
+    }
+    name = names.get(opmath(dtype))
+    if name is None:
+        raise NotLowered(f"no conversion to {dtype} yet")
+    return name
+
+
+class Build:
+    """Constructors for values. Stateless but for convenience of one import."""
+
+    @staticmethod
+    def pointwise(
+        function: str, *operands: Operand, dtype: torch.dtype | None = None, name: str = "", meaning: Any = None
+    ) -> Value:
+        """``function`` of broadcast operands. ``dtype``: the result's; default the first tensor's opmath."""
+        tensors = [v for v in operands if isinstance(v, Value)]
+        shape = broadcast_shapes(*(v.shape for v in tensors))
+        if dtype is None:
+            dtype = opmath(tensors[0].dtype)
+        return Value(Pointwise(function, operands), shape, dtype, name, meaning)
+
+    @overload
+    @staticmethod
+    def cast(operand: Value, dtype: torch.dtype) -> Value: ...
+    @overload
+    @staticmethod
+    def cast(operand: Operand, dtype: torch.dtype) -> Operand: ...
+    @staticmethod
+    def cast(operand: Operand, dtype: torch.dtype) -> Operand:
+        """``operand`` in ``dtype``'s opmath; rounding to half precision inside a kernel is left to the store."""
+        if not isinstance(operand, Value):
+            if dtype.is_floating_point and isinstance(operand, int):
+                return float(operand)
+            return operand
+        if opmath(operand.dtype) == opmath(dtype):
+            return operand
+        if dtype.is_complex or operand.dtype.is_complex:
+            raise NotLowered("complex numbers")
+        return Value(Pointwise(_conversion(dtype), (operand,)), operand.shape, opmath(dtype))
+
+    @classmethod
+    def arithmetic(cls, function: str, *operands: Operand, result: torch.dtype, name: str = "") -> Value:
+        """``function`` with operands promoted to the result's dtype, as torch promotes."""
+        promoted = [cls.cast(v, result) for v in operands]
+        return cls.pointwise(function, *promoted, dtype=result, name=name)
+
+    @classmethod
+    def comparison(cls, function: str, *operands: Operand) -> Value:
+        common = _dtype_of(operands[0])
+        for other in operands[1:]:
+            common = torch.promote_types(common, _dtype_of(other))
+        tensors = [v for v in operands if isinstance(v, Value)]
+        if all(not v.dtype.is_floating_point for v in tensors) and all(isinstance(v, Value | int) for v in operands):
+            return cls.pointwise(function, *operands, dtype=torch.bool)
+        return cls.pointwise(function, *[cls.cast(v, common) for v in operands], dtype=torch.bool)
+
+    @staticmethod
+    def reduce(
+        kind: str, operand: Value, dims: tuple[int, ...], *, name: str = "", dtype: torch.dtype | None = None
+    ) -> Value:
+        """Reduce over ``dims``, kept with size one. dtype: int64 for argmax and argmin, else the operand's opmath."""
+        shape = tuple(ONE if i in dims else n for i, n in enumerate(operand.shape))
+        dtype = dtype or (torch.int64 if kind.startswith("arg") else opmath(operand.dtype))
+        return Value(Reduce(kind, operand, dims), shape, dtype, name)
+
+    @staticmethod
+    def reshape(operand: Value, shape: Shape) -> Value:
+        if len(shape) == len(operand.shape) and all(same(a, b) for a, b in zip(shape, operand.shape, strict=True)):
+            return operand
+        return Value(View("reshape", operand), shape, operand.dtype, operand.name, operand.meaning)
+
+    @staticmethod
+    def squeeze(operand: Value, dims: tuple[int, ...]) -> Value:
+        shape = tuple(n for i, n in enumerate(operand.shape) if i not in dims)
+        return Value(View("squeeze", operand, dims), shape, operand.dtype, operand.name, operand.meaning)
+
+    @staticmethod
+    def unsqueeze(operand: Value, dim: int) -> Value:
+        shape = (*operand.shape[:dim], ONE, *operand.shape[dim:])
+        return Value(View("unsqueeze", operand, (dim,)), shape, operand.dtype, operand.name, operand.meaning)
+
+    @staticmethod
+    def permute(operand: Value, dims: tuple[int, ...]) -> Value:
+        return Value(View("permute", operand, dims), tuple(operand.shape[d] for d in dims), operand.dtype, operand.name)
+
+    @staticmethod
+    def expand(operand: Value, shape: Shape) -> Value:
+        return Value(View("expand", operand), shape, operand.dtype, operand.name, operand.meaning)
+
+    @staticmethod
+    def slice(operand: Value, dim: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Value:
+        shape = (*operand.shape[:dim], size, *operand.shape[dim + 1 :])
+        return Value(View("slice", operand, (dim, start, step)), shape, operand.dtype)
+
+    @staticmethod
+    def select(operand: Value, dim: int, index: sympy.Expr) -> Value:
+        return Value(
+            View("select", operand, (dim, index)), (*operand.shape[:dim], *operand.shape[dim + 1 :]), operand.dtype
+        )
+
+    @staticmethod
+    def flip(operand: Value, dims: tuple[int, ...]) -> Value:
+        return Value(View("flip", operand, dims), operand.shape, operand.dtype)
+
+    @staticmethod
+    def concat(operands: tuple[Value, ...], dim: int, shape: Shape, dtype: torch.dtype) -> Value:
+        return Value(Concat(operands, dim), shape, dtype)
+
+    @staticmethod
+    def gather(table: Value, index: Value, dim: int, kind: str, shape: Shape, name: str = "") -> Value:
+        return Value(Gather(table, index, dim, kind), shape, table.dtype, name)
+
+    @staticmethod
+    def iota(shape: Shape, dim: int, dtype: torch.dtype = torch.int32, name: str = "") -> Value:
+        return Value(Iota(dim), shape, dtype, name)
+
+    @staticmethod
+    def matmul(left: Value, right: Value, dtype: torch.dtype) -> Value:
+        batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        return Value(Matmul(left, right), (*batch, left.shape[-2], right.shape[-1]), dtype, "product")
+
+    @classmethod
+    def mean(cls, operand: Value, dims: tuple[int, ...], name: str = "mean") -> Value:
+        """Sum over ``dims`` divided by their size; a static size is a literal, a dynamic one a host scalar."""
+        count = numel(tuple(operand.shape[d] for d in dims))
+        total = cls.reduce(
+            "sum", cls.cast(operand, torch.float32) if not operand.dtype.is_floating_point else operand, dims
+        )
+        return cls.pointwise("div", total, size_operand(count), name=name, meaning=("mean", (operand, dims)))
+
+
+def size_operand(size: sympy.Expr) -> Scalar:
+    """A size as an arithmetic operand."""
+    return Scalar(size, is_float=False)
+
+
+def normalise(dim: int, rank: int) -> int:
+    return dim + rank if dim < 0 else dim
+
+
+def dims_of(dims: Any, rank: int) -> tuple[int, ...]:
+    """Reduction dims as non-negative, sorted; None or an empty list means all."""
+    if dims is None or (isinstance(dims, list | tuple) and not dims):
+        return tuple(range(rank))
+    if isinstance(dims, int):
+        dims = [dims]
+    return tuple(sorted(normalise(d, rank) for d in dims))

@@ -1,0 +1,52 @@
+"""Sizes and indices: sympy expressions over the size symbols of the export."""
+
+from __future__ import annotations
+
+import sympy
+
+from .value import Shape
+
+Index = tuple[sympy.Expr, ...]
+ZERO = sympy.Integer(0)
+ONE = sympy.Integer(1)
+
+
+def same(a: sympy.Expr, b: sympy.Expr) -> bool:
+    """Whether two sizes are equal for all values of their symbols."""
+    return a == b or sympy.expand(a - b) == 0
+
+
+def quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+    """a / b where that is an integer for all values of the symbols, else None."""
+    if same(a, b):
+        return ONE
+    if b == ONE:
+        return a
+    q = sympy.cancel(a / b)
+    num, den = q.as_numer_denom()
+    return num if den == ONE else None
+
+
+def strides(shape: Shape) -> list[sympy.Expr]:
+    """Row-major strides in elements."""
+    result: list[sympy.Expr] = []
+    running: sympy.Expr = ONE
+    for size in reversed(shape):
+        result.append(running)
+        running = sympy.expand(running * size)
+    return result[::-1]
+
+
+def offset(index: Index, shape: Shape) -> sympy.Expr:
+    """Row-major offset of ``index`` in elements."""
+    return sympy.expand(sum((i * s for i, s, n in zip(index, strides(shape), shape, strict=True) if n != ONE), ZERO))
+
+
+def broadcast(index: Index, result: Shape, operand: Shape) -> Index:
+    """The operand's index where an elementwise operation addresses its result by ``index``."""
+    tail = index[len(index) - len(operand) :] if operand else ()
+    sizes = result[len(result) - len(operand) :] if operand else ()
+    return tuple(
+        ZERO if n == ONE and m != ONE else (ZERO if n == ONE else i)
+        for i, m, n in zip(tail, sizes, operand, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""How a kernel computes: its domain, its accesses, its statements."""

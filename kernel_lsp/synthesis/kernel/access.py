@@ -1,0 +1,92 @@
+"""Which elements of its operands an element of a value needs: one step back through the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from ..graph.sizes import ZERO, Index, broadcast
+from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Value, View
+from .domain import Domain, Unalignable, reshape
+
+#: Stands for an index that is loaded from memory, where only the shape of an access matters.
+GATHERED = sympy.Symbol("gathered", integer=True)
+
+
+def view_index(value: Value, index: Index, domain: Domain) -> Index:
+    """The index into a view's operand of the element that ``index`` addresses in the view."""
+    op = value.op
+    assert isinstance(op, View)
+    if op.kind == "permute":
+        result: list[Any] = [ZERO] * len(index)
+        for place, dim in enumerate(op.detail):
+            result[dim] = index[place]
+        return tuple(result)
+    if op.kind == "expand":
+        return broadcast(index, value.shape, op.operand.shape)
+    if op.kind == "reshape":
+        return reshape(index, value.shape, op.operand.shape, domain)
+    if op.kind == "slice":
+        dim, start, step = op.detail
+        return (*index[:dim], sympy.expand(start + step * index[dim]), *index[dim + 1 :])
+    if op.kind == "select":
+        dim, place = op.detail
+        return (*index[:dim], place, *index[dim:])
+    if op.kind == "unsqueeze":
+        (dim,) = op.detail
+        return (*index[:dim], *index[dim + 1 :])
+    if op.kind == "squeeze":
+        rest = iter(index)
+        return tuple(ZERO if i in op.detail else next(rest) for i in range(len(op.operand.shape)))
+    if op.kind == "flip":
+        return tuple(
+            sympy.expand(n - 1 - i) if d in op.detail else i
+            for d, (i, n) in enumerate(zip(index, op.operand.shape, strict=True))
+        )
+    raise Unalignable(f"view {op.kind}")
+
+
+def operand_indices(value: Value, index: Index, domain: Domain) -> list[tuple[Value, Index]]:
+    """(operand, its index) pairs of a value that is computed inside a kernel. A Gather gives only its index operand."""
+    op = value.op
+    if isinstance(op, Pointwise):
+        return [(v, broadcast(index, value.shape, v.shape)) for v in op.operands if isinstance(v, Value)]
+    if isinstance(op, View):
+        return [(op.operand, view_index(value, index, domain))]
+    if isinstance(op, Concat):
+        pairs, start = [], ZERO
+        for v in op.operands:
+            pairs.append((v, (*index[: op.dim], sympy.expand(index[op.dim] - start), *index[op.dim + 1 :])))
+            start = sympy.expand(start + v.shape[op.dim])
+        return pairs
+    if isinstance(op, Gather):
+        return [(op.index, gather_index(value, index))]
+    if isinstance(op, Iota | Reduce):
+        return []
+    raise Unalignable(f"{type(op).__name__} inside a kernel")
+
+
+def reshaped_leaf(value: Value, stored: set[Value]) -> Value | None:
+    """The stored value that ``value`` is another shape of: row-major order is the same, so it is read directly."""
+    while value not in stored and isinstance(value.op, View) and value.op.kind in ("reshape", "squeeze", "unsqueeze"):
+        value = value.op.operand
+    return value if value in stored else None
+
+
+def gather_index(value: Value, index: Index) -> Index:
+    """Where a Gather reads its index tensor."""
+    op = value.op
+    assert isinstance(op, Gather)
+    if op.kind == "take":
+        return index
+    return index[op.dim : op.dim + len(op.index.shape)]
+
+
+def gather_table(value: Value, index: Index, chosen: sympy.Expr) -> Index:
+    """Where a Gather reads its table, ``chosen`` standing for the value of the index tensor."""
+    op = value.op
+    assert isinstance(op, Gather)
+    if op.kind == "take":
+        return (*index[: op.dim], chosen, *index[op.dim + 1 :])
+    return (*index[: op.dim], chosen, *index[op.dim + len(op.index.shape) :])

@@ -1,0 +1,69 @@
+"""What planning gives: steps in execution order, and what each kernel among them computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy
+
+from ..graph.sizes import Index
+from ..graph.value import Reduce, Shape, Value
+from .domain import Domain
+
+#: The size symbols' values for the example inputs.
+Hints = dict[sympy.Symbol, int]
+
+
+class Materialise(Exception):
+    """``value`` has to be stored before the kernel being planned can run."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One kernel: ``stores`` (value, index) in ``domain``; ``placed`` gives the index of each reduction and what follows it."""
+
+    domain: Domain
+    stores: list[tuple[Value, Index]] = field(default_factory=list)
+    placed: dict[Value, Index] = field(default_factory=dict)
+    reduces: list[Value] = field(default_factory=list)
+    matmul: Value | None = None
+    operand_index: Index = ()  # where the reductions' operand is addressed: all atoms
+    leaves: list[Value] = field(default_factory=list)  # what it loads
+    accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
+    partial: Value | None = None  # the buffer of partial results that a split reduction fills
+
+
+@dataclass(eq=False)
+class HostView:
+    value: Value
+
+
+@dataclass(eq=False)
+class Call:
+    values: list[Value]
+
+
+Step = Kernel | HostView | Call
+
+
+@dataclass
+class Plan:
+    steps: list[Step] = field(default_factory=list)
+    stored: set[Value] = field(default_factory=set)
+
+
+def reduce_operand_index(kernel: Kernel, v: Value, index: Index) -> Index:
+    """Where reduction ``v`` addresses its operand."""
+    op = v.op
+    assert isinstance(op, Reduce)
+    if op.operand in kernel.placed:
+        return kernel.placed[op.operand]
+    return tuple(kernel.operand_index[d] if d in op.dims else e for d, e in enumerate(index))
+
+
+def hint(expr: sympy.Expr, hints: Hints) -> int:
+    """The size for the example inputs."""
+    return int(expr.subs(hints)) if expr.free_symbols else int(expr)

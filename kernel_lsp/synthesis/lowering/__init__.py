@@ -1,5 +1,0 @@
-"""From the exported ATen graph to ``graph.Graph``: one small file per family of operators."""
-
-from .walk import lower
-
-__all__ = ["lower"]

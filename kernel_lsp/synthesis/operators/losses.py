@@ -1,0 +1,238 @@
+"""Losses: per-element terms and a mean, a sum or nothing. Definitions as in torch.nn.functional's documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..graph.build import Build, NotLowered, normalise, opmath
+from ..graph.value import Value
+from .elementwise import log_sigmoid
+from .reductions import softmax_parts
+
+_NONE, _MEAN, _SUM = 0, 1, 2
+
+
+def _reduced(terms: Value, reduction: int, out: torch.dtype, name: str, *operands: Any) -> Value:
+    axes = tuple(range(len(terms.shape)))
+    terms.meaning, terms.name = (name, operands), "losses"
+    if reduction == _NONE:
+        value = Value(terms.op, terms.shape, out, terms.name)
+        value.meaning = (name, operands)
+        return value
+    value = Build.mean(terms, axes, "loss") if reduction == _MEAN else Build.reduce("sum", terms, axes, name="loss")
+    value.dtype = out
+    value.meaning = (f"{'mean' if reduction == _MEAN else 'sum'}_of_{name}", operands)
+    return Build.squeeze(value, axes) if axes else value
+
+
+def mse(x: Value, y: Value, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
+    difference = Build.pointwise("sub", x, y, name="difference")
+    return _reduced(Build.pointwise("mul", difference, difference), reduction, out, "mse", x, y)
+
+
+def l1(x: Value, y: Value, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
+    return _reduced(Build.pointwise("abs", Build.pointwise("sub", x, y)), reduction, out, "l1", x, y)
+
+
+def smooth_l1(x: Value, y: Value, reduction: int = _MEAN, beta: float = 1.0, *, out: torch.dtype, **_: Any) -> Value:
+    """0.5 d^2 / beta where |d| < beta, else |d| - 0.5 beta."""
+    if beta == 0:
+        return l1(x, y, reduction, out=out)
+    distance = Build.pointwise("abs", Build.pointwise("sub", x, y), name="distance")
+    quadratic = Build.pointwise("mul", Build.pointwise("mul", distance, distance), 0.5 / beta)
+    linear = Build.pointwise("sub", distance, 0.5 * beta)
+    terms = Build.pointwise(
+        "where", Build.comparison("lt", distance, float(beta)), quadratic, linear, dtype=opmath(out)
+    )
+    return _reduced(terms, reduction, out, "smooth_l1", x, y)
+
+
+def huber(x: Value, y: Value, reduction: int = _MEAN, delta: float = 1.0, *, out: torch.dtype, **_: Any) -> Value:
+    distance = Build.pointwise("abs", Build.pointwise("sub", x, y), name="distance")
+    quadratic = Build.pointwise("mul", Build.pointwise("mul", distance, distance), 0.5)
+    linear = Build.pointwise("mul", Build.pointwise("sub", distance, 0.5 * delta), float(delta))
+    terms = Build.pointwise(
+        "where", Build.comparison("le", distance, float(delta)), quadratic, linear, dtype=opmath(out)
+    )
+    return _reduced(terms, reduction, out, "huber", x, y)
+
+
+def kl_div(
+    x: Value, y: Value, reduction: int = _MEAN, *, log_target: bool = False, out: torch.dtype, **_: Any
+) -> Value:
+    """y log y - y x, where 0 log 0 is 0; exp(y) * (y - x) for log targets."""
+    if log_target:
+        terms = Build.pointwise("mul", Build.pointwise("exp", y), Build.pointwise("sub", y, x))
+    else:
+        own = Build.pointwise("mul", y, Build.pointwise("log", y))
+        own = Build.pointwise("where", Build.comparison("eq", y, 0.0), 0.0, own, dtype=opmath(out))
+        terms = Build.pointwise("sub", own, Build.pointwise("mul", y, x))
+    return _reduced(terms, reduction, out, "kl_div", x, y)
+
+
+def binary_cross_entropy(
+    x: Value, y: Value, weight: Value | None = None, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
+) -> Value:
+    """-(y log x + (1 - y) log(1 - x)), logarithms not below -100."""
+    log_x = Build.pointwise("maximum", Build.pointwise("log", x), -100.0)
+    log_not_x = Build.pointwise("maximum", Build.pointwise("log1p", Build.pointwise("neg", x)), -100.0)
+    rest = Build.pointwise("mul", Build.pointwise("sub", y, 1.0), log_not_x)
+    terms = Build.pointwise("sub", rest, Build.pointwise("mul", y, log_x))
+    if weight is not None:
+        terms = Build.pointwise("mul", terms, weight)
+    return _reduced(terms, reduction, out, "binary_cross_entropy", x, y)
+
+
+def binary_cross_entropy_with_logits(
+    x: Value,
+    y: Value,
+    weight: Value | None = None,
+    pos_weight: Value | None = None,
+    reduction: int = _MEAN,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    """(1 - y) x - log_sigmoid(x), with pos_weight: (1 - y) x - (1 + (pos_weight - 1) y) log_sigmoid(x)."""
+    log_sig = log_sigmoid(x, out=opmath(out))
+    log_sig.meaning = None
+    if pos_weight is not None:
+        factor = Build.pointwise("add", Build.pointwise("mul", Build.pointwise("sub", pos_weight, 1.0), y), 1.0)
+        log_sig = Build.pointwise("mul", factor, log_sig)
+    terms = Build.pointwise(
+        "sub", Build.pointwise("mul", Build.pointwise("sub", 1.0, y, dtype=opmath(out)), x), log_sig
+    )
+    if weight is not None:
+        terms = Build.pointwise("mul", terms, weight)
+    return _reduced(terms, reduction, out, "binary_cross_entropy_with_logits", x, y)
+
+
+def _class_last(x: Value) -> Value:
+    """[N, C, d…] as [N, d…, C]; [C] and [N, C] as they are."""
+    rank = len(x.shape)
+    return x if rank <= 2 else Build.permute(x, (0, *range(2, rank), 1))
+
+
+def _nll(log_probabilities: Value, target: Value, ignore_index: int) -> tuple[Value, Value]:
+    """(-log p of the target class, or 0 where ignored; whether it counts), class dimension last."""
+    rank = len(log_probabilities.shape)
+    counts = Build.comparison("ne", target, ignore_index)
+    safe = Build.pointwise("where", counts, target, 0, dtype=target.dtype)
+    index = Build.unsqueeze(safe, rank - 1)
+    picked = Build.gather(log_probabilities, index, rank - 1, "take", index.shape, "picked")
+    picked = Build.squeeze(picked, (rank - 1,))
+    loss = Build.pointwise("where", counts, Build.pointwise("neg", picked), 0.0, dtype=opmath(log_probabilities.dtype))
+    return loss, counts
+
+
+def _weighted(
+    terms: Value, counts: Value, reduction: int, ignored: bool, out: torch.dtype, name: str, *operands: Any
+) -> Value:
+    if reduction != _MEAN or not ignored or not terms.shape:
+        return _reduced(terms, reduction, out, name, *operands)
+    axes = tuple(range(len(terms.shape)))
+    terms.meaning, terms.name = (name, operands), "losses"
+    total = Build.reduce("sum", terms, axes, name="total")
+    kept = Build.reduce("sum", Build.cast(counts, torch.float32), axes, name="count")
+    value = Build.pointwise("div", total, kept, dtype=out, name="loss", meaning=(f"mean_of_{name}", operands))
+    return Build.squeeze(value, axes)
+
+
+def cross_entropy(
+    x: Value,
+    target: Value,
+    weight: Value | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    """logsumexp(x) - x[target] per row; label smoothing mixes in the mean over the classes."""
+    if weight is not None:
+        raise NotLowered("cross_entropy with class weights")
+    scores = _class_last(Build.cast(x, opmath(out)))
+    last = len(scores.shape) - 1
+    if target.dtype.is_floating_point:
+        shifted, _exps, denominator = softmax_parts(scores, last)
+        log_p = Build.pointwise("sub", shifted, Build.pointwise("log", denominator))
+        probabilities = _class_last(target)
+        if label_smoothing:
+            mixed = Build.pointwise("mul", probabilities, 1.0 - label_smoothing)
+            classes = scores.shape[-1]
+            if not classes.is_number:
+                raise NotLowered("label smoothing over a dynamic number of classes")
+            probabilities = Build.pointwise("add", mixed, label_smoothing / float(classes))
+        terms = Build.pointwise("neg", Build.reduce("sum", Build.pointwise("mul", probabilities, log_p), (last,)))
+        terms = Build.squeeze(terms, (last,))
+        if reduction == _MEAN and len(terms.shape) > 1:
+            raise NotLowered("mean over positions of soft targets")
+        return _reduced(terms, reduction, out, "cross_entropy", x, target)
+    if label_smoothing:
+        raise NotLowered("label smoothing with class indices")
+    highest = Build.reduce("max", scores, (last,), name="row_max")
+    exps = Build.pointwise("exp", Build.pointwise("sub", scores, highest))
+    denominator = Build.reduce("sum", exps, (last,), name="denominator")
+    log_total = Build.pointwise("add", Build.pointwise("log", denominator), highest, name="log_total")
+    nll, counts = _nll(scores, target, ignore_index)
+    picked = nll.op.operands[1].op.operands[0]  # type: ignore[attr-defined]  # x[target]
+    loss = Build.pointwise("sub", Build.squeeze(log_total, (last,)), picked)
+    terms = Build.pointwise("where", counts, loss, 0.0, dtype=opmath(out))
+    return _weighted(terms, counts, reduction, True, out, "cross_entropy", x, target)
+
+
+def nll_loss(
+    x: Value,
+    target: Value,
+    weight: Value | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    if weight is not None:
+        raise NotLowered("nll_loss with class weights")
+    terms, counts = _nll(_class_last(x), target, ignore_index)
+    return _weighted(terms, counts, reduction, True, out, "nll", x, target)
+
+
+def hinge_embedding(
+    x: Value, y: Value, margin: float = 1.0, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
+) -> Value:
+    away = Build.pointwise("maximum", Build.pointwise("sub", float(margin), x, dtype=opmath(out)), 0.0)
+    terms = Build.pointwise("where", Build.comparison("eq", y, 1.0), x, away, dtype=opmath(out))
+    return _reduced(terms, reduction, out, "hinge_embedding", x, y)
+
+
+def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, out: torch.dtype, **_: Any) -> Value:
+    """x . y / (max(|x|, eps) * max(|y|, eps))."""
+    axes = (normalise(dim, max(len(x.shape), len(y.shape))),)
+
+    def length(v: Value) -> Value:
+        root = Build.pointwise("sqrt", Build.reduce("sum", Build.pointwise("mul", v, v), axes))
+        return Build.pointwise("maximum", root, float(eps), name="length")
+
+    dot = Build.reduce("sum", Build.pointwise("mul", x, y), axes, name="dot")
+    value = Build.pointwise("div", dot, Build.pointwise("mul", length(x), length(y)), dtype=out)
+    value.meaning = ("cosine_similarity", (x, y))
+    return Build.squeeze(value, axes)
+
+
+OPERATORS: dict[str, Any] = {
+    "aten.mse_loss": mse,
+    "aten.l1_loss": l1,
+    "aten.smooth_l1_loss": smooth_l1,
+    "aten.huber_loss": huber,
+    "aten.kl_div": kl_div,
+    "aten.binary_cross_entropy": binary_cross_entropy,
+    "aten.binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+    "aten.cross_entropy_loss": cross_entropy,
+    "aten.nll_loss": nll_loss,
+    "aten.nll_loss_nd": nll_loss,
+    "aten.hinge_embedding_loss": hinge_embedding,
+    "aten.cosine_similarity": cosine_similarity,
+}

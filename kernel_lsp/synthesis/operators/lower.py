@@ -1,0 +1,320 @@
+"""Walk the exported graph and lower each node, or keep it as a torch call and count it."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+
+from kernel_lsp.naming import attribute, snake_case
+
+from ..graph.build import NotLowered, expr_of, opmath, shape_of
+from ..graph.value import Graph, Input, Scalar, TorchCall, Value, topological
+from . import data_dependence, elementwise, losses, norms, products, reductions, views
+
+OPERATORS: dict[str, Any] = {
+    **elementwise.OPERATORS,
+    **reductions.OPERATORS,
+    **views.OPERATORS,
+    **norms.OPERATORS,
+    **losses.OPERATORS,
+    **products.OPERATORS,
+}
+
+#: Operators that compute nothing on tensors; they are neither lowered nor counted.
+_BOOKKEEPING = (
+    "aten.sym_size",
+    "aten.sym_stride",
+    "aten.sym_numel",
+    "aten._assert_scalar",
+    "aten._assert_tensor_metadata",
+    "aten.sym_constrain_range_for_size",
+)
+#: Lowered for free: they only say how elements are addressed, so the report does not count them as work.
+_ADDRESSING = frozenset(views.OPERATORS) - {
+    "aten.embedding",
+    "aten.index_select",
+    "aten.gather",
+    "aten.cat",
+    "aten.stack",
+}
+
+
+class Untraceable(Exception):
+    """A node that neither lowers nor can stand as a torch call (its result is no tensor of known shape)."""
+
+    def __init__(self, op: str, detail: str, place: tuple[str, int] | None = None) -> None:
+        self.op, self.detail, self.place = (
+            op,
+            detail,
+            place,
+        )  # place: (file, line) of the user's code, where it is known
+        super().__init__(f"{op}: {detail}")
+
+
+def lower(exported: ExportedProgram) -> Graph:
+    """The graph of an exported program. Raises ``Untraceable``."""
+    graph = Graph()
+    env: dict[Any, Any] = {}
+    specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            env[node] = _placeholder(node, specs.get(node.name), exported, graph)
+        elif node.op == "call_function":
+            graph.hints = graph.hints or _size_hints(graph, exported)
+            env[node] = _call(node, env, graph)
+        elif node.op == "output":
+            mutated = [s for s in exported.graph_signature.output_specs if s.kind.name != "USER_OUTPUT"]
+            if mutated:
+                raise Untraceable("mutation", "forward changes a buffer or an input")
+            graph.output_leaves = [env.get(a) if isinstance(a, torch.fx.Node) else a for a in node.args[0]]
+        else:
+            raise Untraceable(f"{node.op} {node.target}", "control flow that keeps subgraphs")
+    graph.outputs = list(dict.fromkeys(v for v in graph.output_leaves if isinstance(v, Value)))
+    graph.output_spec = exported.call_spec.out_spec
+    graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
+    _count(graph)
+    return graph
+
+
+def placeholders(exported: ExportedProgram) -> Graph:
+    """A graph of the arguments alone, for their sizes and the ranges of these. Raises ``Untraceable``."""
+    graph = Graph()
+    specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
+    for node in exported.graph.nodes:
+        spec = specs.get(node.name)
+        if node.op == "placeholder" and spec is not None and spec.kind is InputKind.USER_INPUT:
+            _placeholder(node, spec, exported, graph)
+    graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
+    return graph
+
+
+def _range(bounds: Any) -> tuple[int, int | None]:
+    """(least, most) of a size, None where nothing bounds it."""
+    least = int(bounds.lower) if bounds.lower.is_Integer else 0  # a number out of a tensor may be anything
+    return least, int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**31 else None
+
+
+def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) -> Any:
+    fake = node.meta.get("val")
+    if not isinstance(fake, torch.Tensor):
+        if isinstance(fake, torch.SymInt | torch.SymFloat):
+            raise Untraceable("number argument", "a number that varies is an argument of forward")
+        return fake
+    kinds = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
+    kind = kinds.get(spec.kind, "argument") if spec is not None else "argument"
+    if kind == "constant":
+        constant = exported.constants[spec.target]
+        if constant.numel() == 1 and not constant.dtype.is_complex:
+            return constant.item()
+        if spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor"):
+            raise Untraceable("constant tensor", "a tensor made in forward from Python data")
+        raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
+    source = attribute(spec.target) if kind in ("parameter", "buffer") else node.name
+    name = spec.target.replace(".", "_") if kind in ("parameter", "buffer") else node.name
+    value = Value(
+        Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous()),
+        shape_of(fake.shape),
+        fake.dtype,
+        name,
+    )
+    graph.inputs.append(value)
+    return value
+
+
+def _name(target: Any) -> str:
+    packet = getattr(target, "overloadpacket", None)
+    return str(packet) if packet is not None else getattr(target, "__name__", str(target))
+
+
+#: overloads that are another operator than their packet's others
+_OF_TWO = {"aten.max.other": "aten.maximum", "aten.min.other": "aten.minimum"}
+
+
+def _folded(node: Any, env: dict[Any, Any], fake: Any) -> float | None:
+    """The number that an operator on constants alone gives (``torch.log(torch.tensor(100.0))``); None for all others."""
+    sources = node.all_input_nodes
+    if not sources or not isinstance(fake, torch.Tensor) or fake.dim() or fake.dtype.is_complex:
+        return None
+    if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+        return None
+    if not all(isinstance(env[n], bool | int | float) and isinstance(n.meta.get("val"), torch.Tensor) for n in sources):
+        return None
+    args, kwargs = torch.fx.node.map_arg(
+        (node.args, node.kwargs), lambda n: torch.tensor(env[n], dtype=n.meta["val"].dtype)
+    )
+    try:
+        result = node.target(*args, **kwargs)
+        return result.item() if isinstance(result, torch.Tensor) and result.numel() == 1 else None
+    except Exception:
+        return None
+
+
+def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
+    name = _name(node.target)
+    fake = node.meta.get("val")
+    if name.startswith(_BOOKKEEPING) or not _has_tensor(fake):
+        return _scalar(fake)
+    args = torch.fx.node.map_arg(node.args, lambda n: env[n])
+    kwargs = torch.fx.node.map_arg(node.kwargs, lambda n: env[n])
+    if node.target is operator.getitem:
+        return args[0][args[1]]
+    if (number := _folded(node, env, fake)) is not None:
+        return number
+    if reason := data_dependence.why(node, (args, kwargs)):
+        raise Untraceable(name, reason, data_dependence.place(node))
+    handler = OPERATORS.get(_OF_TWO.get(str(node.target), name))
+    if handler is not None:
+        try:
+            result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
+            return _finished(result, fake, node, graph)
+        except (NotLowered, AttributeError, TypeError, IndexError) as error:
+            reason = str(error) if isinstance(error, NotLowered) else "arguments of a kind not expected"
+            node.meta["not_lowered"] = reason
+    return _kept(node, name, args, kwargs, fake)
+
+
+def _has_tensor(fake: Any) -> bool:
+    if isinstance(fake, list | tuple):
+        return any(_has_tensor(f) for f in fake)
+    return isinstance(fake, torch.Tensor)
+
+
+def _scalar(fake: Any) -> Any:
+    """A size or a number computed from sizes: a Python number where static, else a Scalar."""
+    if isinstance(fake, torch.SymInt | torch.SymFloat):
+        expr = expr_of(fake)
+        if expr.is_number:
+            return float(expr) if isinstance(fake, torch.SymFloat) else int(expr)
+        return Scalar(expr, is_float=isinstance(fake, torch.SymFloat))
+    return fake
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {k: _plain(v) for k, v in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_plain(v) for v in tree] if isinstance(tree, list) else tuple(_plain(v) for v in tree)
+    return tree
+
+
+def _context(handler: Any, fake: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments for a lowering: the node's own, and out dtype, shape or shapes where it asks for them."""
+    parameters = inspect.signature(handler).parameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    given: dict[str, Any] = {}
+    first = fake if isinstance(fake, torch.Tensor) else next(f for f in fake if isinstance(f, torch.Tensor))
+    known = {"out": first.dtype, "shape": shape_of(first.shape)}
+    if not isinstance(fake, torch.Tensor):
+        known["shapes"] = [shape_of(f.shape) for f in fake]
+    for key, item in known.items():
+        if key in parameters:
+            given[key] = item
+    for key, item in kwargs.items():
+        if key in parameters or open_ended:
+            given.setdefault(key, item)
+        elif key not in (
+            "dtype",
+            "layout",
+            "device",
+            "pin_memory",
+            "memory_format",
+            "non_blocking",
+            "copy",
+            "implicit",
+        ):
+            raise NotLowered(f"the argument {key}")
+    return given
+
+
+def _size_hints(graph: Graph, exported: ExportedProgram) -> dict[sympy.Symbol, int]:
+    """The size symbols' values for the example inputs."""
+    tensors = [leaf for leaf in pytree.tree_leaves(exported.example_inputs) if isinstance(leaf, torch.Tensor)]
+    arguments = [v for v in graph.inputs if isinstance(v.op, Input) and v.op.kind == "argument"]
+    hints: dict[sympy.Symbol, int] = {}
+    for value, tensor in zip(arguments, tensors, strict=False):
+        hints.update(
+            {n: int(size) for n, size in zip(value.shape, tensor.shape, strict=True) if isinstance(n, sympy.Symbol)}
+        )
+    return hints
+
+
+def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
+    """Check the lowering against what torch says of the node's result, and set the stored dtype."""
+    if isinstance(result, list):
+        if not isinstance(fake, list | tuple) or len(fake) < len(result):
+            raise NotLowered("several results where torch has one")
+        return [_finished(r, f, node, graph) for r, f in zip(result, fake, strict=False)]
+    want = shape_of(fake.shape)
+    if len(want) != len(result.shape):
+        raise NotLowered(f"shape {result.shape} for {want}")
+    for a, b in zip(want, result.shape, strict=True):
+        if sympy.expand(a - b) == 0:
+            continue
+        if sympy.expand(a - b).subs(graph.hints) != 0:
+            raise NotLowered(f"shape {result.shape} for {want}")
+        graph.equal.append((a, b))  # torch.export assumed it, the kernel's class has to check it
+        result = Value(result.op, want, result.dtype, result.name, result.meaning)
+    if result.dtype != fake.dtype and opmath(result.dtype) != opmath(fake.dtype):
+        cast = elementwise.cast(result, out=fake.dtype)
+        cast.meaning = result.meaning
+        result = cast
+    elif result.dtype != fake.dtype and not isinstance(result.op, Input):
+        result = Value(result.op, result.shape, fake.dtype, result.name, result.meaning)
+    result.node = result.node or node.name
+    if result.node == node.name:  # not what dropout and the like hand on
+        result.module = _completes(node)
+    return result
+
+
+def _completes(node: Any) -> str:
+    """The name of the submodule whose result this node is, empty if it is none's."""
+
+    def paths(n: Any) -> list[str]:
+        return [path for path, _ in n.meta.get("nn_module_stack", {}).values()]
+
+    inner = paths(node)[-1:]
+    if not inner or any(inner[0] in paths(user) for user in node.users):
+        return ""
+    name = inner[0].rpartition(".")[2]
+    return snake_case(name) if name.isidentifier() else ""
+
+
+def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
+    schema = getattr(node.target, "_schema", None)
+    for argument, value in zip(schema.arguments if schema else (), args, strict=False):
+        if isinstance(argument.type, torch.TensorType) and isinstance(value, bool | int | float):
+            raise Untraceable(name, "it takes a constant as a tensor.")
+    call = TorchCall(_python_name(node.target), args, kwargs)
+    if isinstance(fake, torch.Tensor):
+        return Value(call, shape_of(fake.shape), fake.dtype, node=node.name)
+    return [
+        Value(TorchCall(call.target, (), {}, i, call), shape_of(f.shape), f.dtype, node=node.name)
+        if isinstance(f, torch.Tensor)
+        else None
+        for i, f in enumerate(fake)
+    ]
+
+
+def _python_name(target: Any) -> str:
+    """How the operator is called from Python: torch.ops.aten.convolution.default."""
+    return f"torch.ops.{target}" if hasattr(target, "overloadpacket") else f"{target.__module__}.{target.__name__}"
+
+
+def _count(graph: Graph) -> None:
+    """Fill ``lowered`` and ``kept`` with the operators that the outputs need."""
+    seen: set[str] = set()
+    for value in topological(graph.outputs):
+        call = value.op.call or value.op if isinstance(value.op, TorchCall) else None
+        if call is not None and value.node not in seen:
+            seen.add(value.node)
+            graph.kept.append(call.target.removeprefix("torch.ops."))
+        elif value.node and value.node not in seen and not isinstance(value.op, Input):
+            seen.add(value.node)
+            graph.lowered.append(value.node)

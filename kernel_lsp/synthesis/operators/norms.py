@@ -1,0 +1,175 @@
+"""Normalisation layers, written out as reductions and elementwise operations."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import sympy
+import torch
+
+from ..graph.build import Build, NotLowered, Operand, opmath
+from ..graph.sizes import ONE, quotient
+from ..graph.value import Value
+from .reductions import variance
+
+
+def _normalise(x: Value, axes: tuple[int, ...], eps: float) -> tuple[Value, Value, Value]:
+    """((x - mean) * inv_std, mean, inv_std); the biased variance, as torch's norms use."""
+    spread, average = variance(x, axes, 0.0)
+    inv_std = Build.pointwise("rsqrt", Build.pointwise("add", spread, eps), name="inv_std")
+    centered = spread.op.operands[0].op.operand.op.operands[0]  # type: ignore[attr-defined]  # shared with the variance
+    return Build.pointwise("mul", centered, inv_std, name="normalized"), average, inv_std
+
+
+def _affine(x: Value, weight: Operand | None, bias: Operand | None, out: torch.dtype) -> Value:
+    if weight is not None:
+        x = Build.pointwise("mul", x, Build.cast(weight, opmath(out)), dtype=opmath(out))
+    if bias is not None:
+        x = Build.pointwise("add", x, Build.cast(bias, opmath(out)), dtype=opmath(out))
+    return Value(x.op, x.shape, out, x.name)
+
+
+def layer_norm(
+    x: Value,
+    normalized_shape: Any,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
+    rank = len(x.shape)
+    axes = tuple(range(rank - len(normalized_shape), rank))
+    normal = _normalise(Build.cast(x, opmath(out)), axes, eps)[0]
+    value = _affine(normal, weight, bias, out)
+    value.meaning = ("layer_norm", tuple(v for v in (x, weight, bias) if v is not None))
+    return value
+
+
+def native_layer_norm(
+    x: Value, normalized_shape: Any, weight: Any, bias: Any, eps: float, *, out: Any, **_: Any
+) -> list[Value]:
+    rank = len(x.shape)
+    axes = tuple(range(rank - len(normalized_shape), rank))
+    normal, average, inv_std = _normalise(x, axes, eps)
+    value = _affine(normal, weight, bias, x.dtype)
+    value.meaning = ("layer_norm", tuple(v for v in (x, weight, bias) if v is not None))
+    return [value, average, inv_std]
+
+
+def rms_norm(
+    x: Value,
+    normalized_shape: Any,
+    weight: Value | None = None,
+    eps: float | None = None,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    rank = len(x.shape)
+    axes = tuple(range(rank - len(normalized_shape), rank))
+    eps = torch.finfo(opmath(x.dtype)).eps if eps is None else eps
+    mean_square = Build.mean(Build.pointwise("mul", x, x), axes, name="mean_square")
+    inv_rms = Build.pointwise("rsqrt", Build.pointwise("add", mean_square, eps), name="inv_rms")
+    value = _affine(Build.pointwise("mul", x, inv_rms), weight, None, out)
+    value.meaning = ("rms_norm", tuple(v for v in (x, weight) if v is not None))
+    return value
+
+
+def group_norm(
+    x: Value,
+    groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
+    """Normalise over (channels of a group, positions): the input seen as [N, G, C/G, positions…]."""
+    batch, channels, *positions = x.shape
+    per_group = quotient(channels, sympy.Integer(groups))
+    if per_group is None:
+        raise NotLowered("a channel count that is not known to be divisible by the groups")
+    grouped = Build.reshape(x, (batch, sympy.Integer(groups), per_group, *positions))
+    axes = tuple(range(2, len(grouped.shape)))
+    normal = _normalise(grouped, axes, eps)[0]
+    normal = Build.reshape(normal, x.shape)
+    value = _affine(normal, _per_channel(weight, len(positions)), _per_channel(bias, len(positions)), out)
+    value.meaning = ("group_norm", tuple(v for v in (x, weight, bias) if v is not None))
+    return value
+
+
+@overload
+def _per_channel(v: Value, positions: int) -> Value: ...
+@overload
+def _per_channel(v: Value | None, positions: int) -> Value | None: ...
+def _per_channel(v: Value | None, positions: int) -> Value | None:
+    """One number per channel, with a size-one dimension for each position."""
+    if v is None:
+        return None
+    return Build.reshape(v, (*v.shape, *([ONE] * positions)))
+
+
+def instance_norm(
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    var: Value | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
+    if not use_input_stats or mean is not None:
+        raise NotLowered("instance_norm with running statistics")
+    axes = tuple(range(2, len(x.shape)))
+    normal = _normalise(x, axes, eps)[0]
+    positions = len(x.shape) - 2
+    value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
+    value.meaning = ("instance_norm", (x,))
+    return value
+
+
+def batch_norm(
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    var: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
+    out: torch.dtype,
+    **__: Any,
+) -> Value:
+    """In eval mode: an affine map per channel. In training mode without running statistics: over the batch."""
+    positions = len(x.shape) - 2
+    if training:
+        if mean is not None:
+            raise NotLowered("batch_norm in training mode updates its running statistics")
+        axes = (0, *range(2, len(x.shape)))
+        normal = _normalise(x, axes, eps)[0]
+    else:
+        assert mean is not None and var is not None
+        centered = Build.pointwise("sub", x, _per_channel(mean, positions))
+        inv_std = Build.pointwise("rsqrt", Build.pointwise("add", _per_channel(var, positions), eps), name="inv_std")
+        normal = Build.pointwise("mul", centered, inv_std)
+    value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
+    value.meaning = ("batch_norm", (x,))
+    return value
+
+
+OPERATORS: dict[str, Any] = {
+    "aten.layer_norm": layer_norm,
+    "aten.native_layer_norm": native_layer_norm,
+    "aten.rms_norm": rms_norm,
+    "aten.group_norm": group_norm,
+    "aten.instance_norm": instance_norm,
+    "aten.batch_norm": batch_norm,
+}

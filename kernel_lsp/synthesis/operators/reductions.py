@@ -1,0 +1,232 @@
+"""Reductions over any dims, softmax and its relatives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from ..graph.build import Build, NotLowered, dims_of, normalise, size_operand
+from ..graph.value import Reduce, Value, numel
+
+
+def finish(value: Value, dims: tuple[int, ...], keepdim: bool) -> Value:
+    """Drop the reduced dims unless they are kept."""
+    return value if keepdim else Build.squeeze(value, dims)
+
+
+def _split(args: tuple[Any, ...]) -> tuple[Any, bool]:
+    dims = args[0] if args else None
+    return dims, bool(args[1]) if len(args) > 1 else False
+
+
+def total(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
+    dims, keep = _split(args)
+    axes = dims_of(dims, len(x.shape))
+    value = Build.reduce("sum", Build.cast(x, out), axes, name="total")
+    value.meaning = ("sum", (x, axes))
+    return finish(value, axes, keep or keepdim)
+
+
+def mean(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
+    dims, keep = _split(args)
+    axes = dims_of(dims, len(x.shape))
+    return finish(Build.mean(Build.cast(x, out), axes), axes, keep or keepdim)
+
+
+def extreme(kind: str) -> Any:
+    def lower(x: Value, *args: Any, keepdim: bool = False, **_: Any) -> Value:
+        dims, keep = _split(args)
+        axes = dims_of(dims, len(x.shape))
+        value = Build.reduce(f"a{kind}" if x.dtype.is_floating_point else kind, x, axes, name=f"row_{kind}")
+        value.dtype = x.dtype
+        value.meaning = (kind, (x, axes))
+        return finish(value, axes, keep or keepdim)
+
+    return lower
+
+
+def extreme_with_index(kind: str) -> Any:
+    """max and min: of everything, of two tensors, or over one dim with the index."""
+
+    def lower(x: Value, *args: Any, keepdim: bool = False, out: Any = None, **_: Any) -> Any:
+        if args and isinstance(args[0], Value):
+            name = f"{kind}imum" + ("" if x.dtype.is_floating_point else "_int")
+            return Build.arithmetic(name, x, args[0], result=x.dtype)
+        if not args:
+            return extreme(kind)(x)
+        keep = keepdim or (len(args) > 1 and bool(args[1]))
+        return [extreme(kind)(x, args[0], keep), position(f"arg{kind}")(x, args[0], keep)]
+
+    return lower
+
+
+def position(kind: str) -> Any:
+    def lower(x: Value, dim: int | None = None, keepdim: bool = False, **_: Any) -> Value:
+        if dim is None:
+            x = Build.reshape(x, (numel(x.shape),))
+            dim = 0
+        axes = (normalise(dim, len(x.shape)),)
+        value = Build.reduce(kind, x, axes, name="position")
+        value.meaning = (kind, (x, axes))
+        return finish(value, axes, keepdim)
+
+    return lower
+
+
+def variance(x: Value, axes: tuple[int, ...], correction: float) -> tuple[Value, Value]:
+    """(variance, mean) with dims kept; two passes, as sum((x - mean)^2) / (n - correction)."""
+    average = Build.mean(x, axes)
+    centered = Build.pointwise("sub", x, average, name="centered")
+    squares = Build.reduce("sum", Build.pointwise("mul", centered, centered), axes)
+    count = numel(tuple(x.shape[d] for d in axes))
+    divisor: Any = size_operand(count - int(correction)) if float(correction).is_integer() else None
+    if divisor is None:
+        raise NotLowered("a fractional correction")
+    value = Build.pointwise("div", squares, divisor, name="variance", meaning=("var", (x, axes)))
+    return value, average
+
+
+def _correction(args: tuple[Any, ...], correction: Any, unbiased: Any) -> tuple[Any, float, bool]:
+    """(dims, correction, keepdim) of the many overloads of var and std."""
+    dims, keep = None, False
+    rest = list(args)
+    if rest and (rest[0] is None or isinstance(rest[0], list | tuple | int)) and not isinstance(rest[0], bool):
+        dims = rest.pop(0)
+    if rest and isinstance(rest[0], bool):
+        unbiased = rest.pop(0)
+    if rest and isinstance(rest[0], bool):
+        keep = rest.pop(0)
+    if correction is None:
+        correction = 1.0 if unbiased in (None, True) else 0.0
+    return dims, float(correction), keep
+
+
+def var(
+    x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
+) -> Value:
+    dims, amount, keep = _correction(args, correction, unbiased)
+    axes = dims_of(dims if dims is not None else dim, len(x.shape))
+    return finish(variance(x, axes, amount)[0], axes, keep or keepdim)
+
+
+def std(
+    x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
+) -> Value:
+    dims, amount, keep = _correction(args, correction, unbiased)
+    axes = dims_of(dims if dims is not None else dim, len(x.shape))
+    root = Build.pointwise("sqrt", variance(x, axes, amount)[0], name="std", meaning=("std", (x, axes)))
+    return finish(root, axes, keep or keepdim)
+
+
+def var_mean(
+    x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, **_: Any
+) -> list[Value]:
+    dims, amount, keep = _correction(args, correction, unbiased)
+    axes = dims_of(dims, len(x.shape))
+    return [finish(v, axes, keep or keepdim) for v in variance(x, axes, amount)]
+
+
+def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
+    """The vector p-norm: (sum |x|^p)^(1/p), max |x| for infinity."""
+    axes = dims_of(dims, len(x.shape))
+    p = 2.0 if p is None else float(p)
+    x = Build.cast(x, out)
+    magnitude = Build.pointwise("abs", x)
+    if p == 2:
+        result = Build.pointwise("sqrt", Build.reduce("sum", Build.pointwise("mul", x, x), axes), name="norm")
+    elif p == 1:
+        result = Build.reduce("sum", magnitude, axes, name="norm")
+    elif p == math.inf:
+        result = Build.reduce("amax", magnitude, axes, name="norm")
+    elif p == -math.inf:
+        result = Build.reduce("amin", magnitude, axes, name="norm")
+    elif p > 0:
+        powers = Build.reduce("sum", Build.pointwise("pow", magnitude, p), axes)
+        result = Build.pointwise("pow", powers, 1.0 / p, name="norm")
+    else:
+        raise NotLowered(f"norm of order {p}")
+    result.meaning = ("norm", (x, axes))
+    return finish(result, axes, keepdim)
+
+
+def linalg_vector_norm(
+    x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any
+) -> Value:
+    return norm(x, p, dims, keepdim, out=out)
+
+
+def softmax_parts(x: Value, dim: int) -> tuple[Value, Value, Value]:
+    """(shifted, exps, denominator) of a numerically stable softmax."""
+    highest = Build.reduce("max", x, (dim,), name="row_max")
+    shifted = Build.pointwise("sub", x, highest, name="shifted")
+    exps = Build.pointwise("exp", shifted, name="numerator")
+    return shifted, exps, Build.reduce("sum", exps, (dim,), name="denominator")
+
+
+def softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
+    exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))[1:]
+    return Build.pointwise(
+        "div", exps, denominator, dtype=out, meaning=("softmax", (x, (normalise(dim, len(x.shape)),)))
+    )
+
+
+def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
+    shifted, _exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))
+    result = Build.pointwise("sub", shifted, Build.pointwise("log", denominator, name="log_denominator"), dtype=out)
+    result.meaning = ("log_softmax", (x, (normalise(dim, len(x.shape)),)))
+    return result
+
+
+def logsumexp(x: Value, dims: Any, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
+    axes = dims_of(dims, len(x.shape))
+    x = Build.cast(x, out)
+    highest = Build.reduce("max", x, axes, name="row_max")
+    # inf - inf is NaN, where the result is the infinity itself.
+    infinite = Build.comparison("eq", Build.pointwise("abs", highest), math.inf)
+    highest = Build.pointwise("where", infinite, 0.0, highest, dtype=highest.dtype, name="shift")
+    total_exp = Build.reduce(
+        "sum", Build.pointwise("exp", Build.pointwise("sub", x, highest)), axes, name="denominator"
+    )
+    result = Build.pointwise(
+        "add", highest, Build.pointwise("log", total_exp), dtype=out, meaning=("logsumexp", (x, axes))
+    )
+    return finish(result, axes, keepdim)
+
+
+def any_all(kind: str) -> Any:
+    def lower(x: Value, *args: Any, keepdim: bool = False, **_: Any) -> Value:
+        dims, keep = _split(args)
+        axes = dims_of(dims, len(x.shape))
+        flags = Build.pointwise("to_int32", Build.cast(x, torch.bool), dtype=torch.int32)
+        folded = Value(
+            Reduce("max" if kind == "any" else "min", flags, axes), Build.reduce("sum", flags, axes).shape, torch.int32
+        )
+        return finish(Build.pointwise("to_bool", folded, dtype=torch.bool), axes, keep or keepdim)
+
+    return lower
+
+
+OPERATORS: dict[str, Any] = {
+    "aten.sum": total,
+    "aten.mean": mean,
+    "aten.amax": extreme("max"),
+    "aten.amin": extreme("min"),
+    "aten.max": extreme_with_index("max"),
+    "aten.min": extreme_with_index("min"),
+    "aten.argmax": position("argmax"),
+    "aten.argmin": position("argmin"),
+    "aten.var": var,
+    "aten.std": std,
+    "aten.var_mean": var_mean,
+    "aten.norm": norm,
+    "aten.linalg_vector_norm": linalg_vector_norm,
+    "aten.softmax": softmax,
+    "aten._softmax": softmax,
+    "aten.log_softmax": log_softmax,
+    "aten._log_softmax": log_softmax,
+    "aten.logsumexp": logsumexp,
+    "aten.any": any_all("any"),
+    "aten.all": any_all("all"),
+}

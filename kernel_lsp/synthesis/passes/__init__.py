@@ -1,0 +1,1 @@
+"""Changes to the graph, and which values share a kernel."""

@@ -1,0 +1,110 @@
+"""What a matrix product's kernel takes along: the epilogue after it, cheap prologues of its operands."""
+
+from __future__ import annotations
+
+from ..graph.sizes import Index, same
+from ..graph.value import Gather, Graph, Matmul, Partial, Pointwise, Reduce, TorchCall, Value, operands, topological
+from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf, view_index
+from ..kernel.domain import Domain, Refined, Unalignable
+from ..kernel.steps import Kernel, Materialise
+
+
+def epilogues(graph: Graph) -> dict[Value, Value]:
+    """For each product, the last value up to which everything that follows it is elementwise and only leads there."""
+    order = topological(graph.outputs)
+    users: dict[Value, list[Value]] = {}
+    for v in order:
+        for o in dict.fromkeys(operands(v)):
+            users.setdefault(o, []).append(v)
+    result: dict[Value, Value] = {}
+    for product in order:
+        if not isinstance(product.op, Matmul):
+            continue
+        inside, cut = {product}, product
+        for v in order[order.index(product) + 1 :]:
+            if any(o in graph.outputs for o in inside if o is not cut) or cut in graph.outputs:
+                break
+            if not any(o in inside for o in operands(v)):
+                continue
+            fits = isinstance(v.op, Pointwise) and len(v.shape) == len(product.shape)
+            fits = fits and all(same(a, b) for a, b in zip(v.shape, product.shape, strict=True))
+            if not fits or any(
+                isinstance(w.op, Matmul | Partial | Reduce | TorchCall)
+                for o in operands(v)
+                if o not in inside
+                for w in topological([o])
+            ):
+                break
+            inside.add(v)
+            if all(u in inside for o in inside - {v} for u in users.get(o, [])):
+                cut = v
+        result[cut] = product
+    return result
+
+
+_CHEAP = frozenset({"add", "sub", "mul", "neg", "where", "lt", "gt", "le", "ge", "maximum", "to_float32", "abs"})
+
+
+def cheap_prologue(value: Value, stored: set[Value]) -> bool:
+    """Whether ``value`` is elementwise and cheap in terms of exactly one large stored tensor."""
+    large: set[Value] = set()
+    stack = [value]
+    while stack:
+        v = stack.pop()
+        if v in stored:
+            if len(v.shape) == len(value.shape):
+                large.add(v)
+            continue
+        if not isinstance(v.op, Pointwise) or v.op.function not in _CHEAP:
+            return False
+        stack.extend(operands(v))
+    return len(large) == 1
+
+
+def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
+    """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one."""
+    domain = Domain()
+    index: Index = tuple(domain.atom("i", n, reduced=False) for n in operand.shape)
+    v = operand
+    try:
+        while v is not base:
+            if reshaped_leaf(v, stored) is not None:
+                return True
+            index = view_index(v, index, domain)
+            for e in index:
+                domain.terms(e)
+            (v,) = operands(v)
+    except (Unalignable, Refined):
+        return False
+    return True
+
+
+def trace_product(kernel: Kernel, stored: set[Value]) -> None:
+    """Check the epilogue's accesses; the operands' own are checked where the kernel is written."""
+    product = kernel.matmul
+    assert product is not None
+    seen: dict[Value, None] = {}
+
+    def visit(v: Value, index: Index) -> None:
+        if v is product:
+            if index != kernel.placed[product]:
+                raise Unalignable("an epilogue that moves elements")
+            return
+        leaf = reshaped_leaf(v, stored)
+        if leaf is not None:
+            for e in index:
+                kernel.domain.terms(e)
+            seen[leaf] = None
+            return
+        try:
+            pairs = operand_indices(v, index, kernel.domain)
+            if isinstance(v.op, Gather):
+                pairs.append((v.op.table, gather_table(v, index, GATHERED)))
+        except (Unalignable, Refined):
+            raise Materialise(operands(v)[0]) from None
+        for o, i in pairs:
+            visit(o, i)
+
+    for v, index in kernel.stores:
+        visit(v, index)
+    kernel.leaves = list(seen)

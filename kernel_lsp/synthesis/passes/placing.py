@@ -1,0 +1,213 @@
+"""Placing values in a kernel's domain: the index of each, and whether every access stays linear.
+
+The domain starts with one atom per dimension of the first reduction's operand (or of the stored value). What
+follows takes its index from operands already placed. A reshape that cuts an atom splits it (``Refined``) and placing
+starts again in the same, finer domain; what cannot be placed has to be stored first (``Materialise``).
+"""
+
+from __future__ import annotations
+
+import sympy
+
+from ..graph.sizes import ONE, ZERO, Index, same
+from ..graph.value import Gather, Pointwise, Reduce, Value, View, operands
+from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
+from ..kernel.domain import Domain, Refined, Unalignable, reshape
+from ..kernel.steps import Kernel, Materialise, reduce_operand_index
+
+
+def place(roots: list[Value], tree: list[Value], stored: set[Value]) -> Kernel:
+    """A kernel that stores ``roots`` and computes ``tree`` (operands first) from what is ``stored``.
+
+    Raises ``Materialise`` with the value that does not fit the domain, ``Unalignable`` where splitting has no end.
+    """
+    domain = Domain()
+    for _ in range(50):
+        try:
+            return _place_in(roots, tree, stored, domain)
+        except Refined:
+            continue
+    raise Unalignable("the domain did not settle")
+
+
+def _place_in(roots: list[Value], tree: list[Value], stored: set[Value], domain: Domain) -> Kernel:
+    kernel = Kernel(domain)
+    kernel.reduces = [v for v in tree if isinstance(v.op, Reduce)]
+    if kernel.reduces:
+        _place_reduction(kernel, tree, roots)
+    else:
+        if not domain.size:
+            index = tuple(domain.atom("i", n, reduced=False) for n in roots[0].shape)
+            domain.origin = index
+        index = domain.origin
+        for root in roots:
+            if len(root.shape) != len(roots[0].shape) or any(
+                not same(a, b) for a, b in zip(root.shape, roots[0].shape, strict=True)
+            ):
+                raise Materialise(root)
+            kernel.stores.append((root, index))
+    _trace(kernel, stored)
+    return kernel
+
+
+def _place_reduction(kernel: Kernel, tree: list[Value], roots: list[Value]) -> None:
+    domain, anchor = kernel.domain, kernel.reduces[0]
+    op = anchor.op
+    assert isinstance(op, Reduce)
+    if not domain.size:
+        domain.origin = tuple(
+            domain.atom("r" if i in op.dims else "k", n, reduced=i in op.dims) for i, n in enumerate(op.operand.shape)
+        )
+    kernel.operand_index = domain.origin
+    reduced = [
+        (e, n) for i, (e, n) in enumerate(zip(kernel.operand_index, op.operand.shape, strict=True)) if i in op.dims
+    ]
+    placed = kernel.placed
+    for v in tree:
+        if v is anchor:
+            placed[v] = tuple(ZERO if i in op.dims else e for i, e in enumerate(kernel.operand_index))
+        elif isinstance(v.op, Reduce):
+            placed[v] = _place_other(kernel, v, anchor, reduced)
+        elif any(o in placed for o in operands(v)):
+            placed[v] = _place_after(v, placed, reduced, domain)
+    for root in roots:
+        if root in placed:
+            kernel.stores.append((root, placed[root]))
+        elif len(root.shape) == len(op.operand.shape) and all(
+            same(a, b) for a, b in zip(root.shape, op.operand.shape, strict=True)
+        ):
+            kernel.stores.append((root, kernel.operand_index))
+        else:
+            raise Materialise(root)
+
+
+def _place_other(kernel: Kernel, v: Value, anchor: Value, reduced: list[tuple[sympy.Expr, sympy.Expr]]) -> Index:
+    """The index of another reduction, if it runs over the same domain as the anchor."""
+    op, first = v.op, anchor.op
+    assert isinstance(op, Reduce) and isinstance(first, Reduce)
+    depends = op.operand in kernel.placed
+    fits = op.dims == first.dims and len(op.operand.shape) == len(first.operand.shape)
+    fits = fits and all(same(a, b) for a, b in zip(op.operand.shape, first.operand.shape, strict=True))
+    if depends:
+        index = kernel.placed[op.operand]
+        covered = [kernel.domain.resolve(index[d]) for d in op.dims if op.operand.shape[d] != ONE]
+        wanted = [kernel.domain.resolve(e) for e, n in reduced if n != ONE]
+        kept = [kernel.domain.resolve(e) for d, e in enumerate(index) if d not in op.dims]
+        inside = set(kernel.domain.reduced)
+        if covered == wanted and not any(e.free_symbols & inside for e in kept):
+            return tuple(ZERO if d in op.dims else e for d, e in enumerate(index))
+        raise Materialise(op.operand)
+    if fits:
+        return tuple(ZERO if d in op.dims else e for d, e in enumerate(kernel.operand_index))
+    raise Materialise(v)
+
+
+def _place_after(
+    v: Value, placed: dict[Value, Index], reduced: list[tuple[sympy.Expr, sympy.Expr]], domain: Domain
+) -> Index:
+    """The index of a value that follows a reduction, from those of its placed operands."""
+    op = v.op
+    source = next(o for o in operands(v) if o in placed)
+    index = placed[source]
+    if isinstance(op, Pointwise):
+        result: list[sympy.Expr | None] = [None] * len(v.shape)
+        for o in operands(v):
+            if o not in placed:
+                continue
+            shift = len(v.shape) - len(o.shape)
+            for d, n in enumerate(o.shape):
+                if n == ONE:
+                    continue
+                old = result[d + shift]
+                if old is not None and domain.resolve(old) != domain.resolve(placed[o][d]):
+                    raise Materialise(o)
+                result[d + shift] = placed[o][d]
+        return _filled(v, result, source, reduced, domain)
+    if isinstance(op, View):
+        if op.kind == "permute":
+            return tuple(index[d] for d in op.detail)
+        if op.kind == "unsqueeze":
+            return (*index[: op.detail[0]], ZERO, *index[op.detail[0] :])
+        if op.kind == "squeeze":
+            return tuple(e for d, e in enumerate(index) if d not in op.detail)
+        if op.kind == "reshape":
+            try:
+                return reshape(index, source.shape, v.shape, domain)
+            except Unalignable:
+                raise Materialise(source) from None
+        if op.kind == "expand":
+            shift = len(v.shape) - len(source.shape)
+            wide: list[sympy.Expr | None] = [None] * shift + [
+                None if source.shape[d] == ONE else e for d, e in enumerate(index)
+            ]
+            return _filled(v, wide, source, reduced, domain)
+    raise Materialise(source)
+
+
+def _filled(
+    v: Value,
+    result: list[sympy.Expr | None],
+    source: Value,
+    reduced: list[tuple[sympy.Expr, sympy.Expr]],
+    domain: Domain,
+) -> Index:
+    """Dimensions that no placed operand fixes run over the reduced atoms, in order and of equal size."""
+    used = set().union(*(domain.resolve(e).free_symbols for e in result if e is not None))
+    free = [(e, n) for e, n in reduced if n != ONE and not (domain.resolve(e).free_symbols & used)]
+    filled: list[sympy.Expr] = []
+    for d, e in enumerate(result):
+        if e is not None or v.shape[d] == ONE:
+            filled.append(ZERO if e is None else e)
+            continue
+        while free and not same(free[0][1], v.shape[d]):
+            free.pop(0)
+        if not free:
+            raise Materialise(source)
+        filled.append(free.pop(0)[0])
+    return tuple(filled)
+
+
+def _trace(kernel: Kernel, stored: set[Value]) -> None:
+    """Walk every access once. Raises Refined (an atom was split) or Materialise (an access is not linear)."""
+    seen: set[tuple[Value, Index]] = set()
+    leaves: dict[Value, None] = {}
+
+    def visit(v: Value, index: Index) -> None:
+        index = tuple(kernel.domain.resolve(e) for e in index)
+        if (v, index) in seen:
+            return
+        seen.add((v, index))
+        leaf = reshaped_leaf(v, stored)
+        if leaf is not None:
+            for e in index:
+                kernel.domain.terms(e)
+            leaves[leaf] = None
+            kernel.accesses.append((leaf, index, v.shape))
+            return
+        if isinstance(v.op, Reduce):
+            if v not in kernel.placed or tuple(kernel.domain.resolve(e) for e in kernel.placed[v]) != index:
+                raise Materialise(v)
+            return
+        try:
+            pairs = operand_indices(v, index, kernel.domain)
+            if isinstance(v.op, Gather):
+                pairs.append((v.op.table, gather_table(v, index, GATHERED)))
+            for _, i in pairs:
+                for e in i:
+                    kernel.domain.terms(e)
+        except Unalignable:
+            raise Materialise(operands(v)[0]) from None
+        for o, i in pairs:
+            visit(o, i)
+
+    for v in kernel.reduces:
+        op = v.op
+        assert isinstance(op, Reduce)
+        index = kernel.placed[v]
+        if op.operand in kernel.placed:
+            visit(op.operand, kernel.placed[op.operand])
+        else:
+            visit(op.operand, reduce_operand_index(kernel, v, index))
+    for v, index in kernel.stores:
+        visit(v, index)
+    kernel.leaves = list(leaves)

@@ -1,0 +1,268 @@
+"""Which values share a kernel: one pass over memory for as many neighbouring operations as possible.
+
+A plan is a list of steps in execution order: kernels, torch calls and views taken on the host. A kernel has a
+domain (``index.Domain``), the values it stores with the index of each in that domain, and the reductions it
+carries out with theirs. What cannot be expressed in one domain is materialised, and planning starts again with
+that value as an input.
+"""
+
+from __future__ import annotations
+
+from ..graph.value import Graph, Matmul, Partial, Reduce, TorchCall, Value, View, operands, topological
+from ..kernel.domain import Domain, Unalignable
+from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
+from .fusion import addressable, cheap_prologue, epilogues, trace_product
+from .placing import place
+
+
+def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
+    """Steps that compute the graph's outputs. Raises ``Unalignable`` where an access fits no kernel.
+
+    ``stored``: values that are stored before a kernel reads them, though it could compute them itself.
+    """
+    completes, forced = epilogues(graph), set(stored or ())
+    for _ in range(200):
+        attempt = _Planner(graph, completes, forced)
+        shared = attempt.run()
+        if not shared:
+            return attempt.plan
+        forced |= shared
+    raise Unalignable("planning did not settle")
+
+
+class _Planner:
+    def __init__(self, graph: Graph, completes: dict[Value, Value], forced: set[Value]) -> None:
+        self.graph, self.forced = graph, forced
+        self.completes = completes  # stored value → the matmul it completes
+        self.plan = Plan(stored=set(graph.inputs))
+        self.busy: list[Value] = []
+
+    def run(self) -> set[Value]:
+        """Plan everything; returns values with reductions inside that two kernels computed, to be stored next time."""
+        again: set[Value] = set()
+        computed_in: dict[Value, Kernel] = {}
+        pending = [v for v in self.graph.outputs if v not in self.plan.stored]
+        for root in pending:
+            self.store(root, pending, viewed=True)
+        for step in self.plan.steps:
+            if not isinstance(step, Kernel) or step.matmul is not None:
+                continue
+            for value in step.reduces:
+                other = computed_in.setdefault(value, step)
+                if other is not step and value not in self.forced:
+                    again.add(value)
+        return again
+
+    # -- storing one value ------------------------------------------------------------------------------------
+
+    def store(self, value: Value, pending: list[Value], *, viewed: bool = False) -> None:
+        """Plan what computes ``value``. ``viewed``: torch reads it, so a view of something stored will do."""
+        if value in self.plan.stored:
+            return
+        if value in self.busy:
+            raise Unalignable("a value depends on itself")
+        self.busy.append(value)
+        try:
+            if isinstance(value.op, TorchCall):
+                self._store_call(value)
+            elif viewed and _on_host(value, self.completes):
+                (operand,) = operands(value)
+                self.store(operand, pending, viewed=True)
+                self._append(HostView(value), [value])
+            elif isinstance(value.op, Partial):
+                self._store_partial(value)
+            elif value in self.completes:
+                self._store_matmul(value, self.completes[value])
+            else:
+                self._store_kernel(value, pending)
+        finally:
+            self.busy.pop()
+
+    def _append(self, step: Step, values: list[Value]) -> None:
+        self.plan.steps.append(step)
+        self.plan.stored.update(values)
+
+    def _store_call(self, value: Value) -> None:
+        for operand in operands(value):
+            self.store(operand, [], viewed=True)
+        assert isinstance(value.op, TorchCall)
+        call = value.op.call or value.op
+        siblings = [
+            v for v in topological(self.graph.outputs) if isinstance(v.op, TorchCall) and (v.op.call or v.op) is call
+        ]
+        self._append(Call(siblings), siblings)
+
+    def _require(self, value: Value) -> None:
+        """Store what a kernel for ``value`` cannot compute itself: torch calls, products, forced values."""
+        for v in self.tree([value]):
+            for operand in operands(v):
+                if operand in self.plan.stored:
+                    continue
+                if (
+                    isinstance(operand.op, TorchCall | Matmul | Partial)
+                    or operand in self.completes
+                    or operand in self.forced
+                ):
+                    self.store(operand, [])
+
+    def tree(self, roots: list[Value]) -> list[Value]:
+        """What a kernel with these roots computes itself, operands first."""
+        order: list[Value] = []
+        seen: set[Value] = set()
+
+        def visit(v: Value) -> None:
+            if v in seen or v in self.plan.stored:
+                return
+            seen.add(v)
+            if v not in roots and (
+                isinstance(v.op, TorchCall | Matmul | Partial) or v in self.completes or v in self.forced
+            ):
+                return
+            for operand in operands(v):
+                visit(operand)
+            order.append(v)
+
+        for root in roots:
+            visit(root)
+        return order
+
+    def _store_kernel(self, value: Value, pending: list[Value]) -> None:
+        while True:
+            self._require(value)
+            if value in self.plan.stored:
+                return
+            try:
+                kernel = self.place([value])
+                break
+            except Materialise as need:
+                if need.value is value or need.value in self.plan.stored:
+                    raise Unalignable(f"{value.node or value.name} does not fit one kernel") from None
+                self.store(need.value, pending)
+        for other in pending:
+            if other not in self.plan.stored and other is not value and self._joins(kernel, other):
+                try:
+                    kernel = self.place([v for v, _ in kernel.stores] + [other])
+                except Materialise:
+                    continue
+        self._append(kernel, [v for v, _ in kernel.stores])
+
+    def _store_partial(self, value: Value) -> None:
+        """A split reduction's buffer: the kernel of the reduction itself, each program taking one chunk."""
+        op = value.op
+        assert isinstance(op, Partial)
+        whole = Value(Reduce(op.kind, op.operand, op.dims), value.shape[1:], value.dtype, value.name)
+        while True:
+            self._require(whole)
+            try:
+                kernel = self.place([whole])
+                break
+            except Materialise as need:
+                self.store(need.value, [])
+        if len(kernel.reduces) > 1:
+            self.store(op.operand, [])
+            kernel = self.place([whole])
+        kernel.partial = value
+        self._append(kernel, [value])
+
+    def place(self, roots: list[Value]) -> Kernel:
+        return place(roots, self.tree(roots), self.plan.stored)
+
+    def _joins(self, kernel: Kernel, other: Value) -> bool:
+        """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
+        if (
+            isinstance(other.op, TorchCall | Matmul | Partial)
+            or other in self.completes
+            or kernel.partial is not None
+            or _on_host(other, self.completes)
+        ):
+            return False
+        before = list(self.plan.stored)
+        tree = self.tree([other])
+        for v in tree:
+            if any(isinstance(o.op, TorchCall | Matmul | Partial) and o not in before for o in operands(v)):
+                return False
+        return bool(set(kernel.leaves) & {o for v in tree for o in operands(v) if o in self.plan.stored})
+
+    # -- matrix products -------------------------------------------------------------------------------------------
+
+    def _store_matmul(self, root: Value, product: Value) -> None:
+        op = product.op
+        assert isinstance(op, Matmul)
+        for operand in (op.left, op.right):
+            self._prepare(operand)
+        while True:
+            tree = self._epilogue_tree(root, product)
+            for v in tree:
+                for o in operands(v):
+                    if o not in self.plan.stored and o not in tree and o is not product:
+                        self.store(o, [])
+            domain = Domain()
+            index = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
+            kernel = Kernel(domain, stores=[(root, index)], matmul=product)
+            kernel.placed[product] = index
+            try:
+                trace_product(kernel, self.plan.stored)
+                break
+            except Materialise as need:
+                self.store(need.value, [])
+        self._append(kernel, [root])
+
+    def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:
+        """Values between the product and the root, and cheap operands that are computed on the way."""
+        order: list[Value] = []
+        seen: set[Value] = {product}
+
+        def visit(v: Value) -> None:
+            if (
+                v in seen
+                or v in self.plan.stored
+                or isinstance(v.op, TorchCall | Matmul | Partial | Reduce)
+                or (v in self.completes and v is not root)
+                or v in self.forced
+            ):
+                return
+            seen.add(v)
+            for o in operands(v):
+                visit(o)
+            order.append(v)
+
+        if root is not product:
+            visit(root)
+        return order
+
+    def _prepare(self, operand: Value) -> None:
+        """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic)."""
+        base = operand
+        while isinstance(base.op, View) and base not in self.plan.stored:
+            base = base.op.operand
+        if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
+            self.store(base, [])
+        if not addressable(operand, base, self.plan.stored):
+            self.store(operand, [])
+
+
+def _on_host(value: Value, products: dict[Value, Value]) -> bool:
+    """Whether a stored value is better a view that torch takes of another one than a kernel's own store.
+
+    ``products``: the values that complete a matrix product.
+    """
+    op = value.op
+    if not isinstance(op, View) or op.kind not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
+        return False
+    base = op.operand
+    while isinstance(base.op, View):
+        base = base.op.operand
+    if (
+        op.kind in ("squeeze", "unsqueeze")
+        and not isinstance(base.op, Matmul | TorchCall | Partial)
+        and base not in products
+    ):
+        return False  # the kernel stores the final shape itself
+    if op.kind != "reshape":
+        return True
+    below = op.operand
+    while isinstance(below.op, View):
+        if below.op.kind not in ("reshape", "unsqueeze", "squeeze"):
+            return False  # reshaping a permuted view copies; let the kernel write the final layout
+        below = below.op.operand
+    return True

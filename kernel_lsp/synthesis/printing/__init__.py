@@ -1,0 +1,1 @@
+"""Text: kernels, the host function, the class, formulas."""

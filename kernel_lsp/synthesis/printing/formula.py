@@ -1,0 +1,119 @@
+"""The formula of a value, for docstrings: operations by the names a reader knows, inputs by theirs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
+from ..graph.value import Concat, Gather, Iota, Matmul, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
+from .names import variable_name
+
+#: What the named operations compute, for the line under the formula.
+DEFINITIONS = {
+    "softmax": "softmax(v) = exp(v - max(v)) / sum(exp(v - max(v)))",
+    "log_softmax": "log_softmax(v) = v - max(v) - log(sum(exp(v - max(v))))",
+    "layer_norm": "layer_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias",
+    "rms_norm": "rms_norm(v, weight) = v * rsqrt(mean(v * v) + eps) * weight",
+    "group_norm": "group_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias, per group of channels",
+    "instance_norm": "instance_norm(v) = (v - mean(v)) * rsqrt(var(v) + eps), per channel",
+    "batch_norm": "batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel",
+    "gelu": "gelu(v) = v * (1 + erf(v / sqrt(2))) / 2",
+    "gelu_tanh": "gelu_tanh(v) = v * sigmoid(2 * sqrt(2 / pi) * (v + 0.044715 * v^3))",
+    "silu": "silu(v) = v * sigmoid(v)",
+    "cross_entropy": "cross_entropy(v, t) = log(sum(exp(v))) - v[t] in each row",
+    "mse": "mse(a, b) = (a - b)^2",
+    "logsumexp": "logsumexp(v) = max(v) + log(sum(exp(v - max(v))))",
+    "attention": "attention(q, k, v) = softmax(q @ k.T * scale) @ v",
+    "linear": "linear(v, weight, bias) = v @ weight.T + bias",
+}
+
+#: Views that a formula leaves out.
+_SAME_ELEMENTS = ("reshape", "squeeze", "unsqueeze", "expand")
+
+#: Functions that a formula writes as words; those bind less than any operator.
+_WORDS = frozenset(["and", "or", "not"])
+
+
+def formula(value: Value, names: dict[Value, str], *, top: bool = True) -> str:
+    """``value`` as a formula over ``names`` (inputs and stored intermediates)."""
+    return _Printer(names).text(value, top)[0]
+
+
+def definitions(text: str) -> list[str]:
+    """The definitions of the named operations that a formula uses."""
+    return [line for name, line in DEFINITIONS.items() if re.search(rf"\b(mean_of_|sum_of_)?{name}\(", text)]
+
+
+class _Printer:
+    def __init__(self, names: dict[Value, str]) -> None:
+        self.names = names
+
+    def text(self, value: Value, top: bool = False) -> tuple[str, int]:
+        if value in self.names and not top:
+            return self.names[value], ATOM
+        op = value.op
+        if isinstance(op, View) and op.kind in _SAME_ELEMENTS and value.meaning in (None, op.operand.meaning):
+            return self.text(op.operand)
+        if value.meaning is not None:
+            name, operands = value.meaning
+            if name == "matmul":
+                left, right = (wrap(*self.text(v), 85) for v in operands)
+                turned = (
+                    isinstance(value.op, Matmul)
+                    and isinstance(value.op.right.op, View)
+                    and value.op.right is not operands[1]
+                )
+                return f"{left} @ {right}{'.T' if turned else ''}", 80
+            parts = [self.text(v)[0] if isinstance(v, Value) else f"dim={_dims(v)}" for v in operands]
+            return f"{name}({', '.join(parts)})", ATOM
+        return self._plain(value)
+
+    def _plain(self, value: Value) -> tuple[str, int]:
+        op = value.op
+        if isinstance(op, Pointwise):
+            return self._pointwise(op)
+        if isinstance(op, View):
+            text, precedence = self.text(op.operand)
+            if op.kind == "permute":
+                return f"{wrap(text, precedence, ATOM)}.permute{op.detail}".replace(",)", ")"), ATOM
+            if op.kind == "slice":
+                return f"part of {text}" if precedence == ATOM else f"part of ({text})", UNARY
+            return text, precedence
+        if isinstance(op, Reduce | Partial):
+            return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
+        if isinstance(op, Concat):
+            return f"cat({', '.join(self.text(v)[0] for v in op.operands)})", ATOM
+        if isinstance(op, Gather):
+            return f"{wrap(*self.text(op.table), ATOM)}[{self.text(op.index)[0]}]", ATOM
+        if isinstance(op, Matmul):
+            return f"{wrap(*self.text(op.left), 85)} @ {wrap(*self.text(op.right), 85)}", 80
+        if isinstance(op, Iota):
+            return ("i" if op.dim == 0 else "j"), ATOM
+        if isinstance(op, TorchCall):
+            return (op.call or op).target.split(".")[-2] + "(…)", ATOM
+        return variable_name(value), ATOM
+
+    def _pointwise(self, op: Pointwise) -> tuple[str, int]:
+        if op.function == "constant":
+            return literal(op.operands[0]), ATOM
+        if op.function == "identity":
+            return self._operand(op.operands[0])
+        function = FUNCTIONS[op.function]
+        if op.function in _WORDS:
+            parts = [wrap(*self._operand(o), ATOM) for o in op.operands]
+            return function.formula.format(*parts), LOWEST
+        parts = [wrap(*self._operand(o), least) for o, least in zip(op.operands, function.inner, strict=True)]
+        return (function.formula or function.text).format(*parts), function.precedence
+
+    def _operand(self, operand: Any) -> tuple[str, int]:
+        if isinstance(operand, Value):
+            return self.text(operand)
+        if isinstance(operand, Scalar):
+            return ("scale" if operand.is_float else "n"), ATOM
+        text = literal(operand).replace('float("-inf")', "-inf").replace('float("inf")', "inf")
+        return text, UNARY if text.startswith("-") else ATOM
+
+
+def _dims(dims: Any) -> str:
+    return str(dims[0]) if len(dims) == 1 else str(tuple(dims))

@@ -1,0 +1,162 @@
+"""The generated file's body: imports, docstring, kernels, host function and the drop-in class."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+
+from kernel_lsp.loading import import_lines
+from kernel_lsp.naming import attribute, snake_case
+
+from ..envelope.conditions import Signature, conditions
+from ..graph.value import Graph, Value, input_of, numel
+from ..kernel.steps import Hints, Plan
+from ..schedule.choices import Options
+from . import bounds
+from .formula import definitions
+from .host import Host, write
+from .names import class_alias, function_name
+
+_WIDTH = 100
+#: tensors that the docstring names
+_MOST_NAMES = 12
+
+
+def compose(
+    module: torch.nn.Module,
+    exported: ExportedProgram,
+    graph: Graph,
+    plan: Plan,
+    hints: Hints,
+    chunks: dict[sympy.Symbol, sympy.Expr],
+    *,
+    class_name: str,
+    import_from: str,
+    import_file: str,
+    options: Options,
+    check_indices: bool = False,
+) -> str:
+    """The complete source of ``<Class>Triton`` for one point of the schedule space.
+
+    ``check_indices``: the host function raises where an index is out of range.
+    """
+    name = snake_case(class_name)
+    plain = class_name.rsplit(".", 1)[-1]
+    signature = Signature(module, *exported.example_inputs)
+    signature.name_arguments(graph)
+    held = [*module.named_parameters(), *module.named_buffers()]
+    scattered = frozenset(attribute(path) for path, tensor in held if not tensor.is_contiguous())
+    outer, _, rest = class_name.partition(".")
+    alias = class_alias(outer)
+    base = f"{alias}.{rest}" if rest else alias
+    function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
+    host = write(graph, plan, hints, chunks, name, function, options, scattered, check_indices)
+    checks = conditions(module, graph, signature, host.parameters, host.requires)
+    parts = [
+        _module_docstring(class_name, graph, host, hints),
+        _imports(host, import_lines(import_from, import_file, outer, alias)),
+    ]
+    constants = [
+        '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
+        "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
+    ]
+    if any(" < _MOST_ELEMENTS" in c for c in checks):
+        constants.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
+    if any("_BF16X6" in source.blocks.get("PRECISION", "") for source in host.sources):
+        constants.append(
+            '_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6'
+        )
+    parts += [
+        "\n".join(constants),
+        *(kernel.text for kernel in host.kernels.values()),
+        *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
+        _host_function(function, host),
+        _class(plain, base, host, signature, checks, function),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -> str:
+    count, launches = len(host.kernels), len(host.sources)
+    kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
+    if launches > count:
+        kernels += f" in {launches} launches"
+    if host.torch_calls:
+        kernels += f" and {host.torch_calls} torch call{'s' if host.torch_calls > 1 else ''}"
+    lines = [f"{class_name} as {kernels}.", ""]
+    formulas = [k.formula + (f"  (1 of {k.launches})" if k.launches > 1 else "") for k in host.kernels.values()]
+    for text in formulas:
+        lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
+    extra = definitions(" ".join(formulas))
+    if extra:
+        lines += ["", "where", ""]
+        for text in extra:
+            lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
+    lines += [""]
+    tilings = list(dict.fromkeys(source.tiling for source in host.sources))
+    lines += textwrap.wrap(" ".join(tilings), _WIDTH)
+    lines += textwrap.wrap(_traffic(graph, host, hints), _WIDTH)
+    return '"""' + "\n".join(lines) + '\n"""'
+
+
+def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
+    def size(value: Value) -> int:
+        return int(numel(value.shape).subs(hints)) * value.dtype.itemsize
+
+    reads = sum(size(v) for _, v in host.parameters)
+    writes = sum(size(v) for v in graph.outputs)
+    names = ", ".join(name for name, _ in host.parameters[:_MOST_NAMES])
+    if len(host.parameters) > _MOST_NAMES:
+        names += f" and {len(host.parameters) - _MOST_NAMES} more"
+    return f"Least traffic for the example inputs: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
+
+
+def _bytes(n: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n < 1000 or unit == "GB":
+            return f"{n:.4g} {unit}"
+        n /= 1000
+    raise AssertionError
+
+
+def _imports(host: Host, of_the_class: list[str]) -> str:
+    lines = ["import torch", "import triton", "import triton.language as tl"]
+    if any(source.library for source in host.sources):
+        lines.append("from triton.language.extra import libdevice")
+    return "\n".join([*lines, "", *of_the_class])
+
+
+def _host_function(name: str, host: Host) -> str:
+    parameters = ", ".join(variable for variable, _ in host.parameters)
+    what = "Run the kernel." if len(host.kernels) == 1 else "Run the kernels in order."
+    body = "\n".join(f"    {line}" for line in host.body)
+    said = f"{what} The tensors have to be in the envelope of the class below."
+    if host.checks_indices:
+        said += "\n\n    Raises IndexError where an index is out of range, before the kernel that reads by it.\n    "
+    return f'def {name}({parameters}):\n    """{said}"""\n{body}'
+
+
+def _class(plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str) -> str:
+    declared = ", ".join(["self", *signature.parameters])
+    passed = ", ".join(signature.names)
+    arguments = ", ".join(input_of(value).source for _, value in host.parameters)
+    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
+    if any("self." in check for check in checks):
+        absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
+        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
+    test = textwrap.indent(test, "        ")
+    return f'''class {plain}Triton({base}):
+    """{plain}: the kernel where it was validated, eager elsewhere."""
+
+    def forward({declared}):
+        if not self._in_envelope({passed}):
+            return super().forward({passed})
+        return {name}({arguments})
+
+    def _in_envelope({declared}):
+        """Whether the kernel was validated for such arguments, parameters and settings."""
+{test}'''

@@ -1,0 +1,1 @@
+"""How a kernel is tiled, and which choices are worth timing."""

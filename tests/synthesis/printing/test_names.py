@@ -1,0 +1,57 @@
+import pytest
+
+from kernel_lsp.naming import snake_case
+from kernel_lsp.synthesis.printing.names import Names, class_alias, function_name
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("RMSNorm", "rms_norm"),
+        ("LayerNormGELU", "layer_norm_gelu"),
+        ("SwiGLU", "swiglu"),
+        ("GroupNormSiLU", "group_norm_silu"),
+        ("LinearReLU", "linear_relu"),
+        ("LlamaMLP", "llama_mlp"),
+        ("Outer.Inner", "outer_inner"),
+        ("HTTPServer2D", "http_server2_d"),
+        ("Softmax", "softmax"),
+        ("already_snake", "already_snake"),
+        ("_Private", "private"),
+    ],
+)
+def test_snake(name: str, expected: str) -> None:
+    assert snake_case(name) == expected
+    assert snake_case(expected) == expected
+
+
+def test_a_name_is_handed_out_once() -> None:
+    names = Names(["x"])
+    assert [names.fresh("x"), names.fresh("x"), names.fresh("x1"), names.fresh("x1")] == ["x2", "x3", "x1", "x1_2"]
+
+
+@pytest.mark.parametrize("wanted", ["tl", "rows", "lambda", "2d", "a.b-c", "", "for"])
+def test_a_name_is_an_identifier_and_no_word_of_the_templates(wanted: str) -> None:
+    name = Names().fresh(wanted)
+    assert name.isidentifier() and name not in ("tl", "rows", "lambda", "for")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken", "expected"),
+    [
+        ("rms_norm", ["x"], "rms_norm"),
+        ("mask", ["x", "mask"], "mask_forward"),
+        ("x", ["x"], "x_forward"),
+        ("mask", ["mask", "mask_forward"], "mask_forward2"),
+        ("print", ["x"], "print_forward"),
+        ("super", ["x"], "super_forward"),
+        ("lambda", ["x"], "lambda_forward"),
+        ("triton", ["x"], "triton_forward"),
+    ],
+)
+def test_the_host_function_hides_nothing_and_is_not_hidden(wanted: str, taken: list[str], expected: str) -> None:
+    assert function_name(wanted, taken) == expected
+
+
+def test_a_class_does_not_take_the_place_of_an_import() -> None:
+    assert (class_alias("RMSNorm"), class_alias("triton")) == ("RMSNorm", "triton_module")

@@ -1,0 +1,70 @@
+"""Equal layers share one kernel; what would be hundreds of launches is left to torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from kernel_lsp.errors import NotWritable
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.printing.sharing import form
+
+
+def source(module: nn.Module, *inputs: torch.Tensor) -> str:
+    return synthesize(module.eval(), capture(module, inputs), class_name="Net", import_from="net")[0].source
+
+
+class Net(nn.Sequential):
+    """Layers after each other, and two that differ in what they compute."""
+
+
+def test_equal_layers_are_launches_of_one_kernel():
+    layers = [nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 32), nn.GELU()) for _ in range(3)]
+    text = source(Net(*layers, nn.Linear(32, 32)), torch.randn(8, 32))
+    assert text.count("@triton.jit") == 3  # the norm, the product with GELU, the product without
+    assert text.startswith('"""Net as 3 Triton kernels in 7 launches')
+    assert "3 launches, each of other tensors" in text
+
+
+def test_sizes_are_arguments_of_the_shared_kernel():
+    text = source(Net(nn.Linear(32, 64), nn.Linear(64, 128)), torch.randn(8, 32))
+    assert text.count("@triton.jit") == 1
+    launches = [line for line in text.splitlines() if "_kernel[" in line]
+    assert "N=64, K=32" in launches[0] and "N=128, K=64" in launches[1]
+
+
+def test_other_operations_other_forms():
+    kernel = "def a_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):\n    x = tl.load(x_ptr + n)\n    tl.store(out_ptr, tl.exp(x))"
+    same = kernel.replace("x_ptr", "y_ptr").replace("a_kernel", "b_kernel").replace("x =", "q =").replace("(x)", "(q)")
+    assert form(kernel) == form(same)
+    for old, new in [("tl.exp", "tl.log"), ("out_ptr, tl", "x_ptr, tl"), (": tl.constexpr", ""), ("+ n", "- n")]:
+        assert form(kernel) != form(kernel.replace(old, new))
+
+
+class Joined(nn.Module):
+    def forward(self, x):
+        return torch.relu(torch.cat([x * i for i in range(300)], 1))
+
+
+def test_a_concatenation_of_many_is_left_to_torch():
+    text = source(Joined(), torch.randn(4, 8))
+    compile(text, "joined.py", "exec")
+    assert "torch.ops.aten.cat.default" in text
+
+
+class Unrolled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = nn.Linear(8, 8)
+
+    def forward(self, x):
+        for _ in range(600):
+            x = torch.tanh(self.step(x))
+        return x
+
+
+def test_an_unrolled_loop_is_left_to_torch():
+    with pytest.raises(NotWritable, match="one after the other"):
+        source(Unrolled(), torch.randn(2, 8))
