@@ -7,6 +7,7 @@ from typing import Any
 import sympy
 import torch
 
+from ..graph import map as maps
 from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Pointwise, Shape, Value
@@ -108,7 +109,7 @@ def stack(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, 
 
 
 def flip(x: Value, dims: list[int], **_: Any) -> Value:
-    return Build.flip(x, tuple(normalise(d, len(x.shape)) for d in dims))
+    return Build.view(x, maps.flip(x.shape, tuple(normalise(d, len(x.shape)) for d in dims)), "flip")
 
 
 def repeat_interleave(x: Value, repeats: Any, dim: int, *, shape: Shape, **_: Any) -> Value:

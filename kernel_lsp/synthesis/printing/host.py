@@ -257,9 +257,9 @@ def _shape(shape: Shape, symbols: Any) -> str:
 def _view(value: Value, symbols: Any) -> str:
     op = value.op
     assert isinstance(op, View)
-    if op.kind == "permute":
-        return f".permute{op.detail}".replace(",)", ")")
-    if op.kind == "expand":
+    if op.name == "permute":
+        return f".permute{op.map.permutation}".replace(",)", ")")
+    if op.name == "expand":
         return f".expand{_shape(value.shape, symbols)}"
     return (
         f".view({_shape(value.shape, symbols)})"

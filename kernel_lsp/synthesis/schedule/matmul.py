@@ -54,7 +54,7 @@ def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     result = []
     for side, operand in (("left", product.op.left), ("right", product.op.right)):
         base = operand
-        while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand", "select"):
+        while isinstance(base.op, View) and base.op.map.picks_strides:
             base = base.op.operand
         folded = reshaped_leaf(operand, stored) not in (None, operand) or (
             side == "left" and len(operand.shape) > 2 and _right_is_shared(product)
