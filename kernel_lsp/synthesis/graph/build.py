@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from ..graph.sizes import ONE, same
-from . import map as maps
+from . import maps
 from .map import Map
 from .value import Concat, Gather, Iota, Matmul, Pointwise, Reduce, Scalar, Shape, Value, View, numel
 
@@ -27,6 +27,8 @@ def shape_of(sizes: Any) -> Shape:
 def expr_of(n: Any) -> sympy.Expr:
     if isinstance(n, torch.SymInt | torch.SymFloat):
         return n.node.expr
+    if isinstance(n, Scalar):
+        return n.expr
     return sympy.sympify(n)
 
 

@@ -214,9 +214,7 @@ def _straddling(inside: sympy.Expr, n: sympy.Expr, ranges: Ranges, straddles: St
             straddles(factor, inner)
 
 
-def _scaled(
-    inside: sympy.Expr, n: sympy.Expr, ranges: Ranges
-) -> tuple[sympy.Expr, sympy.Expr, sympy.Expr, sympy.Expr]:
+def _scaled(inside: sympy.Expr, n: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Expr, sympy.Expr, sympy.Expr]:
     """(x, m, g, small): inside = g * x + small, n = g * m, and 0 <= small < g, which a division does not see."""
     parts = terms(inside)
     for g in dict.fromkeys(c for c, factor in parts if factor != ONE and c != ONE):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import sympy
 import torch
 
+from ..graph import division
 from ..graph.functions import ATOM, FUNCTIONS, PRODUCT, SUM, UNARY, literal, wrap
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
 from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
@@ -20,6 +21,7 @@ from ..printing.names import variable_name
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain
+from .guarded import opaque, padded
 
 _WIDTH = 72  # an expression longer than this gets a variable of its own
 
@@ -72,8 +74,8 @@ class Emitter:
         return value, tuple(self.domain.resolve(e) for e in index)
 
     def index_term(self, expr: sympy.Expr) -> Term:
-        """A linear index expression as text over the axes' variables."""
-        expr = self.domain.resolve(expr)
+        """An index expression as text over the axes' variables."""
+        expr = self.domain.simplify(expr)
         parts: list[tuple[str, int]] = []
         shape: frozenset[Axis] = frozenset()
         for symbol, term in self.values.items():
@@ -88,6 +90,12 @@ class Emitter:
                 parts.append(self._times(text, precedence, c))
                 if axis.vector:
                     shape |= {axis}
+        for c, part in division.terms(rest):
+            if not division.is_size(part):
+                term = opaque(self, part)
+                parts.append(self._times(term.text, term.precedence, c))
+                shape |= term.axes
+                rest = sympy.expand(rest - c * part)
         if rest != ZERO or not parts:
             parts.append(self.arguments.size(rest))
         # Scalars first: the pointer is moved once, then the tile's offsets are added.
@@ -179,6 +187,8 @@ class Emitter:
         if isinstance(op, Pointwise):
             return self._pointwise(value, op, index)
         if isinstance(op, View):
+            if op.map.guard:
+                return padded(self, value, index)
             ((operand, i),) = operand_indices(value, index, self.domain)
             return self.value(operand, i)
         if isinstance(op, Concat):
@@ -255,8 +265,13 @@ class Emitter:
             return self.index_term(offset(index, shape))
         return self.index_term(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
 
-    def load(self, value: Value, index: Index, name: str = "", shape: Shape | None = None) -> Term:
-        """Load a stored value, addressed as if it had ``shape`` (same elements in row-major order)."""
+    def load(
+        self, value: Value, index: Index, name: str = "", shape: Shape | None = None, other: float | None = None
+    ) -> Term:
+        """Load a stored value, addressed as if it had ``shape`` (same elements in row-major order).
+
+        ``other``: what lanes hold that are masked off; the neutral element of the reduction around by default.
+        """
         pointer = self.arguments.pointers.get(value)
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.names.fresh(f"{variable_name(value)}_ptr")
@@ -267,13 +282,14 @@ class Emitter:
             masks.append(wrap(condition.text, condition.precedence, 50))
             axes |= condition.axes
         text = f"{pointer} + {wrap(where.text, where.precedence, SUM)}" if where.text != "0" else pointer
-        other = self.pad_hint if value.dtype.is_floating_point else 0.0
+        if other is None:
+            other = self.pad_hint if value.dtype.is_floating_point else 0.0
         if masks:
             missing = axes - where.axes
             for axis in self.axes:
                 if axis in missing:
                     text += f" + 0 * {axis.variable}"
-            fill = literal(other) if value.dtype.is_floating_point else "0"
+            fill = literal(other if value.dtype.is_floating_point else int(other))
             text = f"tl.load({text}, mask={' & '.join(_bracket(m, len(masks)) for m in masks)}, other={fill})"
         else:
             text = f"tl.load({text})"

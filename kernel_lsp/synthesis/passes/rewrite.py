@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from ..graph.map import squeeze
+from ..graph.maps import squeeze
 from ..graph.sizes import ONE
 from ..graph.value import Graph, Input, Matmul, Partial, Reduce, TorchCall, Value, View, numel, topological
 
