@@ -1,83 +1,74 @@
-"""Text for what an index alone does not say: divisions that stay in it, and views whose operand ends before they do."""
+"""What an index alone does not say: divisions that stay in it, and views whose operand ends before they do."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
 from typing import TYPE_CHECKING
 
 import sympy
+import torch
 
-from ..graph.division import Quotient, is_size, within
-from ..graph.functions import ATOM, BITAND, COMPARE, PRODUCT, SUM, UNARY, literal, wrap
-from ..graph.map import guards_at
+from ..graph.division import Quotient, Remainder, is_size, within
+from ..graph.map import Guard, guards_at
 from ..graph.sizes import Index
 from ..graph.value import Value, View
 from .access import reshaped_leaf
+from .ir import Apply, Expr, Number, Ref, apply
 
 if TYPE_CHECKING:
-    from .emit import Emitter, Term
+    from .build import Builder
 
-_CALLS = {"Abs": "tl.abs", "Max": "tl.maximum", "Min": "tl.minimum"}
+_FUNCTIONS = {"Abs": "abs", "Max": "maximum_int", "Min": "minimum_int"}
 
 
-def opaque(emitter: Emitter, part: sympy.Expr) -> Term:
-    """An opaque part of an index: ``//``, ``%``, or a call of tl's function."""
-    if part.func.__name__ in _CALLS:
-        terms = [emitter.index_term(a) for a in sorted(part.args, key=is_size)]
-        text = f"{_CALLS[part.func.__name__]}({', '.join(t.text for t in terms)})"
-        return replace(terms[0], text=text, precedence=ATOM, axes=frozenset().union(*(t.axes for t in terms)))
+def opaque(builder: Builder, part: sympy.Expr) -> Expr:
+    """An opaque part of an index, which the kernel computes."""
+    if not isinstance(part, Quotient | Remainder):
+        function = _FUNCTIONS[part.func.__name__]
+        first, *others = (builder.index(a) for a in sorted(part.args, key=lambda a: (is_size(a), str(a))))
+        return functools.reduce(lambda a, b: apply(function, a, b), others, first) if others else apply(function, first)
     x, n = part.args
-    divided = emitter.index_term(x)
-    if emitter.reduced_axis in divided.axes:
-        emitter.arguments.divide_by(n)
-    sign = "//" if isinstance(part, Quotient) else "%"
-    text = f"{wrap(divided.text, divided.precedence, PRODUCT)} {sign} {wrap(*emitter.arguments.size(n), UNARY)}"
-    return replace(divided, text=text, precedence=PRODUCT)
+    divided = builder.index(x)
+    if builder.reduced_axis in divided.axes:
+        builder.arguments.divide_by(n)
+    function = "floordiv_int" if isinstance(part, Quotient) else "mod_int"
+    return apply(function, divided, builder.arguments.size(n))
 
 
-def padded(emitter: Emitter, value: Value, index: Index) -> Term:
+def padded(builder: Builder, value: Value, index: Index) -> Expr:
     """A view with a guard: its operand where that has the element, the pad elsewhere."""
     op = value.op
     assert isinstance(op, View)
-    conditions = [c for guard in guards_at(op.map, index) if (c := _condition(emitter, *guard)) is not None]
-    at = emitter.domain.at(op.map, index)
+    conditions = [c for guard in guards_at(op.map, index) if (c := _condition(builder, guard)) is not None]
+    at = builder.domain.at(op.map, index)
     if not conditions:
-        return emitter.value(op.operand, at)
-    assert op.map.pad is not None
-    pad = float(op.map.pad) if value.dtype.is_floating_point else op.map.pad
-    leaf = reshaped_leaf(op.operand, emitter.stored)
-    direct = leaf is not None and (leaf is op.operand or leaf not in emitter.strided)
-    emitter.conditions += conditions
-    if direct:
-        assert leaf is not None
-        result = emitter.load(leaf, at, shape=op.operand.shape, other=pad)
-    else:
-        inner = emitter.value(op.operand, at)
-        held = conditions[0].text
-        if len(conditions) > 1:
-            held = " & ".join(wrap(c.text, c.precedence, BITAND) for c in conditions)
-        axes = inner.axes.union(*(c.axes for c in conditions))
-        text = f"tl.where({held}, {inner.text}, {literal(pad)})"
-        result = replace(
-            inner, text=text, precedence=ATOM, axes=axes, pad=float(pad) if inner.pad == float(pad) else None
-        )
-    del emitter.conditions[-len(conditions) :]
-    return result if direct else emitter.assign(value.name or "padded", result)
+        return builder.value(op.operand, at)
+    pad = op.map.pad
+    assert pad is not None
+    leaf = reshaped_leaf(op.operand, builder.stored)
+    builder.conditions += conditions
+    try:
+        if leaf is not None and (leaf is op.operand or leaf not in builder.strided):
+            return builder.load(leaf, at, shape=op.operand.shape, other=pad)
+        inner = builder.value(op.operand, at)
+    finally:
+        del builder.conditions[-len(conditions) :]
+    holds = functools.reduce(lambda a, b: apply("and", a, b, dtype=torch.bool), conditions)
+    known = float(pad) if inner.pad == float(pad) else None
+    return builder.assign(
+        value.name or "padded", Apply("where", (holds, inner, Number(pad)), value.dtype, known), value.dtype
+    )
 
 
-def _condition(emitter: Emitter, expr: sympy.Expr, low: sympy.Expr, high: sympy.Expr) -> Term | None:
-    """low <= expr < high as text; None where that is always so."""
-    expr = emitter.domain.simplify(expr)
-    above, below = within(expr, low, high, emitter.domain.size)
+def _condition(builder: Builder, guard: Guard) -> Expr | None:
+    """low <= expression < high; None where that is always so."""
+    expr, low, high = builder.domain.simplify(guard[0]), *guard[1:]
+    above, below = within(expr, low, high, builder.domain.size)
     if above and below:
         return None
-    place = emitter.index_term(expr)
-    if not above and not below and not place.text.isidentifier():
-        place = emitter.assign("place", place)
-    text = wrap(place.text, place.precedence, SUM)
-    least, limit = wrap(*emitter.arguments.size(low), SUM), wrap(*emitter.arguments.size(high), SUM)
-    if above:
-        return replace(place, text=f"{text} < {limit}", precedence=COMPARE)
-    if below:
-        return replace(place, text=f"{text} >= {least}", precedence=COMPARE)
-    return replace(place, text=f"({text} >= {least}) & ({text} < {limit})", precedence=BITAND)
+    place = builder.index(expr)
+    if not (above or below or isinstance(place, Ref)):
+        place = builder.assign("place", place, torch.int32)
+    sides = [] if above else [apply("ge", place, builder.arguments.size(low), dtype=torch.bool)]
+    sides += [] if below else [apply("lt", place, builder.arguments.size(high), dtype=torch.bool)]
+    return sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)

@@ -9,9 +9,10 @@ from ..kernel.arguments import Arguments
 from ..kernel.steps import Hints, Kernel
 from .elementwise import elementwise
 from .matmul import TILES, matmul
+from .program import Program
 from .reduction import reduction
-from .source import KernelSource
 from .tilings import LONGEST_TILE
+from .verify import verify
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Options:
     tile: int = 0  # index into matmul.TILES
 
 
-def kernel_source(
+def schedule(
     kernel: Kernel,
     name: str,
     arguments: Arguments,
@@ -35,13 +36,28 @@ def kernel_source(
     stored: set[Value],
     options: Options,
     strided: set[Value],
-) -> KernelSource:
+) -> Program:
+    """The kernel with a schedule. Raises ``verify.Malformed``, which is a bug."""
+    program = _scheduled(kernel, name, arguments, hints, stored, options, strided)
+    verify(program)
+    return program
+
+
+def _scheduled(
+    kernel: Kernel,
+    name: str,
+    arguments: Arguments,
+    hints: Hints,
+    stored: set[Value],
+    options: Options,
+    strided: set[Value],
+) -> Program:
     if kernel.matmul is not None:
         return matmul(kernel, name, arguments, hints, stored, strided, TILES[options.tile])
     if kernel.reduces:
-        source = reduction(kernel, name, arguments, hints, stored, rows=options.rows, longest=options.longest)
-        source.num_warps = int(min(32, max(1, source.num_warps * options.warps)))
-        return source
+        program = reduction(kernel, name, arguments, hints, stored, rows=options.rows, longest=options.longest)
+        program.num_warps = int(min(32, max(1, program.num_warps * options.warps)))
+        return program
     return elementwise(kernel, name, arguments, hints, stored, block=options.block, warps=options.block_warps)
 
 
