@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from dataclasses import dataclass, field
 from typing import Any
@@ -148,7 +149,7 @@ class _Printer:
         if key in host.kernels:
             host.kernels[key].launches += 1
         else:
-            program.name = self.kernel_names.fresh(wanted)
+            program = dataclasses.replace(program, name=self.kernel_names.fresh(wanted))
             host.kernels[key] = Function(program, text)
         host.body += self._launched(program, host.kernels[key].program)
         given = {v: input_of(v).source for v in host.plan.inputs}

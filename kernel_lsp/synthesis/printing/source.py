@@ -17,7 +17,7 @@ from ..graph.functions import FUNCTIONS
 from ..graph.value import Graph, Value, input_of, numel
 from ..kernel.ir import Apply
 from ..kernel.steps import Hints, Plan
-from ..schedule.choices import Options
+from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
 from . import bounds
@@ -41,7 +41,7 @@ def compose(
     class_name: str,
     import_from: str,
     import_file: str,
-    options: Options,
+    chosen: Chosen,
     check_indices: bool = False,
 ) -> str:
     """The complete source of ``<Class>Triton`` for one point of the schedule space.
@@ -58,7 +58,7 @@ def compose(
     alias = class_alias(outer)
     base = f"{alias}.{rest}" if rest else alias
     function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
-    host = write(host_plan(graph, plan, hints, chunks, name, options, scattered, check_indices), graph, function)
+    host = write(host_plan(graph, plan, hints, chunks, name, chosen, scattered, check_indices), graph, function)
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),

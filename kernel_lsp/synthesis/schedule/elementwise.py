@@ -5,15 +5,15 @@ from __future__ import annotations
 import sympy
 import torch
 
-from ..graph.sizes import ONE, ZERO, offset
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
-from ..kernel.domain import Unalignable
 from ..kernel.ir import Arange, Axis, AxisIndex, Expr, ProgramId, Ref, Variable, apply, plus
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.steps import Hints, Kernel
 from ..printing.names import variable_name
-from .program import Blocks, Program, fixed, set_all, total
+from .extents import total, transposed_atom
+from .program import Blocks, Program, fixed, set_all
+from .schedules import Flat, Turned
 
 
 def elementwise(
@@ -22,16 +22,18 @@ def elementwise(
     arguments: Arguments,
     hints: Hints,
     stored: set[Value],
-    *,
-    block: int = 1024,
-    warps: int = 4,
+    schedule: Flat | Turned,
 ) -> Program:
-    """An elementwise kernel with ``block`` elements per program."""
-    program = Program(name, arguments, num_warps=warps)
+    """An elementwise kernel."""
+    program = Program(name, arguments, num_warps=schedule.warps)
     for v, _ in kernel.stores:
         arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.stores) > 1 else "out_ptr")
-    turned = _transposed_atom(kernel, hints)
-    axes = _flat(kernel, program, block) if turned is None else _tile(kernel, program, turned)
+    if isinstance(schedule, Flat):
+        axes = _flat(kernel, program, schedule.block)
+    else:
+        turned = transposed_atom(kernel, hints)
+        assert turned is not None
+        axes = _tile(kernel, program, turned, schedule)
     builder = Builder(kernel.domain, axes, arguments, stored, kernel.placed)
     for v, index in kernel.stores:
         builder.count(v, index)
@@ -67,31 +69,7 @@ def mask_of(axis: Axis, name: str, end: Expr) -> tuple[Variable, Expr]:
     return variable, inside
 
 
-def _transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:
-    """An atom other than the last along which a large operand is contiguous: flat order would read it with a stride."""
-    domain = kernel.domain
-    if len(domain.kept) < 2:
-        return None
-    last = domain.kept[-1]
-    for _, index, shape in kernel.accesses:
-        try:
-            coefficients, _ = domain.terms(offset(index, shape))
-        except Unalignable:
-            continue
-        if coefficients.get(last, ZERO) in (ZERO, ONE):
-            continue
-        for atom, c in coefficients.items():
-            if (
-                c == ONE
-                and atom is not last
-                and hint(domain.size[atom], hints) >= 16
-                and hint(domain.size[last], hints) >= 16
-            ):
-                return atom
-    return None
-
-
-def _tile(kernel: Kernel, program: Program, turned: sympy.Symbol) -> list[Axis]:
+def _tile(kernel: Kernel, program: Program, turned: sympy.Symbol, schedule: Turned) -> list[Axis]:
     domain, arguments = kernel.domain, program.arguments
     last = domain.kept[-1]
     outer = [a for a in domain.kept if a not in (turned, last)]
@@ -99,8 +77,8 @@ def _tile(kernel: Kernel, program: Program, turned: sympy.Symbol) -> list[Axis]:
     arguments.name_size(n_rows, "n_rows")
     arguments.name_size(n_cols, "n_cols")
     height, width = arguments.size(n_rows), arguments.size(n_cols)
-    block_rows, block_cols = program.block("BLOCK_ROWS", 32), program.block("BLOCK_COLS", 64)
-    program.grid = [[Blocks(n_rows, 32), Blocks(n_cols, 64)]]
+    block_rows, block_cols = program.block("BLOCK_ROWS", schedule.rows), program.block("BLOCK_COLS", schedule.cols)
+    program.grid = [[Blocks(n_rows, schedule.rows), Blocks(n_cols, schedule.cols)]]
     tile = fixed("tile")
     program.body += set_all((tile, ProgramId(0)))
     axes: list[Axis] = []
@@ -121,7 +99,5 @@ def _tile(kernel: Kernel, program: Program, turned: sympy.Symbol) -> list[Axis]:
         mask_of(rows, "row_mask", height),
         mask_of(cols, "col_mask", width),
     )
-    program.tiling = (
-        "One program takes a 32 x 64 tile, so that both the transposed operand and the result are read in order."
-    )
+    program.tiling = f"One program takes a {schedule.rows} x {schedule.cols} tile, so that both the transposed operand and the result are read in order."
     return [*axes, rows, cols]

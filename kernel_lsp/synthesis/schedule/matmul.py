@@ -9,8 +9,6 @@ three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import sympy
 import torch
 
@@ -19,6 +17,7 @@ from ..graph.value import Input, Matmul, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
+from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
     Arange,
@@ -37,34 +36,13 @@ from ..kernel.ir import (
     apply,
     plus,
 )
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.steps import Hints, Kernel
 from ..printing.names import variable_name
 from .elementwise import blocked, mask_of
-from .program import Blocks, Program, fixed, power_of_two, set_all, total
+from .extents import product_atoms, right_is_shared, total
+from .program import Blocks, Program, fixed, set_all
+from .schedules import Product
 from .tilings import START
-
-
-@dataclass(frozen=True)
-class Tile:
-    label: str
-    m: int
-    n: int
-    k: int
-    warps: int
-    stages: int
-    precision: str = "tf32x3"
-
-
-#: Bytes of shared memory that a program may use on current data-centre GPUs.
-SHARED_MEMORY = 224 << 10
-
-#: The first is adapted to the problem's size; the others are tried against it where there is a GPU.
-TILES = (
-    Tile("", 128, 64, 32, 8, 3),
-    Tile("64 x 64 tiles, 16 deep", 64, 64, 16, 4, 4),
-    Tile("128 x 128 tiles", 128, 128, 32, 8, 3),
-    Tile("128 x 64 tiles, bf16x6", 128, 64, 32, 8, 3, "bf16x6"),
-)
 
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
@@ -77,44 +55,32 @@ def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
         while isinstance(base.op, View) and base.op.map.picks_strides:
             base = base.op.operand
         folded = reshaped_leaf(operand, stored) not in (None, operand) or (
-            side == "left" and len(operand.shape) > 2 and _right_is_shared(product)
+            side == "left" and len(operand.shape) > 2 and right_is_shared(product.op)
         )
         if isinstance(base.op, Input) and base.op.kind == "argument" and base in stored and not folded:
             result.append(base)
     return result
 
 
-def _right_is_shared(product: Value) -> bool:
-    """Whether the right operand is the same for the whole batch, so that batch and rows are one dimension."""
-    op = product.op
-    assert isinstance(op, Matmul)
-    return len(op.left.shape) > 2 and all(n == ONE for n in op.right.shape[:-2])
-
-
 def matmul(
-    kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], strided: set[Value], tile: Tile
+    kernel: Kernel,
+    name: str,
+    arguments: Arguments,
+    hints: Hints,
+    stored: set[Value],
+    strided: set[Value],
+    tile: Product,
 ) -> Program:
     """A matrix product kernel with its epilogue."""
     product = kernel.matmul
     assert product is not None and isinstance(product.op, Matmul)
     left, right = product.op.left, product.op.right
-    domain, index = kernel.domain, kernel.placed[product]
+    domain, index = kernel.domain.copy(), kernel.placed[product]
     k_size = left.shape[-1]
     depth = domain.atom("r", k_size, reduced=True)
-    m_atoms, n_atoms = _atoms(index[-2]), _atoms(index[-1])
-    batch = [a for e in index[:-2] for a in _atoms(e)]
-    if _right_is_shared(product):
-        m_atoms, batch = batch + m_atoms, []
+    m_atoms, n_atoms, batch = product_atoms(kernel)
     m, n = total(domain, m_atoms), total(domain, n_atoms)
     dtype = torch.promote_types(left.dtype, right.dtype)
-    tile = _adapted(
-        tile,
-        hint(m, hints) if m_atoms else 1,
-        hint(n, hints),
-        hint(k_size, hints),
-        hint(total(domain, batch), hints),
-        dtype,
-    )
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     for v, _ in kernel.stores:
         arguments.outputs[v] = arguments.variable("out_ptr")
@@ -122,11 +88,11 @@ def matmul(
         arguments.name_size(size, text)
     ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
     blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
-    group = program.block("GROUP", 8)
+    group = program.block("GROUP", tile.group)
     exact_n = n.is_number and int(n) % tile.n == 0
     exact_k = k_size.is_number and int(k_size) % tile.k == 0
     rows, cols = Axis(fixed("rows"), m_atoms, "tile"), Axis(fixed("cols"), n_atoms, "tile")
-    axes = _tile_order(kernel, program, ends, blocks, group, batch)
+    axes = _tile_order(domain, program, ends, blocks, group, batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     program.body += set_all(
@@ -140,7 +106,9 @@ def matmul(
     loop: list[Statement] = []
     terms: list[Expr] = []
     for operand, side in ((left, "left"), (right, "right")):
-        along = Axis(ks, _atoms(depth), "loop", lane=(1, 2) if side == "left" else (0, 2))
+        along = Axis(
+            ks, [depth] if isinstance(depth, sympy.Symbol) else [], "loop", lane=(1, 2) if side == "left" else (0, 2)
+        )
         if not exact_k:
             along.mask = apply("lt", AxisIndex(along), ends["K"], dtype=torch.bool)
         if not loop:
@@ -170,14 +138,12 @@ def matmul(
     for v, i in kernel.stores:
         ending.store(v, i)
     program.body += ending.lines
-    program.tiling = (
-        f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of 8 rows."
-    )
+    program.tiling = f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
     return program
 
 
 def _tile_order(
-    kernel: Kernel,
+    domain: Domain,
     program: Program,
     ends: dict[str, Expr],
     blocks: dict[str, Variable],
@@ -200,7 +166,7 @@ def _tile_order(
         program.body += set_all(
             (axes[0].variable, apply("floordiv_int", tile, tiles)), (tile.variable, apply("mod_int", tile, tiles))
         )
-        program.grid[0].append(total(kernel.domain, batch))
+        program.grid[0].append(total(domain, batch))
     wide = apply("mul", Ref(group), col_blocks)
     left = apply("sub", row_blocks, apply("mul", in_group, Ref(group)))
     within = apply("mod_int", tile, wide)
@@ -212,10 +178,6 @@ def _tile_order(
         (fixed("col_block"), apply("floordiv_int", within, group_rows)),
     )
     return axes
-
-
-def _atoms(expr: sympy.Expr) -> list[sympy.Symbol]:
-    return [expr] if isinstance(expr, sympy.Symbol) else []
 
 
 def _operand_index(operand: Value, index: Index, depth: sympy.Expr, side: str) -> Index:
@@ -239,26 +201,3 @@ def _strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
         arguments.symbols.setdefault(symbol, symbol.name)
         arguments.strides[symbol] = (value, d)
     return symbols
-
-
-def _adapted(tile: Tile, m: int, n: int, k: int, batch: int, dtype: torch.dtype) -> Tile:
-    """Smaller tiles for small problems, so that every multiprocessor has one; never more than the problem needs."""
-    if not tile.label:
-        tiles = -(-m // tile.m) * -(-n // tile.n) * batch
-        if dtype.itemsize == 2 and tiles >= 264:
-            tile = TILES[2]
-        elif tiles < 132:
-            tile = Tile("", 64, 64, 32, 4, 4)
-    block_k = tile.k * 4 // dtype.itemsize  # halves: as many bytes of each row at a time
-    stages = tile.stages
-    while (tile.m + tile.n) * block_k * dtype.itemsize * stages > SHARED_MEMORY:
-        stages -= 1
-    return Tile(
-        tile.label,
-        max(16, min(tile.m, power_of_two(m))),
-        max(16, min(tile.n, power_of_two(n))),
-        max(16, min(block_k, power_of_two(k))),
-        tile.warps,
-        stages,
-        tile.precision,
-    )

@@ -11,7 +11,7 @@ from ..kernel.arguments import Arguments
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan
 from ..passes.rewrite import CHUNK
 from ..printing.names import variable_name
-from .choices import Options, schedule
+from .choices import Chosen, scheduled
 from .matmul import strided_operands
 from .program import Blocks, Program
 
@@ -91,13 +91,13 @@ def host_plan(
     hints: Hints,
     chunks: dict[sympy.Symbol, sympy.Expr],
     name: str,
-    options: Options,
+    chosen: Chosen,
     scattered: frozenset[str],
     check_indices: bool,
 ) -> HostPlan:
     """Schedule the kernels of a plan, and put all that the host does in order.
 
-    ``chunks``: the symbols of split reductions with the length each splits; ``name``: what kernels are named after;
+    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``name``: what kernels are named after;
     ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
     """
     inputs = used_inputs(plan, graph)
@@ -127,7 +127,7 @@ def host_plan(
         else:
             if check_indices:
                 result.operations.append(CheckIndices(step))
-            program = schedule(step, wanted[step], Arguments(dict(names)), hints, set(present), options, strided)
+            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, set(present), chosen[step], strided)
             stored = [step.partial] if step.partial is not None else [v for v, _ in step.stores]
             result.operations += [Allocate(v, len(stored) == 1) for v in stored]
             result.operations.append(Launch(step, program))

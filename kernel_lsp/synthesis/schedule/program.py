@@ -10,7 +10,6 @@ from typing import TypeAlias
 import sympy
 
 from ..kernel.arguments import Arguments
-from ..kernel.domain import Domain
 from ..kernel.ir import Expr, For, Set, Statement, Store, Variable, walk
 
 
@@ -97,16 +96,3 @@ def fixed(name: str) -> Variable:
 
 def set_all(*pairs: tuple[Variable, Expr]) -> list[Statement]:
     return [Set(variable, value) for variable, value in pairs]
-
-
-def product(sizes: list[sympy.Expr]) -> sympy.Expr:
-    return sympy.expand(sympy.prod(sizes)) if sizes else sympy.Integer(1)
-
-
-def total(domain: Domain, atoms: list[sympy.Symbol]) -> sympy.Expr:
-    return product([domain.size[a] for a in atoms])
-
-
-def power_of_two(n: int) -> int:
-    """The least power of two that is at least n."""
-    return 1 << max(0, n - 1).bit_length()

@@ -12,8 +12,10 @@ from ..kernel.build import Builder, masked, spread
 from ..kernel.ir import Add, Apply, Expr, Fold, For, Full, Number, Ref, Set, Statement, Store, apply, plus
 from ..kernel.steps import Hints, Kernel, reduce_operand_index
 from ..printing.names import variable_name
-from .program import Program, fixed, total
-from .tilings import CHUNK_PLACE, LONGEST_TILE, START, Tiling, column_tiling, contiguous_is_kept, row_tiling
+from .extents import total
+from .program import Program, fixed
+from .schedules import Columns, Passes, Rows
+from .tilings import CHUNK_PLACE, START, Tiling, column_tiling, row_tiling
 
 #: Where argmax and argmin have found nothing yet.
 _NOWHERE = 2147483647
@@ -25,21 +27,19 @@ def reduction(
     arguments: Arguments,
     hints: Hints,
     stored: set[Value],
-    *,
-    rows: int = 0,
-    longest: int = LONGEST_TILE,
+    schedule: Rows | Passes | Columns,
 ) -> Program:
-    """A reduction kernel: ``rows`` short rows per program, rows up to ``longest`` kept in registers."""
+    """A reduction kernel."""
     program = Program(name, arguments)
     outputs = [kernel.partial] if kernel.partial is not None else [v for v, _ in kernel.stores]
     for v in outputs:
         arguments.outputs[v] = arguments.variable(
             f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partial else "out_ptr"
         )
-    if contiguous_is_kept(kernel, hints):
-        tiling = column_tiling(kernel, program, hints)
+    if isinstance(schedule, Columns):
+        tiling = column_tiling(kernel, program, hints, schedule)
     else:
-        tiling = row_tiling(kernel, program, hints, rows, longest)
+        tiling = row_tiling(kernel, program, hints, schedule)
     builder = Builder(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
     builder.reduced_axis = tiling.reduced
     run = _in_passes if tiling.reduced.role == "loop" else _in_one_tile
