@@ -248,6 +248,12 @@ case("reshaped_across_mean", lambda self, x: (x * 2.0).reshape(14, -1).mean(-1),
 case(
     "product_of_padded", lambda self, a, b: F.pad(a, (0, 0, 1, 2)) @ b, lambda n: [r(13 + n, 20), r(20, 17)], kernels=1
 )
+case(
+    "product_of_padded_sides",  # K is no multiple of a block, and both sides hold something beyond it
+    lambda self, a, b: F.pad(a + 1.0, (2, 1), value=3.0) @ (b + 1.0),
+    lambda n: [r(13, 18 + n), r(21 + n, 17)],
+    kernels=1,
+)
 
 # Reductions.
 for _dim in (0, 1, 2, (0, 2), (1, 2), (0, 1, 2)):
@@ -363,6 +369,7 @@ case("batched_by_matrix", lambda self, a, b: a @ b, lambda n: [r(3, 17 + n, 20),
 case("broadcast_batch", lambda self, a, b: a @ b, lambda n: [r(2, 3, 17 + n, 20), r(3, 20, 19)], kernels=1)
 case("vector_matrix", lambda self, a, b: a @ b, lambda n: [r(20), r(20, 19 + n)])
 case("scaled_prologue", lambda self, a, b: (a * 2.0 + 1.0) @ b, lambda n: [r(33 + n, 40), r(40, 50)], kernels=1)
+case("two_prologues", lambda self, a, b: (a + 1.0) @ (b + 1.0), lambda n: [r(33 + n, 40), r(40, 50)], kernels=1)
 case(
     "half_mm",
     lambda self, a, b: F.relu(a @ b),

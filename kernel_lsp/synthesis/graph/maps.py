@@ -127,11 +127,16 @@ def roll(operand: Shape, shifts: dict[int, sympy.Expr]) -> Map:
 
     def turned(sign: int) -> Index:
         return tuple(
-            Remainder(dim(d) + PythonMod(sign * shifts[d], n), n) if d in shifts and n != ONE else dim(d)
+            Remainder(dim(d) + _positive(sign * shifts[d], n), n) if d in shifts and n != ONE else dim(d)
             for d, n in enumerate(operand)
         )
 
     return Map(operand, operand, turned(-1), inverse=turned(1))
+
+
+def _positive(shift: sympy.Expr, n: sympy.Expr) -> sympy.Expr:
+    """A shift by as much modulo ``n`` that is not negative."""
+    return shift if shift.is_number and shift >= 0 else PythonMod(shift, n)
 
 
 def repeat(operand: Shape, counts: tuple[sympy.Expr, ...]) -> Map:

@@ -16,7 +16,7 @@ from ..graph.sizes import ONE, ZERO, Index, broadcast
 from ..graph.value import Input, Matmul, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder
+from ..kernel.build import Builder, masked
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
@@ -105,6 +105,7 @@ def matmul(
     ks = fixed("ks")
     loop: list[Statement] = []
     terms: list[Expr] = []
+    zeroed = False  # whether one side is 0 beyond K
     for operand, side in ((left, "left"), (right, "right")):
         along = Axis(
             ks, [depth] if isinstance(depth, sympy.Symbol) else [], "loop", lane=(1, 2) if side == "left" else (0, 2)
@@ -123,6 +124,9 @@ def matmul(
         term = builder.value(operand, at)
         program.body += [line for line in builder.lines if line not in program.body]
         loop += builder.inner
+        zeroed = zeroed or term.pad == 0
+        if side == "right" and along.mask is not None and not zeroed:
+            term = masked(term, along.mask, 0.0, operand.dtype)  # beyond K, where both sides hold something
         if dtype in (torch.float16, torch.bfloat16) and not builder.raw_half:
             term = Apply("to_float16" if dtype == torch.float16 else "to_bfloat16", (term,), dtype)
         terms.append(term)
