@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph.sizes import Index, same
-from ..graph.value import Contract, Gather, Graph, Partial, Pointwise, Reduce, TorchCall, Value, operands, topological
+from ..graph.value import Contract, Fold, Gather, Graph, Partial, Pointwise, TorchCall, Value, operands, topological
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Materialise
@@ -29,7 +29,7 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
             fits = isinstance(v.op, Pointwise) and len(v.shape) == len(product.shape)
             fits = fits and all(same(a, b) for a, b in zip(v.shape, product.shape, strict=True))
             if not fits or any(
-                isinstance(w.op, Contract | Partial | Reduce | TorchCall)
+                isinstance(w.op, Contract | Partial | Fold | TorchCall)
                 for o in operands(v)
                 if o not in inside
                 for w in topological([o])

@@ -8,7 +8,7 @@ that value as an input.
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Graph, Partial, Reduce, TorchCall, Value, View, operands, topological
+from ..graph.value import Contract, Fold, Graph, Partial, Reduce, Scan, TorchCall, Value, View, operands, topological
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .fusion import addressable, cheap_prologue, epilogues, trace_product
@@ -21,6 +21,7 @@ def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
     ``stored``: values that are stored before a kernel reads them, though it could compute them itself.
     """
     completes, forced = epilogues(graph), set(stored or ())
+    forced |= {v.op.start for v in topological(graph.outputs) if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
         attempt = _Planner(graph, completes, forced)
         shared = attempt.run()
@@ -47,7 +48,7 @@ class _Planner:
         for step in self.plan.steps:
             if not isinstance(step, Kernel) or step.contract is not None:
                 continue
-            for value in step.reduces:
+            for value in step.folds:
                 other = computed_in.setdefault(value, step)
                 if other is not step and value not in self.forced:
                     again.add(value)
@@ -158,7 +159,7 @@ class _Planner:
                 break
             except Materialise as need:
                 self.store(need.value, [])
-        if len(kernel.reduces) > 1:
+        if len(kernel.folds) > 1:
             self.store(op.operand, [])
             kernel = self.place([whole])
         kernel.partial = value
@@ -216,7 +217,7 @@ class _Planner:
             if (
                 v in seen
                 or v in self.plan.stored
-                or isinstance(v.op, TorchCall | Contract | Partial | Reduce)
+                or isinstance(v.op, TorchCall | Contract | Partial | Fold)
                 or (v in self.completes and v is not root)
                 or v in self.forced
             ):
