@@ -504,8 +504,8 @@ CASES["convolution_relu"] = Case(Partly, lambda n: [r(2, 3, 8 + n, 9)], kernels=
 module("conv1d_strided", nn.Conv1d, (4, 6, 3, 2, 0, 2), lambda n: [r(2, 4, 20 + n)], kernels=1)
 module("conv2d", nn.Conv2d, (5, 7, 3), lambda n: [r(2, 5, 13 + n, 11)], kernels=1)
 module("conv2d_same", nn.Conv2d, (4, 5, 3, 1, "same", 2), lambda n: [r(2, 4, 9, 8 + n)], kernels=1)
-module("conv2d_one", nn.Conv2d, (20, 9, 1, 1, 0, 1, 1, False), lambda n: [r(1 + n, 20, 7, 5)], kernels=1)
-module("conv2d_circular", nn.Conv2d, (3, 4, 3, 1, 1, 1, 1, True, "circular"), lambda n: [r(2, 3, 8 + n, 9)], kernels=1)
+module("conv2d_one", nn.Conv2d, (20, 9, 1, 1, 0, 1, 1, False), lambda n: [r(2 + n, 20, 7, 5)], kernels=1)
+module("conv2d_circular", nn.Conv2d, (3, 4, 3, 1, 1, 1, 1, True, "circular"), lambda n: [r(2, 3, 8 + n, 9)], kernels=2)
 module("conv2d_reflect", nn.Conv2d, (3, 4, (3, 5), 1, (1, 2), 1, 1, True, "reflect"), lambda n: [r(2, 3, 8 + n, 9)])
 module("conv2d_grouped", nn.Conv2d, (8, 12, 3, 2, 1, 1, 2), lambda n: [r(2, 8, 12 + n, 12)], kernels=1)
 module("conv2d_depthwise", nn.Conv2d, (6, 6, 3, 1, 1, 1, 6), lambda n: [r(2, 6, 9 + n, 8)], kernels=1)
@@ -529,7 +529,7 @@ class ConvNormAct(nn.Module):
 CASES["conv_norm_act_pool"] = Case(ConvNormAct, lambda n: [r(2, 6, 8 + n, 10)], kernels=2)
 
 # Pooling: reductions of windows.
-case("max_pool1d", lambda self, x: F.max_pool1d(x, 3, 2, 1), lambda n: [r(2, 3, 17 + n)], kernels=1)
+case("max_pool1d", lambda self, x: F.max_pool1d(x, 3, 2, 1), lambda n: [r(2 + n, 3, 17)], kernels=1)
 case("max_pool2d", lambda self, x: F.max_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)
 case(
     "max_pool2d_ceil", lambda self, x: F.max_pool2d(x, 3, 2, ceil_mode=True), lambda n: [r(2, 3, 12, 11 + n)], kernels=1
