@@ -61,11 +61,9 @@ def terms(expr: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
     """(coefficient, factor) for each different factor of an expanded expression; that of a constant is 1."""
     coefficient: dict[sympy.Expr, sympy.Expr] = {}
     for term in sympy.Add.make_args(expr):
-        size, rest = [], []
-        for factor in sympy.Mul.make_args(term):
-            (size if is_size(factor) else rest).append(factor)
-        of = sympy.Mul(*rest)
-        coefficient[of] = coefficient.get(of, ZERO) + sympy.Mul(*size)
+        factors = sympy.Mul.make_args(term)
+        of = sympy.Mul(*(f for f in factors if not is_size(f)))
+        coefficient[of] = coefficient.get(of, ZERO) + sympy.Mul(*(f for f in factors if is_size(f)))
     return [(c, of) for of, c in coefficient.items()]
 
 
@@ -218,7 +216,7 @@ def _scaled(inside: sympy.Expr, n: sympy.Expr, ranges: Ranges) -> tuple[sympy.Ex
     """(x, m, g, small): inside = g * x + small, n = g * m, and 0 <= small < g, which a division does not see."""
     parts = terms(inside)
     for g in dict.fromkeys(c for c, factor in parts if factor != ONE and c != ONE):
-        m = quotient(n, g)
+        m = quotient(n, g) if nonnegative(g) else None
         if m is None:
             continue
         large = [(q, factor) for c, factor in parts if (q := quotient(c, g)) is not None]
