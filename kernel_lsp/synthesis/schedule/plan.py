@@ -12,7 +12,7 @@ from ..kernel.steps import Call, Hints, HostView, Kernel, Plan
 from ..passes.rewrite import CHUNK
 from ..printing.names import variable_name
 from .choices import Chosen, scheduled
-from .matmul import strided_operands
+from .contract import strided_operands
 from .program import Blocks, Program
 
 #: Names for the sizes of the first tensor, by rank.
@@ -139,7 +139,7 @@ def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
     used: dict[Value, None] = {}
     for step in plan.steps:
         if isinstance(step, Kernel):
-            roots = [v for v, _ in step.stores] + ([step.matmul] if step.matmul else [])
+            roots = [v for v, _ in step.stores] + ([step.contract] if step.contract else [])
             for v in topological(roots):
                 if isinstance(v.op, Input):
                     used[v] = None
@@ -157,10 +157,12 @@ def _strided(plan: Plan) -> set[Value]:
     strided: set[Value] = set()
     other: set[Value] = set()
     for step in plan.steps:
-        if isinstance(step, Kernel) and step.matmul is not None:
+        if isinstance(step, Kernel) and step.contract is not None:
             by_stride = set(strided_operands(step, plan.stored))
             strided |= by_stride
-            other |= set(step.leaves) | ({v for v in topological([step.matmul]) if isinstance(v.op, Input)} - by_stride)
+            other |= set(step.leaves) | (
+                {v for v in topological([step.contract]) if isinstance(v.op, Input)} - by_stride
+            )
         elif isinstance(step, Kernel):
             other |= set(step.leaves)
     return strided - other
@@ -193,7 +195,7 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
             what = f"partial_{kernel.partial.op.kind.removeprefix('a')}"
-        elif kernel.matmul is not None and not value.module and "linear" not in what and "matmul" not in what:
-            what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
+        elif kernel.contract is not None and not value.module and "linear" not in what and "matmul" not in what:
+            what = f"matmul_{what}" if value is not kernel.contract else "matmul"
         result[kernel] = f"{what}_kernel"
     return result
