@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 import sympy
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
-from .sizes import ONE, ZERO, quotient, same
+from .sizes import ONE, ZERO, exact, quotient, same
 
 #: Each symbol with its size: it is from 0 to size - 1.
 Ranges = Mapping[sympy.Symbol, sympy.Expr]
@@ -73,6 +73,12 @@ def nonnegative(expr: sympy.Expr) -> bool:
     expr = sympy.expand(expr)
     if expr.is_number:
         return bool(expr >= 0)
+    # A division that is taken away is no more than it is without rounding.
+    expr = (
+        sympy.expand(sum((exact(t) if t.could_extract_minus_sign() else t for t in expr.args), ZERO))
+        if expr.is_Add
+        else expr
+    )
     # With each size written as 1 + what it is beyond that, terms without a minus sign cannot be negative.
     beyond = {s: s + 1 for s in expr.free_symbols}
     for term in sympy.Add.make_args(sympy.expand(expr.xreplace(beyond))):

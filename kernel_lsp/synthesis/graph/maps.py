@@ -10,8 +10,8 @@ from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 from .division import Quotient, Remainder, within
 from .map import Map, dim, dims
-from .sizes import ONE, ZERO, Index, offset, quotient, same, strides
-from .value import Shape
+from .sizes import ONE, ZERO, Index, exact, offset, quotient, same, strides
+from .value import Shape, numel
 
 
 def identity(shape: Shape) -> Map:
@@ -44,7 +44,7 @@ def reshape(operand: Shape, shape: Shape) -> Map:
     )
 
 
-def _regrouped(groups: list[tuple[list[int], list[int]]], given: Shape, wanted: Shape) -> Index:
+def _regrouped(groups: Runs, given: Shape, wanted: Shape) -> Index:
     """The index into ``wanted`` of the element that ``dim(0)``, … address in ``given``."""
     result: list[sympy.Expr] = [ZERO] * len(wanted)
     for run, places in groups:
@@ -55,14 +55,38 @@ def _regrouped(groups: list[tuple[list[int], list[int]]], given: Shape, wanted: 
     return tuple(result)
 
 
-def _groups(a: Shape, b: Shape) -> list[tuple[list[int], list[int]]]:
+Runs = list[tuple[list[int], list[int]]]
+
+
+def _groups(a: Shape, b: Shape) -> Runs:
     """Pairs of runs of dimensions of a and b with equal products; size-one dimensions belong to no run.
 
-    Where no runs match for all values of the sizes, everything is one run.
+    A size n of one shape matches k * (n // k) of the other: nothing can be missing, since the products of the whole are
+    equal. Where no runs match, everything is one run.
     """
+    found = _runs(a, b)
+    if found is None:
+        found = _runs(tuple(exact(n) for n in a), tuple(exact(n) for n in b))
+        found = None if found is None or _rounded_in_both(found, a, b) else found
+    if found is None:
+        found = [([i for i, n in enumerate(a) if n != ONE], [j for j, n in enumerate(b) if n != ONE])]
+    return found
+
+
+def _rounded_in_both(runs: Runs, a: Shape, b: Shape) -> bool:
+    """Whether what one shape might lack in one run, the other might lack in another one."""
+    less = set()
+    for run_a, run_b in runs:
+        size_a, size_b = numel(tuple(a[i] for i in run_a)), numel(tuple(b[j] for j in run_b))
+        if not same(size_a, size_b):
+            less |= {side for side, n in enumerate((size_a, size_b)) if not same(n, exact(n))}
+    return len(less) > 1
+
+
+def _runs(a: Shape, b: Shape) -> Runs | None:
     left = [i for i, n in enumerate(a) if n != ONE]
     right = [j for j, n in enumerate(b) if n != ONE]
-    groups: list[tuple[list[int], list[int]]] = []
+    groups: Runs = []
     i = j = 0
     while i < len(left) and j < len(right):
         run_a, run_b = [left[i]], [right[j]]
@@ -79,9 +103,9 @@ def _groups(a: Shape, b: Shape) -> list[tuple[list[int], list[int]]]:
                 run_b.append(right[j])
                 j += 1
             else:
-                return [(left, right)]
+                return None
         groups.append((run_a, run_b))
-    return groups if i == len(left) and j == len(right) else [(left, right)]
+    return groups if i == len(left) and j == len(right) else None
 
 
 def slice_(operand: Shape, d: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Map:

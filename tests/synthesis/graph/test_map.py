@@ -14,9 +14,10 @@ import torch
 import torch.nn.functional as F
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from torch.utils._sympy.functions import FloorDiv
 
 from kernel_lsp.synthesis.graph import maps
-from kernel_lsp.synthesis.graph.division import Quotient, Remainder, bounds, simplify
+from kernel_lsp.synthesis.graph.division import Quotient, Remainder, bounds, nonnegative, simplify
 from kernel_lsp.synthesis.graph.map import Map, at, back, compose, dim, guards_at, invert
 from kernel_lsp.synthesis.graph.sizes import offset
 from kernel_lsp.synthesis.kernel.domain import Domain, Refined
@@ -338,6 +339,21 @@ def test_nothing_that_may_be_negative_is_left_inside_a_division() -> None:
     assert simplify(Quotient(LENGTH * i + j + LENGTH, LENGTH), ranges) == i + 1
     ranges[j] = sympy.Integer(3)
     assert simplify(Quotient(3 * i + j - 1, 3), ranges) == i - 1 + Quotient(j + 2, 3)
+
+
+def test_sizes_that_a_reshape_divides_leave_nothing_over() -> None:
+    rows = FloorDiv(LENGTH, 4)
+    cut = maps.reshape((BATCH, LENGTH), (BATCH, rows, sympy.Integer(4)))
+    assert cut.index == (dim(0), 4 * dim(1) + dim(2)) and cut.keeps_order
+    back_again = invert(cut)
+    assert back_again is not None and back_again.index == (dim(0), Quotient(dim(1), 4), Remainder(dim(1), 4))
+    assert nonnegative(LENGTH - 4 * rows) and not nonnegative(4 * rows - LENGTH)
+
+
+def test_where_either_shape_may_lack_elements_nothing_is_paired() -> None:
+    halved = FloorDiv(LENGTH, 2)
+    map = maps.reshape((2 * halved, BATCH), (LENGTH, 2 * FloorDiv(BATCH, 2)))
+    assert all(len(e.free_symbols & {dim(0), dim(1)}) == 2 for e in map.index)
 
 
 def test_what_does_not_align_stays_a_division() -> None:
