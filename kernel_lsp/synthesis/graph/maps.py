@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -268,13 +269,17 @@ def replicate(operand: Shape, margins: Margins) -> Map:
 
 
 def circular(operand: Shape, margins: Margins) -> Map:
-    """Margins that go on at the operand's other end; at most as wide as the operand."""
+    """Margins that go on at the operand's other end.
+
+    They may be as wide as the operand and no wider: the shape says so, as a size that is greater where they are.
+    """
 
     def place(d: int, n: sympy.Expr, low: sympy.Expr, high: sympy.Expr) -> sympy.Expr:
         around = _grows(low) or _grows(high)
         return Remainder(sympy.expand(dim(d) - low + n), n) if around else dim(d) - low
 
-    return _margin(operand, margins, place)
+    widest = tuple(sympy.Max(n, *ends) for n, ends in zip(operand, margins, strict=True))
+    return dataclasses.replace(_margin(operand, margins, place), shape=_padded(widest, margins))
 
 
 def _margin(operand: Shape, margins: Margins, place: Place) -> Map:
@@ -283,17 +288,20 @@ def _margin(operand: Shape, margins: Margins, place: Place) -> Map:
 
 
 def pixel_shuffle(operand: Shape, r: int) -> Map:
-    """[..., C * r * r, H, W] as [..., C, H * r, W * r]: channels become places in squares of ``r`` by ``r``."""
+    """[..., C * r * r, H, W] as [..., C, H * r, W * r]: channels become places in squares of ``r`` by ``r``.
+
+    The shape is that without rounding: no integer where the channels do not divide.
+    """
     c, h, w = _last_three(len(operand))
     together = (r * r * c + r * Remainder(h, sympy.Integer(r)) + Remainder(w, sympy.Integer(r)), _cut(h, r), _cut(w, r))
     apart = (_cut(c, r * r), r * h + Remainder(_cut(c, r), sympy.Integer(r)), r * w + Remainder(c, sympy.Integer(r)))
-    shape = FloorDiv(operand[-3], r * r), operand[-2] * r, operand[-1] * r
+    shape = operand[-3] / (r * r), operand[-2] * r, operand[-1] * r
     return _on_last_three(operand, shape, together, apart)
 
 
 def pixel_unshuffle(operand: Shape, r: int) -> Map:
     """The inverse of ``pixel_shuffle``."""
-    small = (*operand[:-3], operand[-3] * r * r, FloorDiv(operand[-2], r), FloorDiv(operand[-1], r))
+    small = (*operand[:-3], operand[-3] * r * r, operand[-2] / r, operand[-1] / r)
     whole = pixel_shuffle(small, r)
     assert whole.inverse is not None
     return Map(small, operand, tuple(e for e in whole.inverse if e is not None), inverse=whole.index)

@@ -124,11 +124,15 @@ def rot90(x: Value, times: int = 1, dims: Any = (0, 1), **_: Any) -> Value:
 
 
 def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dtype) -> Value:
-    """``x`` with ``part`` in place of as many elements along ``dim``, from ``start``."""
+    """``x`` with ``part`` in place of as many elements along ``dim``, from ``start``.
+
+    The result's size is greater than that of ``x`` where the part does not lie inside: that makes it a condition.
+    """
     end, size = sympy.expand(start + part.shape[dim]), x.shape[dim]
+    inside = sympy.expand(size + sympy.Max(0, -start) + sympy.Max(0, end - size))
     before = [Build.slice(x, dim, ZERO, ONE, start)] if start != ZERO else []
     after = [] if same(end, size) else [Build.slice(x, dim, end, ONE, sympy.expand(size - end))]
-    return cat([*before, part, *after], dim, shape=x.shape, out=out)
+    return cat([*before, part, *after], dim, shape=(*x.shape[:dim], inside, *x.shape[dim + 1 :]), out=out)
 
 
 def select_scatter(x: Value, part: Value, dim: int, index: Any, *, out: torch.dtype, **_: Any) -> Value:
