@@ -16,7 +16,7 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.value import Graph, Input, Scalar, TorchCall, Value, topological
-from . import data_dependence, elementwise, losses, norms, products, reductions, views
+from . import convolution, data_dependence, elementwise, losses, norms, pooling, products, reductions, views
 
 OPERATORS: dict[str, Any] = {
     **elementwise.OPERATORS,
@@ -25,6 +25,8 @@ OPERATORS: dict[str, Any] = {
     **norms.OPERATORS,
     **losses.OPERATORS,
     **products.OPERATORS,
+    **convolution.OPERATORS,
+    **pooling.OPERATORS,
 }
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.

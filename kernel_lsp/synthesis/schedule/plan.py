@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import sympy
 
@@ -25,11 +26,22 @@ _SIZE_NAMES = {
 }
 
 
+#: Where a size is read: a dimension of an input, a number of blocks, or computed from other sizes.
+Place: TypeAlias = "tuple[Value, int] | Blocks | sympy.Expr"
+
+
 @dataclass(frozen=True)
 class Contiguous:
     """An argument is copied unless it is contiguous."""
 
     value: Value
+
+
+@dataclass(frozen=True)
+class DefineSize:
+    """A size that is computed from others gets a variable."""
+
+    symbol: sympy.Symbol
 
 
 @dataclass(frozen=True)
@@ -69,18 +81,18 @@ class CheckIndices:
     kernel: Kernel
 
 
-Operation = Contiguous | Allocate | Launch | TakeView | CallTorch | CheckIndices
+Operation = Contiguous | DefineSize | Allocate | Launch | TakeView | CallTorch | CheckIndices
 
 
 @dataclass
 class HostPlan:
     """``inputs``: what the host function is given, forward's own arguments first; ``held``: parameters that must be contiguous.
 
-    ``sizes``: where a size symbol is read, a dimension of an input or the number of chunks of a split reduction.
+    ``sizes``: where each size symbol is read.
     """
 
     inputs: list[Value]
-    sizes: dict[sympy.Symbol, tuple[Value, int] | Blocks]
+    sizes: dict[sympy.Symbol, Place]
     held: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
 
@@ -90,6 +102,7 @@ def host_plan(
     plan: Plan,
     hints: Hints,
     chunks: dict[sympy.Symbol, sympy.Expr],
+    defined: dict[sympy.Symbol, sympy.Expr],
     name: str,
     chosen: Chosen,
     scattered: frozenset[str],
@@ -97,12 +110,14 @@ def host_plan(
 ) -> HostPlan:
     """Schedule the kernels of a plan, and put all that the host does in order.
 
-    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``name``: what kernels are named after;
+    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``defined``: those that stand for other sizes; ``name``: what kernels are named after;
     ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
     """
     inputs = used_inputs(plan, graph)
     inputs.sort(key=lambda v: input_of(v).kind != "argument")  # what forward is given comes first
     names, sizes = _size_symbols(inputs)
+    for symbol, size in defined.items():
+        names[symbol], sizes[symbol] = symbol.name, size
     for symbol, length in chunks.items():
         names[symbol], sizes[symbol] = symbol.name, Blocks(length, CHUNK)
     result = HostPlan(inputs, sizes)
@@ -115,6 +130,7 @@ def host_plan(
             result.operations.append(Contiguous(value))
         else:
             result.held.append(value)
+    result.operations += [DefineSize(symbol) for symbol in defined]
     wanted = _kernel_names(plan, name)
     present = set(inputs)  # what is in memory by now: the plan's stored values include those of later steps
     for step in plan.steps:
@@ -170,10 +186,10 @@ def _strided(plan: Plan) -> set[Value]:
 
 def _size_symbols(
     inputs: list[Value],
-) -> tuple[dict[sympy.Symbol, str], dict[sympy.Symbol, tuple[Value, int] | Blocks]]:
+) -> tuple[dict[sympy.Symbol, str], dict[sympy.Symbol, Place]]:
     """Each size symbol's name inside kernels, and the dimension of an input that it is."""
     names: dict[sympy.Symbol, str] = {}
-    sizes: dict[sympy.Symbol, tuple[Value, int] | Blocks] = {}
+    sizes: dict[sympy.Symbol, Place] = {}
     for value in inputs:
         usual = _SIZE_NAMES.get(len(value.shape), tuple(f"size{i}" for i in range(len(value.shape))))
         for i, n in enumerate(value.shape):
