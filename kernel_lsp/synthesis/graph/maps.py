@@ -10,13 +10,9 @@ import sympy
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 from .division import Quotient, Remainder, within
-from .map import Map, dim, dims
+from .map import Map, dim, dims, invert
 from .sizes import ONE, ZERO, Index, exact, offset, quotient, same, strides
 from .value import Shape, numel
-
-
-def identity(shape: Shape) -> Map:
-    return Map(shape, shape, dims(len(shape)), inverse=dims(len(shape)))
 
 
 def permute(operand: Shape, order: tuple[int, ...]) -> Map:
@@ -302,9 +298,9 @@ def pixel_shuffle(operand: Shape, r: int) -> Map:
 def pixel_unshuffle(operand: Shape, r: int) -> Map:
     """The inverse of ``pixel_shuffle``."""
     small = (*operand[:-3], operand[-3] * r * r, operand[-2] / r, operand[-1] / r)
-    whole = pixel_shuffle(small, r)
-    assert whole.inverse is not None
-    return Map(small, operand, tuple(e for e in whole.inverse if e is not None), inverse=whole.index)
+    other = invert(pixel_shuffle(small, r))
+    assert other is not None
+    return other
 
 
 def channel_shuffle(operand: Shape, groups: int) -> Map:

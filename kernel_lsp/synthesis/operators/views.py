@@ -119,8 +119,9 @@ def rot90(x: Value, times: int = 1, dims: Any = (0, 1), **_: Any) -> Value:
         return x
     if times % 4 == 2:
         return Build.view(x, maps.flip(x.shape, (a, b)), "flip")
-    turned = Build.view(x, maps.flip(x.shape, (b if times % 4 == 1 else a,)), "flip")
-    return transpose(turned, a, b)
+    order = tuple(b if d == a else a if d == b else d for d in range(len(x.shape)))
+    turned = b if times % 4 == 1 else a
+    return Build.views(x, "rot90", lambda shape: maps.flip(shape, (turned,)), lambda shape: maps.permute(shape, order))
 
 
 def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dtype) -> Value:

@@ -176,7 +176,7 @@ def step(draw: st.DrawFn, shape: tuple[int, ...], only: tuple[str, ...] = ()) ->
         return Step(name, maps.diagonal(s, shift, a, b, sympy.Integer(size)), lambda x: torch.diagonal(x, shift, a, b))
     if name in ("constant", "reflect", "replicate", "circular"):
         return _margin_step(draw, shape, name)
-    return Step("identity", maps.identity(s), lambda x: x)
+    return Step("flip", maps.flip(s, ()), lambda x: x)
 
 
 TOTAL = ("permute", "reshape", "unsqueeze", "squeeze", "flip", "roll", "channel_shuffle")
