@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, overload
 
 import sympy
@@ -9,7 +10,7 @@ import torch
 
 from ..graph.sizes import ONE, same
 from . import maps
-from .map import Map
+from .map import Map, compose
 from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Scan, Shape, Value, View, numel
 
 Operand = Value | Scalar | float | int | bool
@@ -132,6 +133,16 @@ class Build:
         """``operand`` addressed by ``map``. ``same_meaning``: the elements are the operand's, and its name and meaning stay."""
         kept = (operand.name, operand.meaning) if same_meaning else ("", None)
         return Value(View(map, operand, name), map.shape, operand.dtype, *kept)
+
+    @classmethod
+    def views(cls, operand: Value, name: str, *ways: Callable[[Shape], Map]) -> Value:
+        """``operand`` addressed in several ways, each of what the one before gives, as one view."""
+        whole = ways[0](operand.shape)
+        for way in ways[1:]:
+            both = compose(way(whole.shape), whole)
+            assert both is not None, "two pads"
+            whole = both
+        return cls.view(operand, whole, name)
 
     @classmethod
     def reshape(cls, operand: Value, shape: Shape) -> Value:

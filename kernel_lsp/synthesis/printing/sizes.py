@@ -34,6 +34,8 @@ class _Python(StrPrinter):
         if coefficient.is_Integer and coefficient > 0:
             parts = sorted(self.parenthesize(f, PRECEDENCE["Pow"], strict=True) for f in factors)
             return " * ".join(([str(coefficient)] if coefficient != 1 else []) + parts)
+        if coefficient.is_Rational and coefficient > 0:
+            return f"{self._print(coefficient.p * sympy.Mul(*factors))} / {coefficient.q}"
         return super()._print_Mul(expr)
 
     def _print_Add(self, expr: sympy.Add, order: str | None = None) -> str:
