@@ -11,13 +11,13 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
+from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.slicing.building import Slice, Subject, Unsliceable, build
 from kernel_lsp.slicing.collect import How
 from kernel_lsp.slicing.conditions import conditions
 from kernel_lsp.slicing.naming import Captured
 from kernel_lsp.slicing.verify import Nursery, all_described, described
-from kernel_lsp.synthesis.envelope.conditions import Signature
-from kernel_lsp.synthesis.errors import Unwritable
 from kernel_lsp.worker import examples, modules, specimen
 
 #: from the least to the most that is taken over as it stands

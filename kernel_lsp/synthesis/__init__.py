@@ -11,10 +11,10 @@ from collections import Counter
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
-from .errors import Unwritable
 from .kernel.domain import Unalignable
 from .kernel.steps import Kernel
 from .operators import lower

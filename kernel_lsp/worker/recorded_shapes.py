@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_lsp.envelope.modes import mode_dependent
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.recorded import MOST, MOSTLY, RecordedShape, RecordedShapes
 from kernel_lsp.worker import examples, recorded, specimen
@@ -52,8 +53,6 @@ def find(
 
 
 def _depends_on_mode(module: torch.nn.Module) -> bool:
-    from kernel_lsp.synthesis.envelope.conditions import mode_dependent
-
     return bool(mode_dependent(module))
 
 

@@ -16,7 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
-from kernel_lsp.synthesis.envelope.identity import identified
+from kernel_lsp.envelope.identity import identified
+from kernel_lsp.envelope.interface import interface_of
 from kernel_lsp.validation import channel
 from kernel_lsp.worker import apart, building, examples, exporting, faking, importing
 
@@ -68,8 +69,6 @@ def interface(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 
 def _interface(seen: Seen) -> dict[str, Any] | None:
-    from kernel_lsp.slicing.interface import interface_of
-
     if isinstance(seen.exported, errors.UserError):
         return None
     found = interface_of(seen.module, seen.exported)

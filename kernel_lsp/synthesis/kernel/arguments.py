@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import sympy
 
+from kernel_lsp.size_text import python
+
 from ..graph.functions import ATOM, PRODUCT, SUM, UNARY, wrap
+from ..graph.names import Names
 from ..graph.value import Scalar, Value
-from ..printing.names import Names
-from ..printing.sizes import python
 
 
 @dataclass

@@ -14,9 +14,9 @@ import sympy
 import torch
 
 from ..graph.functions import ATOM, FUNCTIONS, PRODUCT, SUM, UNARY, literal, wrap
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
 from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
-from ..printing.names import variable_name
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
+from ..graph.names import variable_name
 from ..graph.value import Concat, Gather, Iota, Matmul, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
-from .names import variable_name
 
 #: What the named operations compute, for the line under the formula.
 DEFINITIONS = {

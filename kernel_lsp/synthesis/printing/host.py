@@ -9,8 +9,11 @@ from typing import Any
 import sympy
 import torch
 
-from ..errors import Unwritable
+from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.size_text import python
+
 from ..graph.functions import literal
+from ..graph.names import Names, variable_name
 from ..graph.sizes import same
 from ..graph.value import Graph, Input, Partial, Scalar, Shape, TorchCall, Value, View, input_of, operands, topological
 from ..kernel.arguments import Arguments
@@ -21,9 +24,7 @@ from ..schedule.matmul import strided_operands
 from ..schedule.source import KernelSource
 from . import bounds
 from .formula import formula
-from .names import Names, variable_name
 from .sharing import form
-from .sizes import python
 
 #: Names for the sizes of the first tensor, by rank.
 _SIZE_NAMES = {

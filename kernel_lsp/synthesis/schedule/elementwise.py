@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sympy
 
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, offset
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.domain import Unalignable
 from ..kernel.emit import Axis, Emitter
 from ..kernel.steps import Hints, Kernel, hint
-from ..printing.names import variable_name
 from .source import KernelSource, total
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import sympy
 import torch
 
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast
 from ..graph.value import Input, Matmul, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.emit import Axis, Emitter, Term
 from ..kernel.steps import Hints, Kernel, hint
-from ..printing.names import variable_name
 from .source import KernelSource, power_of_two, total
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from ..graph.functions import NEUTRAL, literal, wrap
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, Index, offset
 from ..graph.value import Reduce, Value, operands
 from ..kernel.arguments import Arguments
 from ..kernel.emit import Emitter, Term
 from ..kernel.steps import Hints, Kernel, reduce_operand_index
-from ..printing.names import variable_name
 from .source import KernelSource, total
 from .tilings import LONGEST_TILE, Tiling, column_tiling, contiguous_is_kept, row_tiling
 

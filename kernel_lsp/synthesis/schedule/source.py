@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import sympy
 
+from ..graph.names import Names
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.domain import Domain
-from ..printing.names import Names
 
 
 @dataclass

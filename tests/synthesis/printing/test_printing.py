@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloatTrueDiv, FloorDiv, Max, Min, PythonMod, ToFloat
 
+from kernel_lsp.size_text import python
 from kernel_lsp.synthesis.graph.functions import ATOM, FUNCTIONS
+from kernel_lsp.synthesis.graph.names import Names
 from kernel_lsp.synthesis.graph.value import Input, Pointwise, Value
 from kernel_lsp.synthesis.kernel.arguments import Arguments
 from kernel_lsp.synthesis.kernel.domain import Domain
 from kernel_lsp.synthesis.kernel.emit import Emitter, Term
 from kernel_lsp.synthesis.printing.formula import formula
-from kernel_lsp.synthesis.printing.names import Names
-from kernel_lsp.synthesis.printing.sizes import python
 
 SIZES = {sympy.Symbol(name, integer=True, positive=True): value for name, value in (("a", 7), ("b", 3), ("c", 5))}
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from kernel_lsp.envelope.identity import identified
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.envelope.identity import identified
 
 
 class Norm(nn.Module):
