@@ -15,7 +15,6 @@ from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.envelope.sizes import Sizes, range_conditions, size_conditions
 from kernel_lsp.slicing.conditions import conditions as of_a_model
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import input_of
 from kernel_lsp.synthesis.operators import lower
 from kernel_lsp.synthesis.printing.envelope import conditions as by_rule
 from kernel_lsp.synthesis.printing.envelope import name_arguments
