@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from ..graph.sizes import ONE, same
-from .value import Concat, Gather, Iota, Matmul, Pointwise, Reduce, Scalar, Shape, Value, View, numel
+from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View, numel
 
 Operand = Value | Scalar | float | int | bool
 
@@ -175,9 +175,17 @@ class Build:
         return Value(Iota(dim), shape, dtype, name)
 
     @staticmethod
-    def matmul(left: Value, right: Value, dtype: torch.dtype) -> Value:
-        batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
-        return Value(Matmul(left, right), (*batch, left.shape[-2], right.shape[-1]), dtype, "product")
+    def contract(left: Value, right: Value, left_axes: str, right_axes: str, axes: str, dtype: torch.dtype) -> Value:
+        """The sum of products over the axes that the result lacks, see ``Contract``."""
+        op = Contract(left, right, left_axes, right_axes, axes)
+        return Value(op, tuple(op.size(letter) for letter in axes), dtype, "product")
+
+    @classmethod
+    def matmul(cls, left: Value, right: Value, dtype: torch.dtype) -> Value:
+        """``left`` [..., M, K] times ``right`` [..., K, N] with broadcast leading dimensions."""
+        letters = "abcdefgh"[: max(len(left.shape), len(right.shape)) - 2]
+        of_left, of_right = (letters[len(letters) - len(v.shape) + 2 :] for v in (left, right))
+        return cls.contract(left, right, f"{of_left}mk", f"{of_right}kn", f"{letters}mn", dtype)
 
     @classmethod
     def mean(cls, operand: Value, dims: tuple[int, ...], name: str = "mean") -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
 from ..graph.names import variable_name
-from ..graph.value import Concat, Gather, Iota, Matmul, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
+from ..graph.value import Concat, Contract, Gather, Iota, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
 
 #: What the named operations compute, for the line under the formula.
 DEFINITIONS = {
@@ -60,7 +60,7 @@ class _Printer:
             if name == "matmul":
                 left, right = (wrap(*self.text(v), 85) for v in operands)
                 turned = (
-                    isinstance(value.op, Matmul)
+                    isinstance(value.op, Contract)
                     and isinstance(value.op.right.op, View)
                     and value.op.right is not operands[1]
                 )
@@ -86,7 +86,10 @@ class _Printer:
             return f"cat({', '.join(self.text(v)[0] for v in op.operands)})", ATOM
         if isinstance(op, Gather):
             return f"{wrap(*self.text(op.table), ATOM)}[{self.text(op.index)[0]}]", ATOM
-        if isinstance(op, Matmul):
+        if isinstance(op, Contract) and (op.left_axes[-2:], op.right_axes[-2:]) != ("mk", "kn"):
+            letters = f'"{op.left_axes},{op.right_axes}->{op.axes}"'
+            return f"einsum({letters}, {self.text(op.left)[0]}, {self.text(op.right)[0]})", ATOM
+        if isinstance(op, Contract):
             return f"{wrap(*self.text(op.left), 85)} @ {wrap(*self.text(op.right), 85)}", 80
         if isinstance(op, Iota):
             return ("i" if op.dim == 0 else "j"), ATOM

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from kernel_lsp.targets import DEFAULT, LIMITS, MI300X, NAMED, Target
+from kernel_lsp.targets import DEFAULT, LIMITS, MI300X, NAMED, Target, l2_bandwidth
 
 __all__ = ["Target", "from_device", "target"]
 
@@ -49,10 +50,12 @@ def _estimated(properties: Any, *, amd: bool) -> Target:
     capability = None if amd else (properties.major, properties.minor)
     limits = LIMITS.get(capability) if capability is not None else None
     warp = getattr(properties, "warp_size", nearest.warp_size)
-    threads = getattr(properties, "max_threads_per_multi_processor", nearest.max_threads)
+    threads = getattr(properties, "max_threads_per_multi_processor", nearest.threads)
     shared = limits.shared_memory if limits else properties.shared_memory_per_block  # without opting in to more
     bandwidth = None if amd else _bandwidth(properties)
-    rates = None if limits is None else _rates(properties, limits.per_cycle)
+    moved = bandwidth or nearest.bandwidth
+    clock = getattr(properties, "clock_rate", 0) * 1e3  # Hz
+    rates = _rates(properties, clock, limits.per_cycle) if limits is not None and clock else None
     return Target(
         name=properties.name,
         device=properties.name,
@@ -62,10 +65,12 @@ def _estimated(properties: Any, *, amd: bool) -> Target:
         shared_memory=getattr(properties, "shared_memory_per_block_optin", None) or shared,
         registers=getattr(properties, "regs_per_multiprocessor", None) or nearest.registers,
         warp_size=warp,
-        max_warps=threads // warp,
-        max_threads=threads,
+        warps=threads // warp,
+        threads=threads,
+        programs=limits.programs if limits else nearest.programs,
         l2=getattr(properties, "L2_cache_size", 0) or nearest.l2,
-        bandwidth=bandwidth or nearest.bandwidth,
+        bandwidth=moved,
+        l2_bandwidth=l2_bandwidth(properties.multi_processor_count, clock, moved) if clock else nearest.l2_bandwidth,
         rates=rates or nearest.rates,
         note=_note(properties.name, nearest.name, bandwidth, rates),
     )
@@ -77,11 +82,10 @@ def _bandwidth(properties: Any) -> float | None:
     return 2 * clock * 1e3 * width / 8 or None
 
 
-def _rates(properties: Any, per_cycle: Any) -> dict[str, float] | None:
-    cycles = properties.multi_processor_count * getattr(properties, "clock_rate", 0) * 1e3
+def _rates(properties: Any, clock: float, per_cycle: Mapping[str, int]) -> dict[str, float]:
+    cycles = properties.multi_processor_count * clock
     halved = "GeForce" in properties.name and properties.major == 8  # with float32 accumulation
-    found = {kind: cycles * n / (2 if halved and kind != "float32" else 1) for kind, n in per_cycle.items()}
-    return found if cycles else None
+    return {kind: cycles * n / (2 if halved and kind != "float32" else 1) for kind, n in per_cycle.items()}
 
 
 def _note(device: str, other: str, bandwidth: float | None, rates: dict[str, float] | None) -> str:

@@ -83,7 +83,9 @@ def test_rates_grow_as_numbers_shrink_and_threads_are_warps(known: Target) -> No
     rates = known.rates
     assert rates["float32"] <= rates["tf32"] < rates["float16"] == rates["bfloat16"]
     assert rates.get("fp8", 2 * rates["float16"]) == pytest.approx(2 * rates["float16"], rel=0.01)
-    assert known.max_threads == known.max_warps * known.warp_size
+    assert known.threads == known.warps * known.warp_size
+    assert known.rate("float8_e4m3fn") == rates.get("fp8", rates["float16"]) and known.rate("tf32") == rates["tf32"]
+    assert known.bandwidth <= known.l2_bandwidth
     assert known.shared_memory % 1024 == 0 and known.note == ""
 
 
@@ -113,8 +115,9 @@ def test_of_an_unknown_device_sizes_are_the_drivers_and_rates_follow_from_its_cl
     half = found(reported())
     whole = NAMED["H100"]
     assert (half.multiprocessors, half.shared_memory, half.l2) == (66, 227 << 10, 25 << 20)
-    assert (half.architecture, half.max_warps) == ("sm_90", 64)
+    assert (half.architecture, half.warps, half.programs) == ("sm_90", 64, 32)
     assert half.bandwidth == pytest.approx(whole.bandwidth / 2, rel=0.01)
+    assert half.l2_bandwidth == pytest.approx(whole.l2_bandwidth / 2, rel=0.05)
     assert half.rates["tf32"] == pytest.approx(whole.rates["tf32"] / 2, rel=0.01)
     assert half.note == "the bandwidth and rates of NVIDIA X1 are computed from its clocks"
 
@@ -141,7 +144,7 @@ def test_an_unknown_gpu_of_amd_is_not_taken_for_nvidias(found: Any, monkeypatch:
         name="AMD Instinct MI250X", gcnArchName="gfx90a:sramecc+", warp_size=64, shared_memory_per_block=64 << 10
     )
     mi250 = found(reported(**arch, shared_memory_per_block_optin=None))
-    assert (mi250.architecture, mi250.capability, mi250.max_warps) == ("gfx90a", None, 32)
+    assert (mi250.architecture, mi250.capability, mi250.warps) == ("gfx90a", None, 32)
     assert mi250.shared_memory == 64 << 10
     assert mi250.rates == NAMED["MI300X"].rates and mi250.note.endswith("those of MI300X are used")
 
@@ -151,7 +154,7 @@ def test_a_known_gpu_that_is_here_is_as_its_driver_says() -> None:
     properties = torch.cuda.get_device_properties(0)
     here = from_device(torch.device("cuda", 0))
     assert here.multiprocessors == properties.multi_processor_count
-    assert here.max_threads == properties.max_threads_per_multi_processor
+    assert here.threads == properties.max_threads_per_multi_processor
     assert here.l2 == pytest.approx(properties.L2_cache_size, rel=0.05)
     assert here.shared_memory == getattr(properties, "shared_memory_per_block_optin", here.shared_memory)
 

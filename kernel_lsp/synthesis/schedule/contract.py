@@ -1,0 +1,203 @@
+"""Contractions (matrix products, einsum, convolution): tiled, grouped tile order, masked edges, operands in any stride, prologue and epilogue fused.
+
+The tile order follows the Triton matmul tutorial's idea: programs are numbered so that GROUP rows of tiles are
+finished column by column, which keeps the tiles that neighbouring programs share in L2.
+
+float32 products are computed to float32 accuracy: ``tf32x3`` splits each operand into two tf32 parts and adds
+three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6`` uses three bfloat16 parts.
+"""
+
+from __future__ import annotations
+
+import sympy
+import torch
+
+from ..graph.names import variable_name
+from ..graph.sizes import ONE, ZERO
+from ..graph.value import Contract, Input, Value, View
+from ..kernel.access import reshaped_leaf
+from ..kernel.arguments import Arguments
+from ..kernel.build import Builder, spread
+from ..kernel.domain import Domain
+from ..kernel.ir import (
+    Apply,
+    Arange,
+    Axis,
+    AxisIndex,
+    Dot,
+    Expr,
+    For,
+    Full,
+    Number,
+    ProgramId,
+    Ref,
+    Set,
+    Statement,
+    Variable,
+    apply,
+    plus,
+)
+from ..kernel.steps import Hints, Kernel
+from .elementwise import blocked, mask_of
+from .extents import contract_atoms, total
+from .program import Blocks, Program, fixed, set_all
+from .schedules import Product
+from .tilings import START
+
+
+def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
+    """Tensor arguments that the product addresses by their own strides."""
+    product = kernel.contract
+    assert product is not None and isinstance(product.op, Contract)
+    op, result = product.op, []
+    for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
+        base = operand
+        while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand", "select"):
+            base = base.op.operand
+        # Where several axes are rows, or columns, or summed, they are one index if the operand is contiguous.
+        alone = [axis for axis in axes if op.varies(axis) != (True, True)]
+        folded = reshaped_leaf(operand, stored) not in (None, operand) or len(alone) > 1 or len(op.summed) > 1
+        if isinstance(base.op, Input) and base.op.kind == "argument" and base in stored and not folded:
+            result.append(base)
+    return result
+
+
+def contract(
+    kernel: Kernel,
+    name: str,
+    arguments: Arguments,
+    hints: Hints,
+    stored: set[Value],
+    strided: set[Value],
+    tile: Product,
+) -> Program:
+    """A contraction with its epilogue: its axes flattened into a batch, rows, columns and what is summed."""
+    value = kernel.contract
+    assert value is not None and isinstance(value.op, Contract)
+    op, domain = value.op, kernel.domain.copy()
+    at = dict(zip(op.axes, kernel.placed[value], strict=True))
+    at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
+    depth = [atom for letter in op.summed if isinstance(atom := at[letter], sympy.Symbol)]
+    atoms = contract_atoms(kernel)
+    m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
+    dtype = torch.promote_types(op.left.dtype, op.right.dtype)
+    program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
+    for v, _ in kernel.stores:
+        arguments.outputs[v] = arguments.variable("out_ptr")
+    for text, size in (("M", m), ("N", n), ("K", k_size)):
+        arguments.name_size(size, text)
+    ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
+    blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
+    group = program.block("GROUP", tile.group)
+    exact_n = n.is_number and int(n) % tile.n == 0
+    exact_k = k_size.is_number and int(k_size) % tile.k == 0
+    rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
+    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch)
+    program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
+    acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
+    program.body += set_all(
+        (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, (0, 2))),
+        (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, (1, 2))),
+        mask_of(rows, "row_mask", ends["M"]),
+        *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
+        (acc.variable, Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)),
+    )
+    ks = fixed("ks")
+    loop: list[Statement] = []
+    terms: list[Expr] = []
+    for operand, letters, side, lane in (
+        (op.left, op.left_axes, rows, (1, 2)),
+        (op.right, op.right_axes, cols, (0, 2)),
+    ):
+        along = Axis(ks, depth, "loop", lane=lane)
+        if not exact_k:
+            along.mask = apply("lt", AxisIndex(along), ends["K"], dtype=torch.bool)
+        if not loop:
+            loop += set_all((ks, plus(Ref(START), Arange(blocks["K"], along))))
+        index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
+        builder = Builder(domain, [*axes, *_in_order(side, along)], arguments, stored, {})
+        builder.strided = {v: _strides(v, arguments) for v in strided}
+        builder.raw_half = _is_plain(operand, stored)
+        builder.reduced_axis = along if len(depth) > 1 else None
+        builder.count(operand, index)
+        term = builder.value(operand, index)
+        for axis in {side, along} - term.axes:  # it does not vary along the tile: a constant, an expanded operand
+            term = spread(term, axis)
+        program.body += [line for line in builder.lines if line not in program.body]
+        loop += builder.inner
+        if dtype in (torch.float16, torch.bfloat16) and not builder.raw_half:
+            term = Apply("to_float16" if dtype == torch.float16 else "to_bfloat16", (term,), dtype)
+        terms.append(term)
+    precision: Variable | None = None
+    if dtype == torch.float32:
+        precision = program.block("PRECISION", tile.precision)
+    loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
+    program.body.append(For(START, Number(0), ends["K"], blocks["K"], tuple(loop)))
+    ending = Builder(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
+    ending.reduced[value] = acc
+    for v, i in kernel.stores:
+        ending.count(v, i)
+    for v, i in kernel.stores:
+        ending.store(v, i)
+    program.body += ending.lines
+    program.tiling = f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
+    return program
+
+
+def _tile_order(
+    domain: Domain,
+    program: Program,
+    ends: dict[str, Expr],
+    blocks: dict[str, Variable],
+    group: Variable,
+    batch: list[sympy.Symbol],
+) -> list[Axis]:
+    """The statements that give a program its tile, and the axis of the batch where there is one."""
+    tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
+    in_group, group_rows = Ref(fixed("group")), Ref(fixed("group_rows"))
+    program.grid = [[ONE, ONE]]
+    program.body += set_all(
+        (tile.variable, ProgramId(0)),
+        (row_blocks.variable, apply("cdiv", ends["M"], Ref(blocks["M"]))),
+        (col_blocks.variable, apply("cdiv", ends["N"], Ref(blocks["N"]))),
+    )
+    axes: list[Axis] = []
+    if batch:
+        axes.append(Axis(fixed("batch"), batch, "grid"))
+        tiles = apply("mul", row_blocks, col_blocks)
+        program.body += set_all(
+            (axes[0].variable, apply("floordiv_int", tile, tiles)), (tile.variable, apply("mod_int", tile, tiles))
+        )
+        program.grid[0].append(total(domain, batch))
+    wide = apply("mul", Ref(group), col_blocks)
+    left = apply("sub", row_blocks, apply("mul", in_group, Ref(group)))
+    within = apply("mod_int", tile, wide)
+    row = plus(apply("mul", in_group, Ref(group)), apply("mod_int", within, group_rows))
+    program.body += set_all(
+        (in_group.variable, apply("floordiv_int", tile, wide)),
+        (group_rows.variable, apply("minimum_int", left, Ref(group))),
+        (fixed("row_block"), row),
+        (fixed("col_block"), apply("floordiv_int", within, group_rows)),
+    )
+    return axes
+
+
+def _in_order(side: Axis, along: Axis) -> list[Axis]:
+    """The tile's axes as its dimensions lie."""
+    return [side, along] if along.lane == (1, 2) else [along, side]
+
+
+def _is_plain(operand: Value, stored: set[Value]) -> bool:
+    while operand not in stored and isinstance(operand.op, View):
+        operand = operand.op.operand
+    return operand in stored
+
+
+def _strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
+    """Stride symbols of a tensor argument; each becomes a kernel argument when first used."""
+    name = variable_name(value)
+    symbols = [sympy.Symbol(f"{name}_stride_{d}", integer=True, positive=True) for d in range(len(value.shape))]
+    for d, symbol in enumerate(symbols):
+        arguments.symbols.setdefault(symbol, symbol.name)
+        arguments.strides[symbol] = (value, d)
+    return symbols
