@@ -133,7 +133,7 @@ A100 = _nvidia(
     "A100", "NVIDIA A100-SXM4-80GB", (8, 0), 108, 1.41e9, 40 * _MB, 2.039e12, _rates(float32=19.5, tf32=156, half=312)
 )
 
-#: NVIDIA H100 data sheet (SXM), halved where it is with sparsity; 132 multiprocessors and 50 MB: H100 whitepaper.
+#: NVIDIA H100 data sheet (SXM) and H100 whitepaper: dense rates, rounded to TFLOP/s; 132 multiprocessors, 50 MB.
 H100 = _nvidia(
     "H100",
     "NVIDIA H100 80GB HBM3",
@@ -142,7 +142,7 @@ H100 = _nvidia(
     1.755e9,
     50 * _MB,
     3.35e12,
-    _rates(float32=67, tf32=494.5, half=989.5, fp8=1979),
+    _rates(float32=67, tf32=495, half=989, fp8=1979),
 )
 
 #: NVIDIA H200 data sheet (SXM): H100's rates with other memory. The driver reports 60 MB of L2.

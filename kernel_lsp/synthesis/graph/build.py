@@ -8,6 +8,8 @@ import sympy
 import torch
 
 from ..graph.sizes import ONE, same
+from . import maps
+from .map import Map
 from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View, numel
 
 Operand = Value | Scalar | float | int | bool
@@ -25,6 +27,8 @@ def shape_of(sizes: Any) -> Shape:
 def expr_of(n: Any) -> sympy.Expr:
     if isinstance(n, torch.SymInt | torch.SymFloat):
         return n.node.expr
+    if isinstance(n, Scalar):
+        return n.expr
     return sympy.sympify(n)
 
 
@@ -124,43 +128,42 @@ class Build:
         return Value(Reduce(kind, operand, dims), shape, dtype, name)
 
     @staticmethod
-    def reshape(operand: Value, shape: Shape) -> Value:
+    def view(operand: Value, map: Map, name: str, *, same_meaning: bool = False) -> Value:
+        """``operand`` addressed by ``map``. ``same_meaning``: the elements are the operand's, and its name and meaning stay."""
+        kept = (operand.name, operand.meaning) if same_meaning else ("", None)
+        return Value(View(map, operand, name), map.shape, operand.dtype, *kept)
+
+    @classmethod
+    def reshape(cls, operand: Value, shape: Shape) -> Value:
         if len(shape) == len(operand.shape) and all(same(a, b) for a, b in zip(shape, operand.shape, strict=True)):
             return operand
-        return Value(View("reshape", operand), shape, operand.dtype, operand.name, operand.meaning)
+        return cls.view(operand, maps.reshape(operand.shape, shape), "reshape", same_meaning=True)
 
-    @staticmethod
-    def squeeze(operand: Value, dims: tuple[int, ...]) -> Value:
-        shape = tuple(n for i, n in enumerate(operand.shape) if i not in dims)
-        return Value(View("squeeze", operand, dims), shape, operand.dtype, operand.name, operand.meaning)
+    @classmethod
+    def squeeze(cls, operand: Value, dims: tuple[int, ...]) -> Value:
+        return cls.view(operand, maps.squeeze(operand.shape, dims), "squeeze", same_meaning=True)
 
-    @staticmethod
-    def unsqueeze(operand: Value, dim: int) -> Value:
-        shape = (*operand.shape[:dim], ONE, *operand.shape[dim:])
-        return Value(View("unsqueeze", operand, (dim,)), shape, operand.dtype, operand.name, operand.meaning)
+    @classmethod
+    def unsqueeze(cls, operand: Value, dim: int) -> Value:
+        return cls.view(operand, maps.unsqueeze(operand.shape, dim), "unsqueeze", same_meaning=True)
 
-    @staticmethod
-    def permute(operand: Value, dims: tuple[int, ...]) -> Value:
-        return Value(View("permute", operand, dims), tuple(operand.shape[d] for d in dims), operand.dtype, operand.name)
+    @classmethod
+    def permute(cls, operand: Value, dims: tuple[int, ...]) -> Value:
+        value = cls.view(operand, maps.permute(operand.shape, dims), "permute")
+        value.name = operand.name
+        return value
 
-    @staticmethod
-    def expand(operand: Value, shape: Shape) -> Value:
-        return Value(View("expand", operand), shape, operand.dtype, operand.name, operand.meaning)
+    @classmethod
+    def expand(cls, operand: Value, shape: Shape) -> Value:
+        return cls.view(operand, maps.expand(operand.shape, shape), "expand", same_meaning=True)
 
-    @staticmethod
-    def slice(operand: Value, dim: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Value:
-        shape = (*operand.shape[:dim], size, *operand.shape[dim + 1 :])
-        return Value(View("slice", operand, (dim, start, step)), shape, operand.dtype)
+    @classmethod
+    def slice(cls, operand: Value, dim: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Value:
+        return cls.view(operand, maps.slice_(operand.shape, dim, start, step, size), "slice")
 
-    @staticmethod
-    def select(operand: Value, dim: int, index: sympy.Expr) -> Value:
-        return Value(
-            View("select", operand, (dim, index)), (*operand.shape[:dim], *operand.shape[dim + 1 :]), operand.dtype
-        )
-
-    @staticmethod
-    def flip(operand: Value, dims: tuple[int, ...]) -> Value:
-        return Value(View("flip", operand, dims), operand.shape, operand.dtype)
+    @classmethod
+    def select(cls, operand: Value, dim: int, index: sympy.Expr) -> Value:
+        return cls.view(operand, maps.select(operand.shape, dim, index), "select")
 
     @staticmethod
     def concat(operands: tuple[Value, ...], dim: int, shape: Shape, dtype: torch.dtype) -> Value:

@@ -8,10 +8,13 @@ static dimensions), dtypes are torch's.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
+
+if TYPE_CHECKING:
+    from .map import Map
 
 Shape = tuple[sympy.Expr, ...]
 
@@ -61,15 +64,11 @@ class Scalar:
 
 @dataclass(eq=False)
 class View(Op):
-    """Another way to address ``operand``: ``kind`` with its ``detail``.
+    """Another way to address ``operand``: where each element is, ``map`` says; ``name`` is for text alone."""
 
-    permute (dims), expand (), reshape (), slice (dim, start, step), select (dim, index), unsqueeze (dim),
-    squeeze (dims), flip (dims).
-    """
-
-    kind: str
+    map: Map
     operand: Value
-    detail: tuple[Any, ...] = ()
+    name: str
 
 
 @dataclass(eq=False)

@@ -7,9 +7,11 @@ from typing import Any
 import sympy
 import torch
 
+from ..graph import maps
 from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise
-from ..graph.sizes import ONE, ZERO
-from ..graph.value import Pointwise, Shape, Value
+from ..graph.sizes import ONE, ZERO, same
+from ..graph.value import Pointwise, Shape, Value, numel
+from . import margins
 
 
 def reshape(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
@@ -108,17 +110,59 @@ def stack(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, 
 
 
 def flip(x: Value, dims: list[int], **_: Any) -> Value:
-    return Build.flip(x, tuple(normalise(d, len(x.shape)) for d in dims))
+    return Build.view(x, maps.flip(x.shape, tuple(normalise(d, len(x.shape)) for d in dims)), "flip")
 
 
-def repeat_interleave(x: Value, repeats: Any, dim: int, *, shape: Shape, **_: Any) -> Value:
-    """x[..., i // repeats, ...] as expand and reshape."""
+def rot90(x: Value, times: int = 1, dims: Any = (0, 1), **_: Any) -> Value:
+    a, b = (normalise(d, len(x.shape)) for d in dims)
+    if times % 4 == 0:
+        return x
+    if times % 4 == 2:
+        return Build.view(x, maps.flip(x.shape, (a, b)), "flip")
+    turned = Build.view(x, maps.flip(x.shape, (b if times % 4 == 1 else a,)), "flip")
+    return transpose(turned, a, b)
+
+
+def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dtype) -> Value:
+    """``x`` with ``part`` in place of as many elements along ``dim``, from ``start``."""
+    end, size = sympy.expand(start + part.shape[dim]), x.shape[dim]
+    before = [Build.slice(x, dim, ZERO, ONE, start)] if start != ZERO else []
+    after = [] if same(end, size) else [Build.slice(x, dim, end, ONE, sympy.expand(size - end))]
+    return cat([*before, part, *after], dim, shape=x.shape, out=out)
+
+
+def select_scatter(x: Value, part: Value, dim: int, index: Any, *, out: torch.dtype, **_: Any) -> Value:
+    dim, place = normalise(dim, len(x.shape)), expr_of(index)
+    place = sympy.expand(x.shape[dim] + place) if place.could_extract_minus_sign() else place
+    return _replaced(x, Build.unsqueeze(part, dim), dim, place, out)
+
+
+def slice_scatter(
+    x: Value,
+    part: Value,
+    dim: int = 0,
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    dim, begin = normalise(dim, len(x.shape)), expr_of(start or 0)
+    if step != 1:
+        raise NotLowered("slice_scatter with a step")
+    begin = sympy.expand(x.shape[dim] + begin) if begin.could_extract_minus_sign() else begin
+    return _replaced(x, part, dim, begin, out)
+
+
+def repeat_interleave(x: Value, repeats: Any, dim: int | None = None, **_: Any) -> Value:
+    """x[..., i // repeats, ...]"""
     if not isinstance(repeats, int):
         raise NotLowered("repeat_interleave with a tensor")
-    dim = normalise(dim, len(x.shape))
-    wide = Build.unsqueeze(x, dim + 1)
-    wide = Build.expand(wide, (*wide.shape[: dim + 1], sympy.Integer(repeats), *wide.shape[dim + 2 :]))
-    return Build.reshape(wide, shape)
+    if dim is None:
+        x, dim = Build.reshape(x, (numel(x.shape),)), 0
+    map = maps.repeat_interleave(x.shape, normalise(dim, len(x.shape)), sympy.Integer(repeats))
+    return Build.view(x, map, "repeat_interleave")
 
 
 def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> Value:
@@ -212,6 +256,7 @@ def dropout(x: Value, p: float, train: bool, **_: Any) -> Value:
 
 
 OPERATORS: dict[str, Any] = {
+    **margins.OPERATORS,
     "aten.view": reshape,
     "aten.reshape": reshape,
     "aten._unsafe_view": reshape,
@@ -223,6 +268,9 @@ OPERATORS: dict[str, Any] = {
     "aten.transpose": transpose,
     "aten.t": t,
     "aten.numpy_T": t,
+    "aten.mT": lambda x, **k: transpose(x, -2, -1),
+    "aten.swapaxes": transpose,
+    "aten.swapdims": transpose,
     "aten.unsqueeze": unsqueeze,
     "aten.squeeze": squeeze,
     "aten.expand": expand,
@@ -238,6 +286,11 @@ OPERATORS: dict[str, Any] = {
     "aten.cat": cat,
     "aten.stack": stack,
     "aten.flip": flip,
+    "aten.fliplr": lambda x, **k: flip(x, [1]),
+    "aten.flipud": lambda x, **k: flip(x, [0]),
+    "aten.rot90": rot90,
+    "aten.select_scatter": select_scatter,
+    "aten.slice_scatter": slice_scatter,
     "aten.repeat_interleave": repeat_interleave,
     "aten.embedding": embedding,
     "aten.index_select": index_select,

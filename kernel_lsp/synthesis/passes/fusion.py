@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..graph.sizes import Index, same
 from ..graph.value import Contract, Gather, Graph, Partial, Pointwise, Reduce, TorchCall, Value, operands, topological
-from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf, view_index
+from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Materialise
 
@@ -70,10 +70,9 @@ def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
         while v is not base:
             if reshaped_leaf(v, stored) is not None:
                 return True
-            index = view_index(v, index, domain)
+            ((v, index),) = operand_indices(v, index, domain)
             for e in index:
-                domain.terms(e)
-            (v,) = operands(v)
+                domain.linear(e)
     except (Unalignable, Refined):
         return False
     return True

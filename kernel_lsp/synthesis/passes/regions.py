@@ -247,22 +247,22 @@ def _on_host(value: Value, products: dict[Value, Value]) -> bool:
     ``products``: the values that complete a matrix product.
     """
     op = value.op
-    if not isinstance(op, View) or op.kind not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
+    if not isinstance(op, View) or op.name not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
         return False
     base = op.operand
     while isinstance(base.op, View):
         base = base.op.operand
     if (
-        op.kind in ("squeeze", "unsqueeze")
+        op.name in ("squeeze", "unsqueeze")
         and not isinstance(base.op, Contract | TorchCall | Partial)
         and base not in products
     ):
         return False  # the kernel stores the final shape itself
-    if op.kind != "reshape":
+    if op.name != "reshape":
         return True
     below = op.operand
     while isinstance(below.op, View):
-        if below.op.kind not in ("reshape", "unsqueeze", "squeeze"):
+        if below.op.name not in ("reshape", "unsqueeze", "squeeze"):
             return False  # reshaping a permuted view copies; let the kernel write the final layout
         below = below.op.operand
     return True

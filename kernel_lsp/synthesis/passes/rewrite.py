@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+from ..graph.maps import squeeze
 from ..graph.sizes import ONE
 from ..graph.value import Contract, Graph, Input, Partial, Reduce, TorchCall, Value, View, numel, topological
 
@@ -87,7 +88,7 @@ def split_long_reductions(graph: Graph, hints: dict[sympy.Symbol, int]) -> dict[
         hints[symbol] = -(-elements // CHUNK)
         partial = Value(Partial(op.kind, op.operand, op.dims), (symbol, *value.shape), value.dtype, "partial")
         folded = Value(Reduce(op.kind, partial, (0,)), (ONE, *value.shape), value.dtype, value.name)
-        value.op = View("squeeze", folded, (0,))
+        value.op = View(squeeze(folded.shape, (0,)), folded, "squeeze")
     return chunks
 
 

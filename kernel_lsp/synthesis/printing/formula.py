@@ -53,7 +53,7 @@ class _Printer:
         if value in self.names and not top:
             return self.names[value], ATOM
         op = value.op
-        if isinstance(op, View) and op.kind in _SAME_ELEMENTS and value.meaning in (None, op.operand.meaning):
+        if isinstance(op, View) and op.name in _SAME_ELEMENTS and value.meaning in (None, op.operand.meaning):
             return self.text(op.operand)
         if value.meaning is not None:
             name, operands = value.meaning
@@ -75,11 +75,13 @@ class _Printer:
             return self._pointwise(op)
         if isinstance(op, View):
             text, precedence = self.text(op.operand)
-            if op.kind == "permute":
-                return f"{wrap(text, precedence, ATOM)}.permute{op.detail}".replace(",)", ")"), ATOM
-            if op.kind == "slice":
+            if op.name == "permute":
+                return f"{wrap(text, precedence, ATOM)}.permute{op.map.permutation}".replace(",)", ")"), ATOM
+            if op.name == "slice":
                 return f"part of {text}" if precedence == ATOM else f"part of ({text})", UNARY
-            return text, precedence
+            if op.name in (*_SAME_ELEMENTS, "select", "flip"):
+                return text, precedence
+            return f"{op.name}({text})", ATOM
         if isinstance(op, Reduce | Partial):
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):

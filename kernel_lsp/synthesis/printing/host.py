@@ -262,9 +262,9 @@ def _shape(shape: Shape, sizes: dict[sympy.Symbol, str]) -> str:
 def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
     op = value.op
     assert isinstance(op, View)
-    if op.kind == "permute":
-        return f".permute({', '.join(map(str, op.detail))})"
-    if op.kind == "expand":
+    if op.name == "permute":
+        return f".permute({', '.join(map(str, op.map.permutation or ()))})"
+    if op.name == "expand":
         return f".expand{_shape(value.shape, sizes)}"
     extents = [python(n, sizes) for n in value.shape]
     return f".view({', '.join(extents) or '()'})"

@@ -17,7 +17,7 @@ from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Input, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder, spread
+from ..kernel.build import Builder, masked, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
@@ -52,7 +52,7 @@ def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     op, result = product.op, []
     for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
         base = operand
-        while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand", "select"):
+        while isinstance(base.op, View) and base.op.map.picks_strides:
             base = base.op.operand
         # Where several axes are rows, or columns, or summed, they are one index if the operand is contiguous.
         alone = [axis for axis in axes if op.varies(axis) != (True, True)]
@@ -105,6 +105,7 @@ def contract(
     ks = fixed("ks")
     loop: list[Statement] = []
     terms: list[Expr] = []
+    zeroed = False  # whether one side is 0 beyond K
     for operand, letters, side, lane in (
         (op.left, op.left_axes, rows, (1, 2)),
         (op.right, op.right_axes, cols, (0, 2)),
@@ -125,6 +126,9 @@ def contract(
             term = spread(term, axis)
         program.body += [line for line in builder.lines if line not in program.body]
         loop += builder.inner
+        zeroed = zeroed or term.pad == 0
+        if side is cols and along.mask is not None and not zeroed:
+            term = masked(term, along.mask, 0.0, operand.dtype)  # beyond K, where both sides hold something
         if dtype in (torch.float16, torch.bfloat16) and not builder.raw_half:
             term = Apply("to_float16" if dtype == torch.float16 else "to_bfloat16", (term,), dtype)
         terms.append(term)
