@@ -12,10 +12,10 @@ from collections import Counter
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
-from .errors import Unwritable
 from .kernel.domain import Unalignable
 from .kernel.steps import Kernel
 from .operators import lower
@@ -27,7 +27,7 @@ from .printing import bounds
 from .printing.source import compose
 from .schedule.choices import choices
 from .schedule.schedules import Product
-from .schedule.target import H100
+from .schedule.target import target
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
@@ -131,7 +131,7 @@ def _scheduled(
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
     if graph.kept:
         note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-    offered = choices(kernels, H100, hints)
+    offered = choices(kernels, target(), hints)
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
+from ..graph.names import variable_name
 from ..graph.value import (
     Concat,
     Contract,
@@ -20,7 +21,6 @@ from ..graph.value import (
     Value,
     View,
 )
-from .names import variable_name
 
 #: What the named operations compute, for the line under the formula.
 DEFINITIONS = {

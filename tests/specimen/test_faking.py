@@ -10,9 +10,9 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.errors import NothingToLower
+from kernel_lsp.specimen import faking
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.worker import faking
 from tests.synthesis.cases import CASES
 
 

@@ -9,8 +9,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
+from kernel_lsp.specimen import examples, faults
 from kernel_lsp.validation import channel
-from kernel_lsp.worker import examples, faults
 
 
 def construct(

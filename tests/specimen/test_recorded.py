@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kernel_lsp import errors
-from kernel_lsp.worker import examples, recorded
+from kernel_lsp.specimen import examples, recorded
 
 
 class Scaled(torch.nn.Module):

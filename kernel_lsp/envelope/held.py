@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..errors import Unwritable
+from .errors import Unwritable
 
 _LONGEST = 1000  # characters of a condition; comparing more at every call costs more than a kernel saves
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))

@@ -15,7 +15,7 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp import errors
-from kernel_lsp.worker import building, data_dependence, examples, faults
+from kernel_lsp.specimen import building, data_dependence, examples, faults
 
 _ON_VALUES = "what it does next depends on values in the tensors, not on their sizes alone"
 _IN_NUMPY = "it leaves torch for numpy"

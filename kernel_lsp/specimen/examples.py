@@ -16,7 +16,7 @@ import numpy
 import torch
 
 from kernel_lsp import errors
-from kernel_lsp.worker import faults, recorded
+from kernel_lsp.specimen import faults, recorded
 
 _TENSOR = re.compile(r"^(?P<dtype>[a-z]+[a-z0-9_]*)\[(?P<shape>[\d,\s]*)\](?:\s*<\s*(?P<below>\d+))?$")
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from kernel_lsp.envelope.identity import identified
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.envelope.identity import identified
 
 
 class Norm(nn.Module):
@@ -100,7 +100,7 @@ def test_a_deep_network_is_no_recursion():
 
 
 def test_it_is_the_same_with_tensors_that_have_no_memory():
-    from kernel_lsp.worker import faking
+    from kernel_lsp.specimen import faking
 
     mode = faking.mode()
     with faking.within(mode):

@@ -6,9 +6,10 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.schema import Interface
-from kernel_lsp.slicing.conditions import settings_of
-from kernel_lsp.synthesis.envelope.conditions import Signature
-from kernel_lsp.synthesis.errors import Unwritable
+
+from .errors import Unwritable
+from .rules import about_the_module
+from .signature import Signature
 
 _OF_EVERY_MODULE = frozenset(dir(torch.nn.Module()))
 
@@ -17,7 +18,7 @@ def interface_of(module: torch.nn.Module, exported: ExportedProgram) -> Interfac
     """None where a kernel's envelope could not be written for the module."""
     try:
         signature = Signature(module, *exported.example_inputs)
-        settings = settings_of(module, [tensor for _, tensor in signature.tensors])
+        settings = about_the_module(module, [tensor for _, tensor in signature.tensors])
     except Unwritable:
         return None
     return Interface(

@@ -12,7 +12,7 @@ import traceback
 from types import ModuleType
 
 from kernel_lsp import errors
-from kernel_lsp.worker import faults, modules
+from kernel_lsp.specimen import faults, modules
 
 
 def check_source(path: str, class_name: str) -> None:

@@ -1,4 +1,4 @@
-"""What stops the synthesizer as a whole."""
+"""What keeps a module from being written as a drop-in class."""
 
 from __future__ import annotations
 
