@@ -16,16 +16,8 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.value import Graph, Input, Scalar, TorchCall, Value, topological
-from . import data_dependence, elementwise, losses, norms, products, reductions, views
-
-OPERATORS: dict[str, Any] = {
-    **elementwise.OPERATORS,
-    **reductions.OPERATORS,
-    **views.OPERATORS,
-    **norms.OPERATORS,
-    **losses.OPERATORS,
-    **products.OPERATORS,
-}
+from . import data_dependence, registry
+from .elementwise import cast
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
 _BOOKKEEPING = (
@@ -36,14 +28,6 @@ _BOOKKEEPING = (
     "aten._assert_tensor_metadata",
     "aten.sym_constrain_range_for_size",
 )
-#: Lowered for free: they only say how elements are addressed, so the report does not count them as work.
-_ADDRESSING = frozenset(views.OPERATORS) - {
-    "aten.embedding",
-    "aten.index_select",
-    "aten.gather",
-    "aten.cat",
-    "aten.stack",
-}
 
 
 class Untraceable(Exception):
@@ -169,8 +153,9 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
         return number
     if reason := data_dependence.why(node, (args, kwargs)):
         raise Untraceable(name, reason, data_dependence.place(node))
-    handler = OPERATORS.get(_OF_TWO.get(str(node.target), name))
-    if handler is not None:
+    operator_of = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
+    if operator_of is not None:
+        handler = operator_of.lower
         try:
             result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
             return _finished(result, fake, node, graph)
@@ -262,9 +247,9 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
         graph.equal.append((a, b))  # torch.export assumed it, the kernel's class has to check it
         result = Value(result.op, want, result.dtype, result.name, result.meaning)
     if result.dtype != fake.dtype and opmath(result.dtype) != opmath(fake.dtype):
-        cast = elementwise.cast(result, out=fake.dtype)
-        cast.meaning = result.meaning
-        result = cast
+        meaning = result.meaning
+        result = cast(result, out=fake.dtype)
+        result.meaning = meaning
     elif result.dtype != fake.dtype and not isinstance(result.op, Input):
         result = Value(result.op, result.shape, fake.dtype, result.name, result.meaning)
     result.node = result.node or node.name

@@ -11,8 +11,10 @@ from ..graph.build import Build, NotLowered, opmath
 from ..graph.sizes import ONE
 from ..graph.value import Value
 from .reductions import softmax_parts
+from .registry import lowers
 
 
+@lowers("aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", about="Matrix product")
 def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     if out not in (torch.float32, torch.float16, torch.bfloat16):
         raise NotLowered(f"matrix products in {out}")
@@ -41,17 +43,7 @@ def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     return product
 
 
-def linear(x: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
-    turned = Build.permute(weight, (1, 0))
-    product = matmul(x, turned, out=out)
-    product.meaning = ("matmul", (x, weight))
-    if bias is None:
-        return product
-    value = Build.pointwise("add", product, bias, dtype=out)
-    value.meaning = ("linear", (x, weight, bias))
-    return value
-
-
+@lowers("aten.addmm", "aten.baddbmm", about="beta * c + alpha * (x @ y)")
 def addmm(c: Value, x: Value, y: Value, *, beta: Any = 1, alpha: Any = 1, out: torch.dtype, **_: Any) -> Value:
     product = matmul(x, y, out=out)
     if alpha != 1:
@@ -61,10 +53,12 @@ def addmm(c: Value, x: Value, y: Value, *, beta: Any = 1, alpha: Any = 1, out: t
     return Build.pointwise("add", product, c, dtype=out)
 
 
+@lowers("aten.outer", about="The product of each with each")
 def outer(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     return Build.pointwise("mul", Build.unsqueeze(x, 1), y, dtype=out)
 
 
+@lowers("aten.scaled_dot_product_attention", formula="attention(q, k, v) = softmax(q @ k.T * scale) @ v")
 def attention(
     q: Value,
     k: Value,
@@ -107,15 +101,17 @@ def attention(
     return value
 
 
-OPERATORS: dict[str, Any] = {
-    "aten.mm": matmul,
-    "aten.bmm": matmul,
-    "aten.matmul": matmul,
-    "aten.mv": matmul,
-    "aten.dot": matmul,
-    "aten.linear": linear,
-    "aten.addmm": addmm,
-    "aten.baddbmm": addmm,
-    "aten.outer": outer,
-    "aten.scaled_dot_product_attention": attention,
-}
+@lowers(
+    "aten.linear",
+    about="x times a weight's transpose, plus a bias",
+    formula="linear(v, weight, bias) = v @ weight.T + bias",
+)
+def linear(x: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
+    turned = Build.permute(weight, (1, 0))
+    product = matmul(x, turned, out=out)
+    product.meaning = ("matmul", (x, weight))
+    if bias is None:
+        return product
+    value = Build.pointwise("add", product, bias, dtype=out)
+    value.meaning = ("linear", (x, weight, bias))
+    return value

@@ -10,16 +10,30 @@ import torch
 from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Pointwise, Shape, Value
+from .registry import lowers
 
 
+@lowers(
+    "aten.view",
+    "aten.reshape",
+    "aten._unsafe_view",
+    "aten.flatten",
+    "aten.unflatten",
+    "aten.view_as",
+    "aten.reshape_as",
+    about="The same elements in another shape",
+    addressing=True,
+)
 def reshape(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     return Build.reshape(x, shape)
 
 
+@lowers("aten.permute", about="The dims in another order", addressing=True)
 def permute(x: Value, dims: list[int], **_: Any) -> Value:
     return Build.permute(x, tuple(normalise(d, len(x.shape)) for d in dims))
 
 
+@lowers("aten.transpose", about="Two dims exchanged", addressing=True)
 def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
     order = list(range(len(x.shape)))
     a, b = normalise(a, len(order)), normalise(b, len(order))
@@ -27,25 +41,30 @@ def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
     return Build.permute(x, tuple(order))
 
 
+@lowers("aten.t", "aten.numpy_T", about="The dims in reverse", addressing=True)
 def t(x: Value, **_: Any) -> Value:
     return Build.permute(x, tuple(reversed(range(len(x.shape)))))
 
 
+@lowers("aten.unsqueeze", about="A dim of size one more", addressing=True)
 def unsqueeze(x: Value, dim: int, **_: Any) -> Value:
     return Build.unsqueeze(x, normalise(dim, len(x.shape) + 1))
 
 
+@lowers("aten.squeeze", about="Dims of size one left out", addressing=True)
 def squeeze(x: Value, dims: Any = None, **_: Any) -> Value:
     chosen = dims_of(dims, len(x.shape))
     return Build.squeeze(x, tuple(d for d in chosen if x.shape[d] == ONE))
 
 
+@lowers("aten.expand", "aten.expand_as", about="Dims of size one repeated", addressing=True)
 def expand(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     while len(x.shape) < len(shape):
         x = Build.unsqueeze(x, 0)
     return Build.expand(x, shape)
 
 
+@lowers("aten.slice", about="Part of a dim", addressing=True)
 def slice_(
     x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1, *, shape: Shape, **_: Any
 ) -> Value:
@@ -63,6 +82,7 @@ def slice_(
     return Build.slice(x, dim, begin, expr_of(step), shape[dim])
 
 
+@lowers("aten.select", about="One place of a dim", addressing=True)
 def select(x: Value, dim: int, index: Any, **_: Any) -> Value:
     dim = normalise(dim, len(x.shape))
     place = expr_of(index)
@@ -81,10 +101,19 @@ def split_sizes(x: Value, dim: int, shapes: list[Shape]) -> list[Value]:
     return pieces
 
 
+@lowers(
+    "aten.chunk",
+    "aten.split",
+    "aten.split_with_sizes",
+    "aten.tensor_split",
+    about="Pieces along a dim",
+    addressing=True,
+)
 def chunk(x: Value, _: Any, dim: int = 0, *, shapes: list[Shape], **__: Any) -> list[Value]:
     return split_sizes(x, dim, shapes)
 
 
+@lowers("aten.unbind", about="Every place of a dim by itself", addressing=True)
 def unbind(x: Value, dim: int = 0, *, shapes: list[Shape], **_: Any) -> list[Value]:
     dim = normalise(dim, len(x.shape))
     return [Build.select(x, dim, sympy.Integer(i)) for i in range(len(shapes))]
@@ -94,6 +123,7 @@ def unbind(x: Value, dim: int = 0, *, shapes: list[Shape], **_: Any) -> list[Val
 _MOST_PIECES = 8
 
 
+@lowers("aten.cat", about="Tensors one after the other, up to eight")
 def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     dim = normalise(dim, len(shape))
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
@@ -102,15 +132,18 @@ def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **
     return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)
 
 
+@lowers("aten.stack", about="Tensors along a new dim, up to eight")
 def stack(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     dim = normalise(dim, len(shape))
     return cat([Build.unsqueeze(v, dim) for v in values], dim, shape=shape, out=out)
 
 
+@lowers("aten.flip", about="Dims backwards", addressing=True)
 def flip(x: Value, dims: list[int], **_: Any) -> Value:
     return Build.flip(x, tuple(normalise(d, len(x.shape)) for d in dims))
 
 
+@lowers("aten.repeat_interleave", addressing=True)
 def repeat_interleave(x: Value, repeats: Any, dim: int, *, shape: Shape, **_: Any) -> Value:
     """x[..., i // repeats, ...] as expand and reshape."""
     if not isinstance(repeats, int):
@@ -121,20 +154,24 @@ def repeat_interleave(x: Value, repeats: Any, dim: int, *, shape: Shape, **_: An
     return Build.reshape(wide, shape)
 
 
+@lowers("aten.embedding", about="The rows that an index names")
 def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     value = Build.gather(weight, index, 0, "rows", shape, "embedded")
     value.meaning = ("embedding", (weight, index))
     return value
 
 
+@lowers("aten.broadcast_tensors", about="Tensors expanded to one shape", addressing=True)
 def broadcast_tensors(values: list[Value], *, shapes: list[Shape], **_: Any) -> list[Value]:
     return [expand(v, shape=s) if v.shape != s else v for v, s in zip(values, shapes, strict=True)]
 
 
+@lowers("aten.index_select", about="The places of a dim that an index names")
 def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
     return Build.gather(x, index, normalise(dim, len(x.shape)), "rows", shape)
 
 
+@lowers("aten.gather", about="One element of a dim for each index")
 def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
     return Build.gather(x, index, normalise(dim, len(x.shape)), "take", shape)
 
@@ -162,6 +199,7 @@ def filled(name: str) -> Any:
     return lower
 
 
+@lowers("aten.arange", about="Integers in a row", addressing=True)
 def arange(*args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     start, step = 0, 1
     if len(args) >= 2:
@@ -192,80 +230,51 @@ def _triangle(x: Value, diagonal: int, keep: str) -> Value:
     return Build.pointwise("where", inside, x, zero, dtype=x.dtype)
 
 
+@lowers("aten.tril", about="The lower triangle")
 def tril(x: Value, diagonal: int = 0, **_: Any) -> Value:
     return _triangle(x, diagonal, "le")
 
 
+@lowers("aten.triu", about="The upper triangle")
 def triu(x: Value, diagonal: int = 0, **_: Any) -> Value:
     return _triangle(x, diagonal, "ge")
 
 
+@lowers(
+    "aten.contiguous",
+    "aten.clone",
+    "aten.detach",
+    "aten.detach_",
+    "aten.alias",
+    "aten.lift_fresh_copy",
+    addressing=True,
+)
 def same_values(x: Value, *_: Any, **__: Any) -> Value:
     """Operators that change nothing a kernel sees: contiguous, clone, detach, dropout in eval mode."""
     return x
 
 
+@lowers("aten.dropout", "aten.feature_dropout", about="In eval mode: the same values", addressing=True)
 def dropout(x: Value, p: float, train: bool, **_: Any) -> Value:
     if train and p > 0:
         raise NotLowered("dropout in training mode draws random numbers")
     return x
 
 
-OPERATORS: dict[str, Any] = {
-    "aten.view": reshape,
-    "aten.reshape": reshape,
-    "aten._unsafe_view": reshape,
-    "aten.flatten": reshape,
-    "aten.unflatten": reshape,
-    "aten.view_as": reshape,
-    "aten.reshape_as": reshape,
-    "aten.permute": permute,
-    "aten.transpose": transpose,
-    "aten.t": t,
-    "aten.numpy_T": t,
-    "aten.unsqueeze": unsqueeze,
-    "aten.squeeze": squeeze,
-    "aten.expand": expand,
-    "aten.expand_as": expand,
-    "aten.slice": slice_,
-    "aten.select": select,
-    "aten.narrow": lambda x, dim, start, length, *, shape, **k: slice_(x, dim, start, shape=shape),
-    "aten.chunk": chunk,
-    "aten.split": chunk,
-    "aten.split_with_sizes": chunk,
-    "aten.tensor_split": chunk,
-    "aten.unbind": unbind,
-    "aten.cat": cat,
-    "aten.stack": stack,
-    "aten.flip": flip,
-    "aten.repeat_interleave": repeat_interleave,
-    "aten.embedding": embedding,
-    "aten.index_select": index_select,
-    "aten.gather": gather,
-    "aten.broadcast_tensors": broadcast_tensors,
-    "aten.arange": arange,
-    "aten.tril": tril,
-    "aten.triu": triu,
-    **{
-        name: filled(name)
-        for name in (
-            "aten.full",
-            "aten.full_like",
-            "aten.zeros",
-            "aten.ones",
-            "aten.zeros_like",
-            "aten.ones_like",
-            "aten.new_zeros",
-            "aten.new_ones",
-            "aten.scalar_tensor",
-        )
-    },
-    "aten.contiguous": same_values,
-    "aten.clone": same_values,
-    "aten.detach": same_values,
-    "aten.detach_": same_values,
-    "aten.alias": same_values,
-    "aten.lift_fresh_copy": same_values,
-    "aten.dropout": dropout,
-    "aten.feature_dropout": dropout,
-}
+@lowers("aten.narrow", about="Part of a dim", addressing=True)
+def narrow(x: Value, dim: int, start: Any, length: Any, *, shape: Shape, **_: Any) -> Value:
+    return slice_(x, dim, start, shape=shape)
+
+
+for _name in (
+    "full",
+    "full_like",
+    "zeros",
+    "ones",
+    "zeros_like",
+    "ones_like",
+    "new_zeros",
+    "new_ones",
+    "scalar_tensor",
+):
+    lowers(f"aten.{_name}", about="One number in every place", addressing=True)(filled(f"aten.{_name}"))
