@@ -11,10 +11,11 @@ from collections import Counter
 import torch
 from torch.export import ExportedProgram
 
-from kernel_lsp.errors import NothingToLower, NotWritable
+from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
 from .errors import Unwritable
+from .graph.value import Graph
 from .kernel.domain import Unalignable
 from .kernel.steps import Kernel
 from .operators import lower
@@ -93,6 +94,8 @@ def _candidates(
         if not kernels:
             first = graph.kept[0] if graph.kept else "forward"
             why = "" if graph.kept else "It computes nothing."
+            if graph.faults:
+                why = str(_failures(graph, class_name)[0])
             raise NothingToLower(class_name=class_name, op=first, detail=why, kept=_counted(graph.kept))
         if len(kernels) > _MOST_LAUNCHES:
             raise Unwritable("forward", _UNROLLED.format(f"{len(kernels)} kernels"))
@@ -114,6 +117,7 @@ def _candidates(
             note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
         products = any(kernel.matmul is not None for kernel in kernels)
         made = Candidate(text, GENERATOR, note=note, variant=options.label, kept=_counted(graph.kept))
+        made.faults = [error.to_json() for error in _failures(graph, class_name)]
         made.arithmetic = TILES[options.tile].precision if products else ""
         return made, kernels
 
@@ -126,6 +130,14 @@ def _candidates(
             other.parent = 0
             result.append(other)
     return result
+
+
+def _failures(graph: Graph, class_name: str) -> list[LoweringFailed]:
+    """The bugs that the lowerings showed, each once."""
+    return [
+        LoweringFailed(class_name=class_name, op=one.operator, file=one.file, at=one.line, detail=one.message)
+        for one in dict.fromkeys(graph.faults)
+    ]
 
 
 def _counted(kept: list[str]) -> dict[str, int]:

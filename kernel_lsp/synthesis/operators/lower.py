@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
+import os
+import traceback
 from typing import Any
 
 import sympy
@@ -15,8 +16,8 @@ from torch.utils import _pytree as pytree
 from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
-from ..graph.value import Graph, Input, Scalar, TorchCall, Value, topological
-from . import data_dependence, registry
+from ..graph.value import Fault, Graph, Input, Scalar, TorchCall, Value, topological
+from . import arguments, data_dependence, registry
 from .elementwise import cast
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
@@ -28,6 +29,11 @@ _BOOKKEEPING = (
     "aten._assert_tensor_metadata",
     "aten.sym_constrain_range_for_size",
 )
+
+
+#: An environment variable for tests: where it is set, an error in a lowering is raised.
+RAISE_FAULTS = "KERNEL_LSP_RAISE_FAULTS"
+_PACKAGE = f"synthesis{os.sep}"
 
 
 class Untraceable(Exception):
@@ -153,16 +159,28 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
         return number
     if reason := data_dependence.why(node, (args, kwargs)):
         raise Untraceable(name, reason, data_dependence.place(node))
-    operator_of = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
-    if operator_of is not None:
-        handler = operator_of.lower
+    known = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
+    if known is not None:
+        fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
         try:
-            result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
-            return _finished(result, fake, node, graph)
-        except (NotLowered, AttributeError, TypeError, IndexError) as error:
-            reason = str(error) if isinstance(error, NotLowered) else "arguments of a kind not expected"
-            node.meta["not_lowered"] = reason
+            given = arguments.bound(known.lower, args, kwargs, fakes, fake)
+            return _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
+        except NotLowered as error:
+            node.meta["not_lowered"] = str(error)
+        except Exception as error:  # a bug in the lowering: torch runs this node, and the user is told
+            if os.environ.get(RAISE_FAULTS):
+                raise
+            graph.faults.append(_fault(name, error))
     return _kept(node, name, args, kwargs, fake)
+
+
+def _fault(name: str, error: Exception) -> Fault:
+    """Where in the synthesizer a lowering failed, and how."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE in frame.filename] or [last]
+    return Fault(
+        name, own[-1].filename.rpartition(_PACKAGE)[2], own[-1].lineno or 0, f"{type(error).__name__}: {error}"
+    )
 
 
 def _has_tensor(fake: Any) -> bool:
@@ -179,43 +197,6 @@ def _scalar(fake: Any) -> Any:
             return float(expr) if isinstance(fake, torch.SymFloat) else int(expr)
         return Scalar(expr, is_float=isinstance(fake, torch.SymFloat))
     return fake
-
-
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {k: _plain(v) for k, v in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_plain(v) for v in tree] if isinstance(tree, list) else tuple(_plain(v) for v in tree)
-    return tree
-
-
-def _context(handler: Any, fake: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments for a lowering: the node's own, and out dtype, shape or shapes where it asks for them."""
-    parameters = inspect.signature(handler).parameters
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    given: dict[str, Any] = {}
-    first = fake if isinstance(fake, torch.Tensor) else next(f for f in fake if isinstance(f, torch.Tensor))
-    known = {"out": first.dtype, "shape": shape_of(first.shape)}
-    if not isinstance(fake, torch.Tensor):
-        known["shapes"] = [shape_of(f.shape) for f in fake]
-    for key, item in known.items():
-        if key in parameters:
-            given[key] = item
-    for key, item in kwargs.items():
-        if key in parameters or open_ended:
-            given.setdefault(key, item)
-        elif key not in (
-            "dtype",
-            "layout",
-            "device",
-            "pin_memory",
-            "memory_format",
-            "non_blocking",
-            "copy",
-            "implicit",
-        ):
-            raise NotLowered(f"the argument {key}")
-    return given
 
 
 def _size_hints(graph: Graph, exported: ExportedProgram) -> dict[sympy.Symbol, int]:
@@ -236,6 +217,8 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
         if not isinstance(fake, list | tuple) or len(fake) < len(result):
             raise NotLowered("several results where torch has one")
         return [_finished(r, f, node, graph) for r, f in zip(result, fake, strict=False)]
+    if not isinstance(fake, torch.Tensor):
+        raise NotLowered("one result where torch has several")
     want = shape_of(fake.shape)
     if len(want) != len(result.shape):
         raise NotLowered(f"shape {result.shape} for {want}")
