@@ -15,7 +15,7 @@ Lowering = Callable[..., Any]
 _L = TypeVar("_L", bound=Lowering)
 
 #: The files with lowerings. Definitions stand in a kernel's docstring in this order.
-FAMILIES = ("reductions", "norms", "elementwise", "activations", "losses", "views", "products")
+FAMILIES = ("reductions", "norms", "elementwise", "activations", "losses", "views", "products", "einsum")
 
 
 @dataclass(frozen=True)

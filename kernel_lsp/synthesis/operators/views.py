@@ -183,8 +183,8 @@ def full(*_: Any, shape: Shape, out: torch.dtype, fill: float, **__: Any) -> Val
 
 
 def _fill(x: Any, args: tuple[Any, ...], name: str) -> Any:
-    if name.startswith("aten.full"):
-        return args[0] if args else x
+    if "full" in name:
+        return args[-1] if args else x
     return 0 if "zeros" in name else 1
 
 
@@ -276,5 +276,6 @@ for _name in (
     "new_zeros",
     "new_ones",
     "scalar_tensor",
+    "new_full",
 ):
     lowers(f"aten.{_name}", about="One number in every place", addressing=True)(filled(f"aten.{_name}"))
