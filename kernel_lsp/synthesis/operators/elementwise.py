@@ -82,10 +82,9 @@ def mul(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
 def div(x: Operand, y: Operand, *, rounding_mode: str | None = None, out: torch.dtype) -> Value:
     if rounding_mode is None:
         return Build.arithmetic("div", x, y, result=out)
-    if not out.is_floating_point:
-        raise NotLowered("integer division with rounding")
-    exact = Build.arithmetic("div", x, y, result=out)
-    return Build.arithmetic("floor" if rounding_mode == "floor" else "trunc", exact, result=out)
+    from .division import floor_divide, truncated
+
+    return floor_divide(x, y, out=out) if rounding_mode == "floor" else truncated(x, y, out)
 
 
 @lowers("aten.pow")
@@ -138,15 +137,6 @@ def logical(function: str) -> Any:
     def lower(*operands: Operand, out: torch.dtype) -> Value:
         booleans = [Build.cast(v, torch.bool) for v in operands]
         return Build.pointwise(function, *booleans, dtype=torch.bool)
-
-    return lower
-
-
-def bitwise(function: str) -> Any:
-    def lower(*operands: Operand, out: torch.dtype) -> Value:
-        if out != torch.bool:
-            raise NotLowered("bitwise operators on integers")
-        return Build.pointwise(function, *operands, dtype=out)
 
     return lower
 
@@ -228,8 +218,5 @@ for _name in _UNARY:
     lowers(f"aten.{_name}", about="The function of that name")(unary(_name))
 for _name in _COMPARE:
     lowers(f"aten.{_name}", about="A comparison")(compare(_name))
-for _name, _operation in (("and", "and"), ("or", "or"), ("not", "not"), ("xor", "xor")):
-    lowers(f"aten.logical_{_name}", about="A logical operation; what is not zero is true")(logical(_operation))
-    lowers(f"aten.bitwise_{_name}", about="A bitwise operation on bools")(bitwise(_operation))
-lowers("aten.__and__", about="A bitwise operation on bools")(bitwise("and"))
-lowers("aten.__or__", about="A bitwise operation on bools")(bitwise("or"))
+for _name in ("and", "or", "not", "xor"):
+    lowers(f"aten.logical_{_name}", about="A logical operation; what is not zero is true")(logical(_name))

@@ -17,7 +17,7 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.value import Fault, Graph, Input, Scalar, TorchCall, Value, topological
-from . import arguments, data_dependence, registry
+from . import arguments, data_dependence, decompose, registry
 from .elementwise import cast
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
@@ -171,7 +171,41 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
             if os.environ.get(RAISE_FAULTS):
                 raise
             graph.faults.append(_fault(name, error))
+    if name not in registry.OPERATORS or "not_lowered" in node.meta:
+        try:
+            if (parts := decompose.steps(node)) is not None:
+                results = _by_parts(*parts, env, graph)
+                return _finished(results[0] if isinstance(fake, torch.Tensor) else results, fake, node, graph)
+        except (NotLowered, Untraceable) as error:
+            node.meta.setdefault("not_lowered", str(error))
+    if "part_of" in node.meta:
+        raise NotLowered(f"{name} in its definition")
     return _kept(node, name, args, kwargs, fake)
+
+
+def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph) -> Any:
+    """The results of an operator's definition, ``parts``, whose placeholders are ``sources``. Raises ``NotLowered``."""
+    inner: dict[Any, Any] = {}
+    remaining = iter(sources)
+    before = len(graph.equal)
+    try:
+        for node in parts.nodes:
+            if node.op == "placeholder":
+                source = next(remaining)
+                inner[node] = env[source] if isinstance(source, torch.fx.Node) else _scalar(source)
+            elif node.op == "call_function":
+                inner[node] = _call(node, inner, graph)
+            elif node.op == "output":
+                results = [inner[n] for n in node.args[0]]
+                if not results or not all(isinstance(result, Value) for result in results):
+                    raise NotLowered("a definition that gives no tensors")
+                return results
+            else:
+                raise NotLowered("a definition with a tensor of its own")
+    except NotLowered:
+        del graph.equal[before:]
+        raise
+    raise NotLowered("a definition without a result")
 
 
 def _fault(name: str, error: Exception) -> Fault:
@@ -235,7 +269,7 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
         result.meaning = meaning
     elif result.dtype != fake.dtype and not isinstance(result.op, Input):
         result = Value(result.op, result.shape, fake.dtype, result.name, result.meaning)
-    result.node = result.node or node.name
+    result.node = result.node or node.meta.get("part_of", node.name)
     if result.node == node.name:  # not what dropout and the like hand on
         result.module = _completes(node)
     return result

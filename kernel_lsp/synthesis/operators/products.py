@@ -71,10 +71,8 @@ def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     if not row and not col and y.shape[-1] == ONE:
         # The same with the vector as a matrix of one column.
         rank = len(y.shape)
-        if rank == 2:
-            vector = Build.squeeze(y, (1,))
-        else:
-            vector = Build.permute(y, (*range(rank - 2), rank - 1, rank - 2))
+        turned = (*range(rank - 2), rank - 1, rank - 2)
+        vector = Build.squeeze(y, (1,)) if rank == 2 else Build.permute(y, turned)
         terms = Build.pointwise("mul", x, vector)
         return Build.reduce("sum", terms, (len(terms.shape) - 1,), name="product")
     if col:

@@ -15,7 +15,19 @@ Lowering = Callable[..., Any]
 _L = TypeVar("_L", bound=Lowering)
 
 #: The files with lowerings. Definitions stand in a kernel's docstring in this order.
-FAMILIES = ("reductions", "norms", "elementwise", "activations", "losses", "views", "products", "einsum")
+FAMILIES = (
+    "reductions",
+    "norms",
+    "elementwise",
+    "activations",
+    "losses",
+    "views",
+    "products",
+    "einsum",
+    "division",
+    "special",
+    "indexing",
+)
 
 
 @dataclass(frozen=True)
