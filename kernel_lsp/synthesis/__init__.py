@@ -24,8 +24,9 @@ from .passes.regions import plan
 from .passes.rewrite import share, split_long_reductions
 from .printing import bounds
 from .printing.source import compose
-from .schedule.choices import Options, alternatives
-from .schedule.matmul import TILES
+from .schedule.choices import choices
+from .schedule.schedules import Product
+from .schedule.target import H100
 
 GENERATOR = "synthesizer"
 #: launches beyond which a module is left to torch
@@ -84,21 +85,27 @@ def _candidates(
         detail = "complex numbers cannot be computed with in Triton; view them as pairs of real ones."
         raise NothingToLower(class_name=class_name, op=str(found).removeprefix("torch."), detail=detail)
 
-    def candidate(options: Options) -> tuple[Candidate, list[Kernel]]:
-        graph = lower(exported)
-        hints = graph.hints
-        share(graph)
-        chunks = split_long_reductions(graph, hints)
-        steps = plan(graph, bounds.computed(graph) if check_indices else None)
-        kernels = [s for s in steps.steps if isinstance(s, Kernel)]
-        if not kernels:
-            first = graph.kept[0] if graph.kept else "forward"
-            why = "" if graph.kept else "It computes nothing."
-            if graph.faults:
-                why = str(_failures(graph, class_name)[0])
-            raise NothingToLower(class_name=class_name, op=first, detail=why, kept=_counted(graph.kept))
-        if len(kernels) > _MOST_LAUNCHES:
-            raise Unwritable("forward", _UNROLLED.format(f"{len(kernels)} kernels"))
+    graph = lower(exported)
+    hints = graph.hints
+    share(graph)
+    chunks = split_long_reductions(graph, hints)
+    steps = plan(graph, bounds.computed(graph) if check_indices else None)
+    kernels = [s for s in steps.steps if isinstance(s, Kernel)]
+    if not kernels:
+        first = graph.kept[0] if graph.kept else "forward"
+        why = "" if graph.kept else "It computes nothing."
+        if graph.faults:
+            why = str(_failures(graph, class_name)[0])
+        raise NothingToLower(class_name=class_name, op=first, detail=why, kept=_counted(graph.kept))
+    if len(kernels) > _MOST_LAUNCHES:
+        raise Unwritable("forward", _UNROLLED.format(f"{len(kernels)} kernels"))
+    note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
+    if graph.kept:
+        note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
+    offered = choices(kernels, H100, hints)
+    result: list[Candidate] = []
+    # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
+    for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:
         text = compose(
             module,
             exported,
@@ -109,26 +116,17 @@ def _candidates(
             class_name=class_name,
             import_from=import_from,
             import_file=import_file,
-            options=options,
+            chosen=chosen,
             check_indices=check_indices,
         )
-        note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
-        if graph.kept:
-            note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-        products = any(kernel.matmul is not None for kernel in kernels)
-        made = Candidate(text, GENERATOR, note=note, variant=options.label, kept=_counted(graph.kept))
+        if any(text == known.source for known in result):
+            continue
+        made = Candidate(text, GENERATOR, note=note, variant=label, kept=_counted(graph.kept))
+        precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
+        made.arithmetic = precisions[0] if precisions else ""
+        made.parent = 0 if result else None
         made.faults = [error.to_json() for error in _failures(graph, class_name)]
-        made.arithmetic = TILES[options.tile].precision if products else ""
-        return made, kernels
-
-    first, kernels = candidate(Options())
-    result = [first]
-    # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
-    for options in alternatives(kernels) if len(kernels) <= _MANY else []:
-        other, _ = candidate(options)
-        if all(other.source != known.source for known in result):
-            other.parent = 0
-            result.append(other)
+        result.append(made)
     return result
 
 

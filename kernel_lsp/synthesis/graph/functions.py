@@ -114,7 +114,7 @@ FUNCTIONS: dict[str, Function] = {
     "gt": Function("{0} > {1}", COMPARE, (BITOR, BITOR), lambda a, b: a > b),
     "ge": Function("{0} >= {1}", COMPARE, (BITOR, BITOR), lambda a, b: a >= b),
     "and": Function("{0} & {1}", BITAND, (BITAND, SHIFT), lambda a, b: bool(a) and bool(b), "{0} and {1}"),
-    "or": Function("{0} | {1}", BITOR, (BITOR, BITAND), lambda a, b: bool(a) or bool(b), "{0} or {1}"),
+    "or": Function("{0} | {1}", BITOR, (BITOR, SHIFT), lambda a, b: bool(a) or bool(b), "{0} or {1}"),
     "xor": Function("{0} ^ {1}", BITOR, (BITAND, BITAND), lambda a, b: bool(a) != bool(b)),
     "not": Function("{0} == 0", COMPARE, (BITOR,), lambda a: not a, "not {0}"),
     "floordiv_int": Function("{0} // {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a // b),
@@ -128,6 +128,12 @@ FUNCTIONS: dict[str, Function] = {
     "shift_left": Function("{0} << {1}", SHIFT, (SHIFT, SUM), _unknown),
     "shift_right": Function("{0} >> {1}", SHIFT, (SHIFT, SUM), _unknown),
     "identity": Function("{0}", ATOM, (LOWEST,), float),  # the same number, stored in another dtype
+    # of indices alone
+    "mod_int": Function("{0} % {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a % b),
+    "cdiv": _call("tl.cdiv({0}, {1})", 2, lambda a, b: -(-a // b)),
+    "to_int1": Function("{0}.to(tl.int1)", ATOM, (ATOM,), bool),
+    "to_float16": Function("{0}.to(tl.float16)", ATOM, (ATOM,), float, "{0}"),
+    "to_bfloat16": Function("{0}.to(tl.bfloat16)", ATOM, (ATOM,), float, "{0}"),
     "to_float32": Function("{0}.to(tl.float32)", ATOM, (ATOM,), float, "{0}"),
     "to_float64": Function("{0}.to(tl.float64)", ATOM, (ATOM,), float, "{0}"),
     "to_int32": Function("{0}.to(tl.int32)", ATOM, (ATOM,), int, "{0}"),

@@ -1,4 +1,4 @@
-"""What a kernel is given by its launch: pointers, sizes and scalars, with their names inside and Python outside."""
+"""What a kernel is given by its launch: pointers, sizes, scalars and constants."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from ..graph.functions import ATOM, PRODUCT, SUM, UNARY, wrap
 from ..graph.value import Scalar, Value
-from ..printing.names import Names
-from ..printing.sizes import python
+from .ir import Apply, Expr, Number, Ref, Variable, apply, plus
 
 
 @dataclass
 class Arguments:
-    """What a kernel is given, in order of first use: pointers, sizes and scalars, each with its Python on the host."""
+    """A kernel's arguments in order of first use. Sizes are expressions over size symbols, which the host evaluates."""
 
-    names: Names
-    symbols: dict[sympy.Symbol, tuple[str, str]]  # size symbol → (name, Python on the host)
-    pointers: dict[Value, str] = field(default_factory=dict)
-    outputs: dict[Value, str] = field(default_factory=dict)
-    sizes: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
-    scalars: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)
-    static: dict[sympy.Expr, str] = field(default_factory=dict)  # static sizes that are constexpr arguments
-    divisors: dict[sympy.Expr, tuple[str, str]] = field(default_factory=dict)  # dynamic ones that are, too
+    symbols: dict[sympy.Symbol, str]  # what a size symbol is called
+    variables: list[Variable] = field(default_factory=list)
+    pointers: dict[Value, Variable] = field(default_factory=dict)
+    outputs: dict[Value, Variable] = field(default_factory=dict)
+    sizes: dict[sympy.Expr, Variable] = field(default_factory=dict)
+    scalars: dict[sympy.Expr, Variable] = field(default_factory=dict)
+    static: dict[sympy.Expr, Variable] = field(default_factory=dict)  # static sizes that are constexpr arguments
+    divisors: dict[sympy.Expr, Variable] = field(default_factory=dict)  # dynamic ones that are, too
+    strides: dict[sympy.Symbol, tuple[Value, int]] = field(
+        default_factory=dict
+    )  # of tensors addressed by their strides
 
-    def host(self, expr: sympy.Expr) -> str:
-        """``expr`` as Python on the host."""
-        return python(expr, {s: text for s, (_, text) in self.symbols.items()})
+    def variable(self, wanted: str) -> Variable:
+        self.variables.append(Variable(wanted))
+        return self.variables[-1]
 
     def name_size(self, expr: sympy.Expr, name: str) -> None:
         """Make ``expr`` an argument called ``name``; a static size of some length becomes a constexpr."""
         if expr.is_number and expr >= 16 and expr not in self.static:
-            self.static[expr] = self.names.fresh(name)
+            self.static[expr] = self.variable(name)
         elif not expr.is_number and expr not in self.sizes:
-            self.sizes[expr] = (self.names.fresh(name), self.host(expr))
+            self.sizes[expr] = self.variable(name)
 
     def divide_by(self, expr: sympy.Expr) -> None:
         """Make ``expr`` a constexpr: dividing every element's index by a number known late costs more than its load."""
@@ -42,49 +43,52 @@ class Arguments:
         if expr.is_number or expr in self.divisors:
             return
         known = self.sizes.pop(expr, None)
-        name = self.symbols[expr][0] if expr in self.symbols else "inner_size"
-        self.divisors[expr] = known or (self.names.fresh(name), self.host(expr))
+        self.divisors[expr] = known or self.variable(self.symbols.get(expr, "inner_size"))
 
-    def size(self, expr: sympy.Expr) -> tuple[str, int]:
-        """A size inside the kernel, with its precedence; registers the arguments it needs."""
+    def size(self, expr: sympy.Expr) -> Expr:
+        """A size inside the kernel; registers the arguments it needs."""
         expr = sympy.expand(expr)
-        if expr in self.static:
-            return self.static[expr], ATOM
-        if expr in self.divisors:
-            return self.divisors[expr][0], ATOM
+        for known in (self.static, self.divisors):
+            if expr in known:
+                return Ref(known[expr])
         if expr.is_number:
-            return (str(int(expr)), ATOM if expr >= 0 else UNARY)
+            return Number(int(expr))
         if expr in self.sizes:
-            return self.sizes[expr][0], ATOM
+            return Ref(self.sizes[expr])
         if expr.is_Mul:
-            factors = [f for f in expr.args]
-            if any(f.is_number and f < 0 for f in factors):
-                text, precedence = self.size(-expr)
-                return "-" + wrap(text, precedence, UNARY), UNARY
-            parts = [wrap(*self.size(f), UNARY) for f in sorted(factors, key=lambda f: not f.is_number)]
-            return " * ".join(parts), PRODUCT
+            if any(f.is_number and f < 0 for f in expr.args):
+                return apply("neg", self.size(-expr))
+            return _chain([self.size(f) for f in sorted(expr.args, key=lambda f: not f.is_number)])
         if expr.is_Add:
-            text = ""
-            for i, part in enumerate(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p)))):
-                negative = part.could_extract_minus_sign()
-                piece = wrap(*self.size(-part if negative else part), PRODUCT if negative else SUM)
-                text += (" - " if negative else " + " if i else "") + piece if i or not negative else "-" + piece
-            return text, SUM
+            return self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p))))
         if expr.is_Pow and expr.exp.is_Integer and 0 < expr.exp < 5:
-            return " * ".join([wrap(*self.size(expr.base), UNARY)] * int(expr.exp)), PRODUCT
-        if isinstance(expr, sympy.Symbol) and expr in self.symbols:
-            name, host = self.symbols[expr]
-            self.sizes[expr] = (self.names.fresh(name), host)
-        else:
-            self.sizes[expr] = (
-                self.names.fresh("half" if str(expr).endswith("//2)") or str(expr).endswith("//2))") else "extent"),
-                self.host(expr),
-            )
-        return self.sizes[expr][0], ATOM
+            return _chain([self.size(expr.base)] * int(expr.exp))
+        halved = expr.func.__name__ == "FloorDiv" and expr.args[1] == 2
+        self.sizes[expr] = self.variable(self.symbols.get(expr, "half" if halved else "extent"))
+        return Ref(self.sizes[expr])
 
-    def scalar(self, scalar: Scalar) -> tuple[str, int]:
+    def _sum(self, parts: list[sympy.Expr]) -> Expr:
+        total: Expr | None = None
+        for part in parts:
+            negative = part.could_extract_minus_sign()
+            term = self.size(-part if negative else part)
+            if total is None:
+                total = apply("neg", term) if negative else term
+            else:
+                total = apply("sub", total, term) if negative else plus(total, term)
+        assert total is not None
+        return total
+
+    def scalar(self, scalar: Scalar) -> Expr:
         if not scalar.is_float:
             return self.size(scalar.expr)
         if scalar.expr not in self.scalars:
-            self.scalars[scalar.expr] = (self.names.fresh("scale"), self.host(scalar.expr))
-        return self.scalars[scalar.expr][0], ATOM
+            self.scalars[scalar.expr] = self.variable("scale")
+        return Ref(self.scalars[scalar.expr])
+
+
+def _chain(factors: list[Expr]) -> Expr:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = Apply("mul", (result, factor))
+    return result

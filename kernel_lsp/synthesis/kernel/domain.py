@@ -33,6 +33,10 @@ class Domain:
     parts: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)  # a split atom in terms of its halves
     origin: Index = ()  # the index that the first atoms were made for
 
+    def copy(self) -> Domain:
+        """The same atoms; what is added to one is not in the other."""
+        return Domain(list(self.kept), list(self.reduced), dict(self.size), dict(self.parts), self.origin)
+
     def atom(self, prefix: str, size: sympy.Expr, *, reduced: bool) -> sympy.Expr:
         """A new atom; a dimension of size one needs none and has index 0."""
         if size == ONE:

@@ -45,13 +45,12 @@ def computed(graph: Graph) -> set[Value]:
 
 
 def statements(
-    step: Kernel, variables: dict[Value, str], symbols: dict[sympy.Symbol, tuple[str, str]], written: set[str]
+    step: Kernel, variables: dict[Value, str], texts: dict[sympy.Symbol, str], written: set[str]
 ) -> list[str]:
     """What the host function checks before ``step`` is launched, but for what is in ``written``; adds to that.
 
-    ``variables``: the values that are in memory by then.
+    ``variables``: the values that are in memory by then; ``texts``: Python for each size symbol.
     """
-    texts = {symbol: text for symbol, (_, text) in symbols.items()}
     lines = []
     for gather in _gathers(step, variables):
         op = gather.op

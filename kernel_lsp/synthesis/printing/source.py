@@ -13,9 +13,13 @@ from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import attribute, snake_case
 
 from ..envelope.conditions import Signature, conditions
+from ..graph.functions import FUNCTIONS
 from ..graph.value import Graph, Value, input_of, numel
+from ..kernel.ir import Apply
 from ..kernel.steps import Hints, Plan
-from ..schedule.choices import Options
+from ..schedule.choices import Chosen
+from ..schedule.plan import host_plan
+from ..schedule.program import Program, expressions
 from . import bounds
 from .formula import definitions
 from .host import Host, write
@@ -37,7 +41,7 @@ def compose(
     class_name: str,
     import_from: str,
     import_file: str,
-    options: Options,
+    chosen: Chosen,
     check_indices: bool = False,
 ) -> str:
     """The complete source of ``<Class>Triton`` for one point of the schedule space.
@@ -54,7 +58,7 @@ def compose(
     alias = class_alias(outer)
     base = f"{alias}.{rest}" if rest else alias
     function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
-    host = write(graph, plan, hints, chunks, name, function, options, scattered, check_indices)
+    host = write(host_plan(graph, plan, hints, chunks, name, chosen, scattered, check_indices), graph, function)
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),
@@ -66,7 +70,7 @@ def compose(
     ]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
         constants.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
-    if any("_BF16X6" in source.blocks.get("PRECISION", "") for source in host.sources):
+    if any("bf16x6" in program.blocks.values() for program in host.programs):
         constants.append(
             '_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6'
         )
@@ -81,7 +85,7 @@ def compose(
 
 
 def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -> str:
-    count, launches = len(host.kernels), len(host.sources)
+    count, launches = len(host.kernels), len(host.programs)
     kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
     if launches > count:
         kernels += f" in {launches} launches"
@@ -97,7 +101,7 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -
         for text in extra:
             lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
     lines += [""]
-    tilings = list(dict.fromkeys(source.tiling for source in host.sources))
+    tilings = list(dict.fromkeys(program.tiling for program in host.programs))
     lines += textwrap.wrap(" ".join(tilings), _WIDTH)
     lines += textwrap.wrap(_traffic(graph, host, hints), _WIDTH)
     return '"""' + "\n".join(lines) + '\n"""'
@@ -125,9 +129,14 @@ def _bytes(n: float) -> str:
 
 def _imports(host: Host, of_the_class: list[str]) -> str:
     lines = ["import torch", "import triton", "import triton.language as tl"]
-    if any(source.library for source in host.sources):
+    if any(_uses_library(program) for program in host.programs):
         lines.append("from triton.language.extra import libdevice")
     return "\n".join([*lines, "", *of_the_class])
+
+
+def _uses_library(program: Program) -> bool:
+    applied = (expr for expr in expressions(program.body) if isinstance(expr, Apply))
+    return any(FUNCTIONS[expr.function].library for expr in applied)
 
 
 def _host_function(name: str, host: Host) -> str:

@@ -1,61 +1,60 @@
-"""Which template a planned kernel takes, and the choices that are worth measuring against each other."""
+"""A kernel with its schedule as a program, and which schedules of a module are worth measuring against each other."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Hints, Kernel
+from .cost import cost
 from .elementwise import elementwise
-from .matmul import TILES, matmul
+from .matmul import matmul
+from .program import Program
 from .reduction import reduction
-from .source import KernelSource
-from .tilings import LONGEST_TILE
+from .schedules import Flat, Product, Schedule, Turned
+from .space import space
+from .target import Target
+from .verify import verify
+
+#: The schedule of each kernel of a module.
+Chosen = dict[Kernel, Schedule]
 
 
-@dataclass(frozen=True)
-class Options:
-    """One point of the schedule space; ``label`` says what differs from the default."""
-
-    label: str = ""
-    warps: float = 1.0  # factor on a reduction's num_warps
-    rows: int = 0  # rows per program where rows are short; 0: as the template sees fit
-    longest: int = LONGEST_TILE  # longest row, in elements, that is kept in registers
-    block: int = 1024  # elements per program of an elementwise kernel
-    block_warps: int = 4
-    tile: int = 0  # index into matmul.TILES
-
-
-def kernel_source(
+def scheduled(
     kernel: Kernel,
     name: str,
     arguments: Arguments,
     hints: Hints,
     stored: set[Value],
-    options: Options,
+    schedule: Schedule,
     strided: set[Value],
-) -> KernelSource:
-    if kernel.matmul is not None:
-        return matmul(kernel, name, arguments, hints, stored, strided, TILES[options.tile])
-    if kernel.reduces:
-        source = reduction(kernel, name, arguments, hints, stored, rows=options.rows, longest=options.longest)
-        source.num_warps = int(min(32, max(1, source.num_warps * options.warps)))
-        return source
-    return elementwise(kernel, name, arguments, hints, stored, block=options.block, warps=options.block_warps)
+) -> Program:
+    """The kernel as a program. Raises ``verify.Malformed``, which is a bug."""
+    if isinstance(schedule, Product):
+        program = matmul(kernel, name, arguments, hints, stored, strided, schedule)
+    elif isinstance(schedule, Flat | Turned):
+        program = elementwise(kernel, name, arguments, hints, stored, schedule)
+    else:
+        program = reduction(kernel, name, arguments, hints, stored, schedule)
+    verify(program)
+    return program
 
 
-def alternatives(kernels: list[Kernel]) -> list[Options]:
-    """Other schedules for these kernels, the likeliest to win first."""
-    result: list[Options] = []
-    if any(k.matmul is not None for k in kernels):
-        result += [Options(label, tile=i) for i, label in [(i, t.label) for i, t in enumerate(TILES)][1:]]
-    if any(k.reduces and k.matmul is None for k in kernels):
-        result += [Options("twice the warps", warps=2.0), Options("half the warps", warps=0.5)]
-        result += [Options("long rows in passes", longest=8192)]
-    if any(k.matmul is None and not k.reduces for k in kernels):
-        result += [
-            Options("two elements a thread", block=512, block_warps=8),
-            Options("blocks of 512", block=512, block_warps=2),
-        ]
+def ranked(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
+    """The kernel's schedules: the default, then the others by what they are estimated to take."""
+    first, *others = space(kernel, target, hints)
+    return [first, *sorted(others, key=lambda schedule: cost(kernel, schedule, target, hints).seconds)]
+
+
+def choices(kernels: list[Kernel], target: Target, hints: Hints) -> list[tuple[str, Chosen]]:
+    """(label, schedules) of a module, the default first. What differs from it is another schedule for one sort of kernel."""
+    spaces = {kernel: ranked(kernel, target, hints) for kernel in kernels}
+    default = {kernel: found[0] for kernel, found in spaces.items()}
+    result: list[tuple[str, Chosen]] = [("", default)]
+    sorts = dict.fromkeys(type(schedule) for schedule in default.values())
+    for sort in sorted(sorts, key=lambda sort: sort is not Product):
+        mine = [kernel for kernel in kernels if isinstance(default[kernel], sort)]
+        for i in range(1, max(len(spaces[kernel]) for kernel in mine)):
+            other = {kernel: spaces[kernel][min(i, len(spaces[kernel]) - 1)] for kernel in mine}
+            words = "; ".join(dict.fromkeys(str(schedule) for schedule in other.values()))
+            result.append((words, default | other))
     return result

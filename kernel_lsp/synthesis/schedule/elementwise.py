@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sympy
+import torch
 
-from ..graph.sizes import ONE, ZERO, offset
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
-from ..kernel.domain import Unalignable
-from ..kernel.emit import Axis, Emitter
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.build import Builder
+from ..kernel.ir import Arange, Axis, AxisIndex, Expr, ProgramId, Ref, Variable, apply, plus
+from ..kernel.steps import Hints, Kernel
 from ..printing.names import variable_name
-from .source import KernelSource, total
+from .extents import total, transposed_atom
+from .program import Blocks, Program, fixed, set_all
+from .schedules import Flat, Turned
 
 
 def elementwise(
@@ -20,93 +22,82 @@ def elementwise(
     arguments: Arguments,
     hints: Hints,
     stored: set[Value],
-    *,
-    block: int = 1024,
-    warps: int = 4,
-) -> KernelSource:
-    """The source of an elementwise kernel with ``block`` elements per program."""
-    source = KernelSource(name, [], arguments, "1", num_warps=warps)
+    schedule: Flat | Turned,
+) -> Program:
+    """An elementwise kernel."""
+    program = Program(name, arguments, num_warps=schedule.warps)
     for v, _ in kernel.stores:
-        arguments.outputs[v] = arguments.names.fresh(f"{variable_name(v)}_ptr" if len(kernel.stores) > 1 else "out_ptr")
-    turned = _transposed_atom(kernel, hints)
-    axes = _flat(kernel, source, block, hints) if turned is None else _tile(kernel, source, turned, hints)
-    emitter = Emitter(kernel.domain, axes, arguments, stored, kernel.placed)
+        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.stores) > 1 else "out_ptr")
+    if isinstance(schedule, Flat):
+        axes = _flat(kernel, program, schedule.block)
+    else:
+        turned = transposed_atom(kernel, hints)
+        assert turned is not None
+        axes = _tile(kernel, program, turned, schedule)
+    builder = Builder(kernel.domain, axes, arguments, stored, kernel.placed)
     for v, index in kernel.stores:
-        emitter.count(v, index)
+        builder.count(v, index)
     for v, index in kernel.stores:
-        emitter.store(v, index)
-    source.body += emitter.lines
-    source.library = emitter.library
-    return source
+        builder.store(v, index)
+    program.body += builder.lines
+    return program
 
 
-def _flat(kernel: Kernel, source: KernelSource, block: int, hints: Hints) -> list[Axis]:
-    domain, arguments = kernel.domain, source.arguments
+def _flat(kernel: Kernel, program: Program, block: int) -> list[Axis]:
+    domain, arguments = kernel.domain, program.arguments
     n = total(domain, domain.kept)
     arguments.name_size(n, "n_elements")
-    source.blocks["BLOCK"] = str(block)
-    source.grid = f"triton.cdiv({arguments.host(n)}, {block})"
-    source.body = [
-        "offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
-        f"mask = offsets < {arguments.size(n)[0]}",
-    ]
-    source.tiling = f"One program takes {block} consecutive elements."
-    return [Axis("offsets", list(domain.kept), vector=True, mask="mask")]
+    size = program.block("BLOCK", block)
+    program.grid = [[Blocks(n, block)]]
+    axis = Axis(fixed("offsets"), list(domain.kept), "tile")
+    program.body += set_all(
+        (axis.variable, blocked(ProgramId(0), size, axis)), mask_of(axis, "mask", arguments.size(n))
+    )
+    program.tiling = f"One program takes {block} consecutive elements."
+    return [axis]
 
 
-def _transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:
-    """An atom other than the last along which a large operand is contiguous: flat order would read it with a stride."""
-    domain = kernel.domain
-    if len(domain.kept) < 2:
-        return None
-    last = domain.kept[-1]
-    for _, index, shape in kernel.accesses:
-        try:
-            coefficients, _ = domain.terms(offset(index, shape))
-        except Unalignable:
-            continue
-        if coefficients.get(last, ZERO) in (ZERO, ONE):
-            continue
-        for atom, c in coefficients.items():
-            if (
-                c == ONE
-                and atom is not last
-                and hint(domain.size[atom], hints) >= 16
-                and hint(domain.size[last], hints) >= 16
-            ):
-                return atom
-    return None
+def blocked(place: Expr, size: Variable, axis: Axis, lane: tuple[int, int] | None = None) -> Expr:
+    """The indices of block number ``place`` along an axis."""
+    return plus(apply("mul", place, Ref(size)), Arange(size, axis, lane))
 
 
-def _tile(kernel: Kernel, source: KernelSource, turned: sympy.Symbol, hints: Hints) -> list[Axis]:
-    domain, arguments = kernel.domain, source.arguments
+def mask_of(axis: Axis, name: str, end: Expr) -> tuple[Variable, Expr]:
+    """The variable and the expression of an axis's mask, which the axis has from now on."""
+    variable, inside = fixed(name), apply("lt", AxisIndex(axis), end, dtype=torch.bool)
+    axis.mask = Ref(variable, inside.axes, torch.bool)
+    return variable, inside
+
+
+def _tile(kernel: Kernel, program: Program, turned: sympy.Symbol, schedule: Turned) -> list[Axis]:
+    domain, arguments = kernel.domain, program.arguments
     last = domain.kept[-1]
     outer = [a for a in domain.kept if a not in (turned, last)]
     n_rows, n_cols = domain.size[turned], domain.size[last]
     arguments.name_size(n_rows, "n_rows")
     arguments.name_size(n_cols, "n_cols")
-    rows_text, cols_text = arguments.size(n_rows)[0], arguments.size(n_cols)[0]
-    source.blocks |= {"BLOCK_ROWS": "32", "BLOCK_COLS": "64"}
-    tiles = f"triton.cdiv({arguments.host(n_rows)}, 32) * triton.cdiv({arguments.host(n_cols)}, 64)"
-    body = ["tile = tl.program_id(0)"]
+    height, width = arguments.size(n_rows), arguments.size(n_cols)
+    block_rows, block_cols = program.block("BLOCK_ROWS", schedule.rows), program.block("BLOCK_COLS", schedule.cols)
+    program.grid = [[Blocks(n_rows, schedule.rows), Blocks(n_cols, schedule.cols)]]
+    tile = fixed("tile")
+    program.body += set_all((tile, ProgramId(0)))
     axes: list[Axis] = []
     if outer:
-        axes.append(Axis("outer", outer, vector=False))
-        body += [
-            f"n_tiles = tl.cdiv({rows_text}, BLOCK_ROWS) * tl.cdiv({cols_text}, BLOCK_COLS)",
-            "outer = tile // n_tiles",
-            "tile = tile % n_tiles",
-        ]
-        host = arguments.host(total(domain, outer))
-        tiles = f"{tiles} * {host if '+' not in host and '-' not in host else f'({host})'}"
-    body += [
-        f"rows = (tile // tl.cdiv({cols_text}, BLOCK_COLS)) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]",
-        f"cols = (tile % tl.cdiv({cols_text}, BLOCK_COLS)) * BLOCK_COLS + tl.arange(0, BLOCK_COLS)[None, :]",
-        f"row_mask = rows < {rows_text}",
-        f"col_mask = cols < {cols_text}",
-    ]
-    source.grid, source.body = tiles, body
-    source.tiling = (
-        "One program takes a 32 x 64 tile, so that both the transposed operand and the result are read in order."
+        n_tiles = fixed("n_tiles")
+        axes.append(Axis(fixed("outer"), outer, "grid"))
+        program.grid[0].append(total(domain, outer))
+        program.body += set_all(
+            (n_tiles, apply("mul", apply("cdiv", height, Ref(block_rows)), apply("cdiv", width, Ref(block_cols)))),
+            (axes[0].variable, apply("floordiv_int", Ref(tile), Ref(n_tiles))),
+            (tile, apply("mod_int", Ref(tile), Ref(n_tiles))),
+        )
+    rows, cols = Axis(fixed("rows"), [turned], "tile"), Axis(fixed("cols"), [last], "tile")
+    across = apply("cdiv", width, Ref(block_cols))
+    program.body += set_all(
+        (rows.variable, blocked(apply("floordiv_int", Ref(tile), across), block_rows, rows, (0, 2))),
+        (cols.variable, blocked(apply("mod_int", Ref(tile), across), block_cols, cols, (1, 2))),
+        mask_of(rows, "row_mask", height),
+        mask_of(cols, "col_mask", width),
     )
-    return [*axes, Axis("rows", [turned], True, "row_mask"), Axis("cols", [last], True, "col_mask")]
+    program.tiling = f"One program takes a {schedule.rows} x {schedule.cols} tile, so that both the transposed operand and the result are read in order."
+    return [*axes, rows, cols]

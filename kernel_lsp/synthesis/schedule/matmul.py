@@ -9,8 +9,6 @@ three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import sympy
 import torch
 
@@ -18,33 +16,33 @@ from ..graph.sizes import ONE, ZERO, Index, broadcast
 from ..graph.value import Input, Matmul, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.emit import Axis, Emitter, Term
-from ..kernel.steps import Hints, Kernel, hint
-from ..printing.names import variable_name
-from .source import KernelSource, power_of_two, total
-
-
-@dataclass(frozen=True)
-class Tile:
-    label: str
-    m: int
-    n: int
-    k: int
-    warps: int
-    stages: int
-    precision: str = "tf32x3"
-
-
-#: Bytes of shared memory that a program may use on current data-centre GPUs.
-SHARED_MEMORY = 224 << 10
-
-#: The first is adapted to the problem's size; the others are tried against it where there is a GPU.
-TILES = (
-    Tile("", 128, 64, 32, 8, 3),
-    Tile("64 x 64 tiles, 16 deep", 64, 64, 16, 4, 4),
-    Tile("128 x 128 tiles", 128, 128, 32, 8, 3),
-    Tile("128 x 64 tiles, bf16x6", 128, 64, 32, 8, 3, "bf16x6"),
+from ..kernel.build import Builder
+from ..kernel.domain import Domain
+from ..kernel.ir import (
+    Apply,
+    Arange,
+    Axis,
+    AxisIndex,
+    Dot,
+    Expr,
+    For,
+    Full,
+    Number,
+    ProgramId,
+    Ref,
+    Set,
+    Statement,
+    Variable,
+    apply,
+    plus,
 )
+from ..kernel.steps import Hints, Kernel
+from ..printing.names import variable_name
+from .elementwise import blocked, mask_of
+from .extents import product_atoms, right_is_shared, total
+from .program import Blocks, Program, fixed, set_all
+from .schedules import Product
+from .tilings import START
 
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
@@ -57,142 +55,129 @@ def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
         while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand", "select"):
             base = base.op.operand
         folded = reshaped_leaf(operand, stored) not in (None, operand) or (
-            side == "left" and len(operand.shape) > 2 and _right_is_shared(product)
+            side == "left" and len(operand.shape) > 2 and right_is_shared(product.op)
         )
         if isinstance(base.op, Input) and base.op.kind == "argument" and base in stored and not folded:
             result.append(base)
     return result
 
 
-def _right_is_shared(product: Value) -> bool:
-    """Whether the right operand is the same for the whole batch, so that batch and rows are one dimension."""
-    op = product.op
-    assert isinstance(op, Matmul)
-    return len(op.left.shape) > 2 and all(n == ONE for n in op.right.shape[:-2])
-
-
 def matmul(
-    kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], strided: set[Value], tile: Tile
-) -> KernelSource:
-    """The source of a matrix product kernel with its epilogue."""
+    kernel: Kernel,
+    name: str,
+    arguments: Arguments,
+    hints: Hints,
+    stored: set[Value],
+    strided: set[Value],
+    tile: Product,
+) -> Program:
+    """A matrix product kernel with its epilogue."""
     product = kernel.matmul
     assert product is not None and isinstance(product.op, Matmul)
     left, right = product.op.left, product.op.right
-    domain, index = kernel.domain, kernel.placed[product]
+    domain, index = kernel.domain.copy(), kernel.placed[product]
     k_size = left.shape[-1]
     depth = domain.atom("r", k_size, reduced=True)
-    m_atoms, n_atoms = _atoms(index[-2]), _atoms(index[-1])
-    batch = [a for e in index[:-2] for a in _atoms(e)]
-    if _right_is_shared(product):
-        m_atoms, batch = batch + m_atoms, []
+    m_atoms, n_atoms, batch = product_atoms(kernel)
     m, n = total(domain, m_atoms), total(domain, n_atoms)
     dtype = torch.promote_types(left.dtype, right.dtype)
-    tile = _adapted(
-        tile,
-        hint(m, hints) if m_atoms else 1,
-        hint(n, hints),
-        hint(k_size, hints),
-        hint(total(domain, batch), hints),
-        dtype,
-    )
-    source = KernelSource(name, [], arguments, "1", num_warps=tile.warps, num_stages=tile.stages)
+    program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     for v, _ in kernel.stores:
-        arguments.outputs[v] = arguments.names.fresh("out_ptr")
-    pointers = dict(arguments.outputs)
-    arguments.outputs.clear()
+        arguments.outputs[v] = arguments.variable("out_ptr")
     for text, size in (("M", m), ("N", n), ("K", k_size)):
         arguments.name_size(size, text)
-    sizes = {text: arguments.size(size)[0] for text, size in (("M", m), ("N", n), ("K", k_size))}
-    source.blocks |= {"BLOCK_M": str(tile.m), "BLOCK_N": str(tile.n), "BLOCK_K": str(tile.k), "GROUP": "8"}
+    ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
+    blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
+    group = program.block("GROUP", tile.group)
     exact_n = n.is_number and int(n) % tile.n == 0
     exact_k = k_size.is_number and int(k_size) % tile.k == 0
-    rows = Axis("rows", m_atoms, True, "row_mask")
-    cols = Axis("cols", n_atoms, True, "" if exact_n else "col_mask")
-    body, axes = _tile_order(kernel, source, sizes, batch, m, n, tile)
-    body += [
-        "rows = row_block * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
-        "cols = col_block * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
-        f"row_mask = rows < {sizes['M']}",
-        *([] if exact_n else [f"col_mask = cols < {sizes['N']}"]),
-        "acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)",
-    ]
-    along = _atoms(depth)
-    loop = ["ks = start + tl.arange(0, BLOCK_K)"]
-    texts: list[str] = []
-    library = False
+    rows, cols = Axis(fixed("rows"), m_atoms, "tile"), Axis(fixed("cols"), n_atoms, "tile")
+    axes = _tile_order(domain, program, ends, blocks, group, batch)
+    program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
+    acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
+    program.body += set_all(
+        (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, (0, 2))),
+        (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, (1, 2))),
+        mask_of(rows, "row_mask", ends["M"]),
+        *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
+        (acc.variable, Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)),
+    )
+    ks = fixed("ks")
+    loop: list[Statement] = []
+    terms: list[Expr] = []
     for operand, side in ((left, "left"), (right, "right")):
-        lane = "ks[None, :]" if side == "left" else "ks[:, None]"
-        ks = Axis(lane, along, True, "" if exact_k else f"({lane} < {sizes['K']})", looped=True)
+        along = Axis(
+            ks, [depth] if isinstance(depth, sympy.Symbol) else [], "loop", lane=(1, 2) if side == "left" else (0, 2)
+        )
+        if not exact_k:
+            along.mask = apply("lt", AxisIndex(along), ends["K"], dtype=torch.bool)
+        if not loop:
+            loop += set_all((ks, plus(Ref(START), Arange(blocks["K"], along))))
         at = _operand_index(operand, index, depth, side)
-        mine = [*axes, rows, ks] if side == "left" else [*axes, ks, cols]
-        emitter = Emitter(domain, mine, arguments, stored, {})
-        emitter.strided = {v: _strides(v, arguments) for v in strided}
-        emitter.raw_half = _is_plain(operand, stored)
-        emitter.count(operand, at)
-        term = emitter.value(operand, at)
-        body += [line for line in emitter.lines if line not in body]
-        loop += emitter.inner
-        text = term.text
-        if dtype in (torch.float16, torch.bfloat16) and not emitter.raw_half:
-            text = f"{text if text.isidentifier() else f'({text})'}.to(tl.{str(dtype).removeprefix('torch.')})"
-        texts.append(text)
-        library |= emitter.library
-    precision = ""
+        builder = Builder(
+            domain, [*axes, rows, along] if side == "left" else [*axes, along, cols], arguments, stored, {}
+        )
+        builder.strided = {v: _strides(v, arguments) for v in strided}
+        builder.raw_half = _is_plain(operand, stored)
+        builder.count(operand, at)
+        term = builder.value(operand, at)
+        program.body += [line for line in builder.lines if line not in program.body]
+        loop += builder.inner
+        if dtype in (torch.float16, torch.bfloat16) and not builder.raw_half:
+            term = Apply("to_float16" if dtype == torch.float16 else "to_bfloat16", (term,), dtype)
+        terms.append(term)
+    precision: Variable | None = None
     if dtype == torch.float32:
-        source.blocks["PRECISION"] = '"tf32x3"' if tile.precision == "tf32x3" else "_BF16X6"
-        precision = ", input_precision=PRECISION"
-    loop.append(f"acc = tl.dot({texts[0]}, {texts[1]}, acc{precision})")
-    body += [f"for start in range(0, {sizes['K']}, BLOCK_K):", *(f"    {line}" for line in loop)]
-    arguments.outputs |= pointers
-    ending = Emitter(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
-    ending.reduced[product] = Term("acc", 100, frozenset({rows, cols}))
+        precision = program.block("PRECISION", tile.precision)
+    loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
+    program.body.append(For(START, Number(0), ends["K"], blocks["K"], tuple(loop)))
+    ending = Builder(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
+    ending.reduced[product] = acc
     for v, i in kernel.stores:
         ending.count(v, i)
     for v, i in kernel.stores:
         ending.store(v, i)
-    source.body = body + ending.lines
-    source.library = library or ending.library
-    source.tiling = (
-        f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of 8 rows."
-    )
-    return source
+    program.body += ending.lines
+    program.tiling = f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
+    return program
 
 
 def _tile_order(
-    kernel: Kernel,
-    source: KernelSource,
-    sizes: dict[str, str],
+    domain: Domain,
+    program: Program,
+    ends: dict[str, Expr],
+    blocks: dict[str, Variable],
+    group: Variable,
     batch: list[sympy.Symbol],
-    m: sympy.Expr,
-    n: sympy.Expr,
-    tile: Tile,
-) -> tuple[list[str], list[Axis]]:
-    arguments = source.arguments
-    grid = f"triton.cdiv({arguments.host(m)}, {tile.m}) * triton.cdiv({arguments.host(n)}, {tile.n})"
-    lines = [
-        "tile = tl.program_id(0)",
-        f"row_blocks = tl.cdiv({sizes['M']}, BLOCK_M)",
-        f"col_blocks = tl.cdiv({sizes['N']}, BLOCK_N)",
-    ]
+) -> list[Axis]:
+    """The statements that give a program its tile, and the axis of the batch where there is one."""
+    tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
+    in_group, group_rows = Ref(fixed("group")), Ref(fixed("group_rows"))
+    program.grid = [[ONE, ONE]]
+    program.body += set_all(
+        (tile.variable, ProgramId(0)),
+        (row_blocks.variable, apply("cdiv", ends["M"], Ref(blocks["M"]))),
+        (col_blocks.variable, apply("cdiv", ends["N"], Ref(blocks["N"]))),
+    )
     axes: list[Axis] = []
     if batch:
-        lines += ["batch = tile // (row_blocks * col_blocks)", "tile = tile % (row_blocks * col_blocks)"]
-        axes.append(Axis("batch", batch, False))
-        size = total(kernel.domain, batch)
-        grid += f" * ({arguments.host(size)})" if size.is_Add else f" * {arguments.host(size)}"
-        arguments.names.taken.add("batch")
-    lines += [
-        "group = tile // (GROUP * col_blocks)",
-        "group_rows = tl.minimum(row_blocks - group * GROUP, GROUP)",
-        "row_block = group * GROUP + tile % (GROUP * col_blocks) % group_rows",
-        "col_block = tile % (GROUP * col_blocks) // group_rows",
-    ]
-    source.grid = grid
-    return lines, axes
-
-
-def _atoms(expr: sympy.Expr) -> list[sympy.Symbol]:
-    return [expr] if isinstance(expr, sympy.Symbol) else []
+        axes.append(Axis(fixed("batch"), batch, "grid"))
+        tiles = apply("mul", row_blocks, col_blocks)
+        program.body += set_all(
+            (axes[0].variable, apply("floordiv_int", tile, tiles)), (tile.variable, apply("mod_int", tile, tiles))
+        )
+        program.grid[0].append(total(domain, batch))
+    wide = apply("mul", Ref(group), col_blocks)
+    left = apply("sub", row_blocks, apply("mul", in_group, Ref(group)))
+    within = apply("mod_int", tile, wide)
+    row = plus(apply("mul", in_group, Ref(group)), apply("mod_int", within, group_rows))
+    program.body += set_all(
+        (in_group.variable, apply("floordiv_int", tile, wide)),
+        (group_rows.variable, apply("minimum_int", left, Ref(group))),
+        (fixed("row_block"), row),
+        (fixed("col_block"), apply("floordiv_int", within, group_rows)),
+    )
+    return axes
 
 
 def _operand_index(operand: Value, index: Index, depth: sympy.Expr, side: str) -> Index:
@@ -213,28 +198,6 @@ def _strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
     name = variable_name(value)
     symbols = [sympy.Symbol(f"{name}_stride_{d}", integer=True, positive=True) for d in range(len(value.shape))]
     for d, symbol in enumerate(symbols):
-        arguments.symbols.setdefault(symbol, (symbol.name, f"{name}.stride({d})"))
+        arguments.symbols.setdefault(symbol, symbol.name)
+        arguments.strides[symbol] = (value, d)
     return symbols
-
-
-def _adapted(tile: Tile, m: int, n: int, k: int, batch: int, dtype: torch.dtype) -> Tile:
-    """Smaller tiles for small problems, so that every multiprocessor has one; never more than the problem needs."""
-    if not tile.label:
-        tiles = -(-m // tile.m) * -(-n // tile.n) * batch
-        if dtype.itemsize == 2 and tiles >= 264:
-            tile = TILES[2]
-        elif tiles < 132:
-            tile = Tile("", 64, 64, 32, 4, 4)
-    block_k = tile.k * 4 // dtype.itemsize  # halves: as many bytes of each row at a time
-    stages = tile.stages
-    while (tile.m + tile.n) * block_k * dtype.itemsize * stages > SHARED_MEMORY:
-        stages -= 1
-    return Tile(
-        tile.label,
-        max(16, min(tile.m, power_of_two(m))),
-        max(16, min(tile.n, power_of_two(n))),
-        max(16, min(block_k, power_of_two(k))),
-        tile.warps,
-        stages,
-        tile.precision,
-    )

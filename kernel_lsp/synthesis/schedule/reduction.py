@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import torch
 
-from ..graph.functions import NEUTRAL, literal, wrap
+from ..graph.functions import NEUTRAL
 from ..graph.sizes import ONE, Index, offset
 from ..graph.value import Reduce, Value, operands
 from ..kernel.arguments import Arguments
-from ..kernel.emit import Emitter, Term
+from ..kernel.build import Builder, masked, spread
+from ..kernel.ir import Add, Apply, Expr, Fold, For, Full, Number, Ref, Set, Statement, Store, apply, plus
 from ..kernel.steps import Hints, Kernel, reduce_operand_index
 from ..printing.names import variable_name
-from .source import KernelSource, total
-from .tilings import LONGEST_TILE, Tiling, column_tiling, contiguous_is_kept, row_tiling
+from .extents import total
+from .program import Program, fixed
+from .schedules import Columns, Passes, Rows
+from .tilings import CHUNK_PLACE, START, Tiling, column_tiling, row_tiling
+
+#: Where argmax and argmin have found nothing yet.
+_NOWHERE = 2147483647
 
 
 def reduction(
@@ -21,71 +27,58 @@ def reduction(
     arguments: Arguments,
     hints: Hints,
     stored: set[Value],
-    *,
-    rows: int = 0,
-    longest: int = LONGEST_TILE,
-) -> KernelSource:
-    """The source of a reduction kernel: ``rows`` short rows per program, rows up to ``longest`` kept in registers."""
-    source = KernelSource(name, [], arguments, "1")
+    schedule: Rows | Passes | Columns,
+) -> Program:
+    """A reduction kernel."""
+    program = Program(name, arguments)
     outputs = [kernel.partial] if kernel.partial is not None else [v for v, _ in kernel.stores]
     for v in outputs:
-        arguments.outputs[v] = arguments.names.fresh(
+        arguments.outputs[v] = arguments.variable(
             f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partial else "out_ptr"
         )
-    if contiguous_is_kept(kernel, hints):
-        tiling = column_tiling(kernel, source, hints)
+    if isinstance(schedule, Columns):
+        tiling = column_tiling(kernel, program, hints, schedule)
     else:
-        tiling = row_tiling(kernel, source, hints, rows, longest)
-    emitter = Emitter(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
-    emitter.reduced_axis = tiling.reduced
-    body = list(tiling.statements)
-    if tiling.reduced.looped:
-        body += _in_passes(kernel, emitter, tiling)
-    else:
-        body += _in_one_tile(kernel, emitter, tiling)
-    source.body = body
-    source.library = emitter.library
-    return source
+        tiling = row_tiling(kernel, program, hints, schedule)
+    builder = Builder(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
+    builder.reduced_axis = tiling.reduced
+    run = _in_passes if tiling.reduced.role == "loop" else _in_one_tile
+    program.body = [*tiling.statements, *run(kernel, builder, tiling)]
+    return program
 
 
-def _in_one_tile(kernel: Kernel, emitter: Emitter, tiling: Tiling) -> list[str]:
+def _in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement]:
     for v in kernel.reduces:
-        emitter.count(v.op.operand, _operand_index(kernel, v))  # type: ignore[attr-defined]
+        builder.count(_reduce(v).operand, _operand_index(kernel, v))
     for v, index in kernel.stores:
-        emitter.count(v, index)
+        builder.count(v, index)
     for v in kernel.reduces:
-        op = v.op
-        assert isinstance(op, Reduce)
-        term = _masked(_operand(kernel, emitter, v), v, tiling)
-        if _keeps_nan(v) and not term.text.isidentifier():
-            term = emitter.assign(variable_name(op.operand), term)
-        text = _fold(op.kind, term.text, tiling, keeps_nan=_keeps_nan(v))
-        result = Term(text, 100, term.axes - {tiling.reduced})
-        shared = emitter.uses.get(emitter.key(v, kernel.placed[v]), 1) > 1 or v.name
-        emitter.reduced[v] = emitter.assign(variable_name(v), result) if shared else result
-    emitter.pad_hint = 0.0
+        op = _reduce(v)
+        term = _masked(_operand(kernel, builder, v), v, tiling)
+        if _keeps_nan(v) and not isinstance(term, Ref):
+            term = builder.assign(variable_name(op.operand), term, op.operand.dtype)
+        result: Expr = _fold(op.kind, term, v, tiling)
+        if builder.uses.get(builder.key(v, kernel.placed[v]), 1) > 1 or v.name:
+            result = builder.assign(variable_name(v), result, v.dtype)
+        builder.reduced[v] = result
+    builder.pad_hint = 0.0
     for v, index in kernel.stores:
-        emitter.store(v, index)
-    return emitter.lines
+        builder.store(v, index)
+    return builder.lines
 
 
-def _fold(kind: str, text: str, tiling: Tiling, *, keeps_nan: bool = False) -> str:
-    """``text`` reduced over the tile; with ``keeps_nan`` it is a name, since Triton's max, min and argmax drop NaN."""
-    keep = ", keep_dims=True" if tiling.rank == 2 else ""
-    nan = f"({text} != {text}).to(tl.int32)"
-    if kind.startswith("arg"):
-        rest = f"axis={tiling.axis}, tie_break_left=True{keep}"
-        found = f"tl.{kind}({text}, {rest})"
-        if not keeps_nan:
-            return found
-        return f"tl.where(tl.max({nan}, axis={tiling.axis}{keep}) > 0, tl.argmax({nan}, {rest}), {found})"
-    found = f"tl.{kind.removeprefix('a')}({text}, axis={tiling.axis}{keep})"
-    return f'tl.where(tl.max({nan}, axis={tiling.axis}{keep}) > 0, float("nan"), {found})' if keeps_nan else found
+def _reduce(v: Value) -> Reduce:
+    assert isinstance(v.op, Reduce)
+    return v.op
+
+
+def _fold(kind: str, term: Expr, v: Value, tiling: Tiling) -> Fold:
+    """``term`` reduced over the tile; where a NaN is kept it is a name, since Triton's max, min and argmax drop NaN."""
+    return Fold(kind, term, tiling.reduced, tiling.place, tiling.rank == 2, _keeps_nan(v), v.dtype)
 
 
 def _keeps_nan(v: Value) -> bool:
-    op = v.op
-    assert isinstance(op, Reduce)
+    op = _reduce(v)
     return op.operand.dtype.is_floating_point and op.kind in ("amax", "amin", "argmax", "argmin")
 
 
@@ -93,19 +86,16 @@ def _operand_index(kernel: Kernel, v: Value) -> Index:
     return reduce_operand_index(kernel, v, kernel.placed[v])
 
 
-def _operand(kernel: Kernel, emitter: Emitter, v: Value) -> Term:
-    op = v.op
-    assert isinstance(op, Reduce)
-    emitter.pad_hint = NEUTRAL[op.kind]
-    return emitter.value(op.operand, _operand_index(kernel, v))
+def _operand(kernel: Kernel, builder: Builder, v: Value) -> Expr:
+    op = _reduce(v)
+    builder.pad_hint = NEUTRAL[op.kind]
+    return builder.value(op.operand, _operand_index(kernel, v))
 
 
 def _neutral(v: Value) -> float | int:
     """The number that a reduction's masked lanes hold, in its operand's dtype."""
-    op = v.op
-    assert isinstance(op, Reduce)
-    number = NEUTRAL[op.kind]
-    dtype = op.operand.dtype
+    op = _reduce(v)
+    number, dtype = NEUTRAL[op.kind], op.operand.dtype
     if dtype.is_floating_point:
         return number
     if number == 0.0 or dtype == torch.bool:
@@ -114,20 +104,14 @@ def _neutral(v: Value) -> float | int:
     return limits.min if number < 0 else limits.max
 
 
-def _masked(term: Term, v: Value, tiling: Tiling) -> Term:
+def _masked(term: Expr, v: Value, tiling: Tiling) -> Expr:
     """``term`` with the reduction's neutral element in lanes beyond the end, unless it has it already."""
-    neutral = _neutral(v)
+    neutral, mask = _neutral(v), tiling.reduced.mask
     if tiling.reduced not in term.axes:
-        # The operand does not vary along the reduced axis (an expanded value): give it that shape.
-        term = Term(
-            f"{wrap(term.text, term.precedence, 70)} + 0 * {tiling.reduced.variable}", 70, term.axes | {tiling.reduced}
-        )
+        term = spread(term, tiling.reduced)  # it does not vary along the reduced axis: an expanded value
     elif term.pad == neutral:
         return term
-    mask = tiling.reduced.mask
-    if not mask:
-        return term
-    return Term(f"tl.where({mask}, {term.text}, {literal(neutral)})", 100, term.axes)
+    return term if mask is None else masked(term, mask, neutral, _reduce(v).operand.dtype)
 
 
 def _levels(kernel: Kernel) -> list[list[Value]]:
@@ -149,105 +133,128 @@ def _is_leaf(kernel: Kernel, v: Value) -> bool:
     return v in kernel.leaves and v not in kernel.reduces
 
 
-def _in_passes(kernel: Kernel, emitter: Emitter, tiling: Tiling) -> list[str]:
+def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement]:
     """One loop over the reduced extent per level of dependent reductions, and one to store what varies along it."""
-    body: list[str] = []
+    body: list[Statement] = []
     for level in _levels(kernel):
-        emitter.lines, emitter.inner = [], []
-        emitter.memo = {k: t for k, t in emitter.memo.items() if tiling.reduced not in t.axes}
-        emitter.uses = {}
+        _next_pass(builder, tiling)
         for v in level:
-            emitter.count(v.op.operand, _operand_index(kernel, v))  # type: ignore[attr-defined]
-        starts: list[str] = []
-        ends: list[tuple[Value, str, Term]] = []
+            builder.count(_reduce(v).operand, _operand_index(kernel, v))
+        starts: list[Statement] = []
+        ends: list[tuple[Value, Expr]] = []
         for v in level:
-            start, update, end = _accumulate(kernel, emitter, v, tiling)
+            start, update, end = _accumulate(kernel, builder, v, tiling)
             starts += start
-            emitter.inner += update
-            ends.append(
-                (v, end, Term("", 100, frozenset(a for a in tiling.axes if a.vector and a is not tiling.reduced)))
-            )
-        body += emitter.lines + starts + _loop(tiling, emitter.inner)
-        emitter.lines = []
-        for v, end, shape in ends:
-            emitter.reduced[v] = emitter.assign(variable_name(v), Term(end, 100, shape.axes))
-        body += emitter.lines
-    emitter.lines, emitter.inner, emitter.pad_hint = [], [], 0.0
-    emitter.memo = {k: t for k, t in emitter.memo.items() if tiling.reduced not in t.axes}
-    emitter.uses = {}
+            builder.inner += update
+            ends.append((v, end))
+        body += [*builder.lines, *starts, _loop(tiling, builder.inner)]
+        builder.lines = []
+        for v, end in ends:
+            builder.reduced[v] = builder.assign(variable_name(v), end, v.dtype)
+        body += builder.lines
+    _next_pass(builder, tiling)
+    builder.pad_hint = 0.0
     if kernel.partial is not None:
-        ((whole, index),) = kernel.stores
-        where = emitter.index_term(offset(index, whole.shape))
-        results = total(kernel.domain, kernel.domain.kept)
-        chunk = "chunk" if results == ONE else f"chunk * {wrap(*emitter.arguments.size(results), 90)}"
-        text = f"{emitter.arguments.outputs[kernel.partial]} + {chunk}" + (
-            f" + {where.text}" if where.text != "0" else ""
-        )
-        masks = [a.mask for a in tiling.axes if a in where.axes and a.mask]
-        mask = f", mask={' & '.join(masks)}" if masks else ""
-        return [*body, f"tl.store({text}, {emitter.reduced[whole].text}{mask})"]
+        return [*body, _store_partial(kernel, builder, kernel.partial)]
     for v, index in kernel.stores:
-        emitter.count(v, index)
+        builder.count(v, index)
     for v, index in kernel.stores:
-        emitter.store(v, index)
-    return body + emitter.lines + (_loop(tiling, emitter.inner) if emitter.inner else [])
+        builder.store(v, index)
+    return body + builder.lines + ([_loop(tiling, builder.inner)] if builder.inner else [])
 
 
-def _loop(tiling: Tiling, inner: list[str]) -> list[str]:
-    begin, end = tiling.bounds
-    block = "BLOCK" if tiling.rank == 1 or "BLOCK_ROWS" not in tiling.shape else "BLOCK_ROWS"
-    return [f"for start in range({begin}, {end}, {block}):", *(f"    {line}" for line in tiling.loop + inner)]
+def _next_pass(builder: Builder, tiling: Tiling) -> None:
+    """Forget what varies along the reduced axis: the next loop loads and computes it again."""
+    builder.lines, builder.inner, builder.uses = [], [], {}
+    builder.memo = {key: term for key, term in builder.memo.items() if tiling.reduced not in term.axes}
 
 
-def _accumulate(kernel: Kernel, emitter: Emitter, v: Value, tiling: Tiling) -> tuple[list[str], list[str], str]:
+def _store_partial(kernel: Kernel, builder: Builder, partial: Value) -> Store:
+    ((whole, index),) = kernel.stores
+    results = total(kernel.domain, kernel.domain.kept)
+    where: Expr = Ref(CHUNK_PLACE)
+    if results != ONE:
+        within = builder.index(offset(index, whole.shape))
+        where = apply("mul", where, builder.arguments.size(results))
+        where = where if within == Number(0) else plus(where, within)
+    return Store(builder.arguments.outputs[partial], where, builder.reduced[whole], builder.masks(where.axes))
+
+
+def _loop(tiling: Tiling, inner: list[Statement]) -> For:
+    return For(START, tiling.begin, tiling.end, tiling.step, (*tiling.loop, *inner))
+
+
+def _accumulate(
+    kernel: Kernel, builder: Builder, v: Value, tiling: Tiling
+) -> tuple[list[Statement], list[Statement], Expr]:
     """(before the loop, inside it, the result after it) for one reduction; one accumulator per lane."""
-    op = v.op
-    assert isinstance(op, Reduce)
-    names = emitter.arguments.names
-    term = _masked(_operand(kernel, emitter, v), v, tiling)
-    dtype = {torch.float64: "tl.float64", torch.int64: "tl.int64", torch.int32: "tl.int32"}.get(
-        op.operand.dtype, "tl.float32"
-    )
+    op = _reduce(v)
+    term = _masked(_operand(kernel, builder, v), v, tiling)
+    dtype = op.operand.dtype if op.operand.dtype in (torch.float64, torch.int64, torch.int32) else torch.float32
     if op.kind == "sum" and v.dtype == torch.int64:
-        dtype = "tl.int64"
-    neutral = literal(_neutral(v))
-    shape = tiling.shape
+        dtype = torch.int64
+    if op.kind.startswith("arg"):
+        return _accumulate_position(builder, v, term, dtype, tiling)
+    running = builder.arguments.variable(f"{variable_name(v)}_acc")
+    start = Set(running, _tile_of(tiling, _neutral(v), dtype))
+    held = Ref(running, start.value.axes, dtype)
     if op.kind == "sum":
-        running = names.fresh(f"{variable_name(v)}_acc")
-        return (
-            [f"{running} = tl.zeros({shape}, dtype={dtype})"],
-            [f"{running} += {term.text}"],
-            _fold("sum", running, tiling),
-        )
-    if op.kind in ("max", "min", "amax", "amin"):
-        running = names.fresh(f"{variable_name(v)}_acc")
-        nan = ", propagate_nan=tl.PropagateNan.ALL" if _keeps_nan(v) else ""
-        update = f"{running} = tl.{op.kind.removeprefix('a')}imum({running}, {term.text}{nan})"
-        return (
-            [f"{running} = tl.full({shape}, {neutral}, dtype={dtype})"],
-            [update],
-            _fold(op.kind, running, tiling, keeps_nan=_keeps_nan(v)),
-        )
-    best, at = names.fresh("best"), names.fresh("best_at")
-    sign = ">" if op.kind == "argmax" else "<"
-    current = term.text if term.text.isidentifier() else names.fresh("candidate")
-    updates = [] if current == term.text else [f"{current} = {term.text}"]
-    updates += [
-        f"better = ({current} {sign} {best}) | (({current} != {current}) & ({best} == {best}))"
-        if _keeps_nan(v)
-        else f"better = {current} {sign} {best}",
-        f"{best} = tl.where(better, {current}, {best})",
-        f"{at} = tl.where(better, {tiling.reduced.variable}, {at})",
+        update: Statement = Add(running, term)
+    else:
+        function = ("maximum" if op.kind.endswith("max") else "minimum") + ("" if _keeps_nan(v) else "_int")
+        update = Set(running, apply(function, held, term, dtype=dtype))
+    return [start], [update], _fold(op.kind, held, v, tiling)
+
+
+def _tile_of(tiling: Tiling, number: float | int, dtype: torch.dtype) -> Full:
+    return Full(tiling.shape, number, dtype, frozenset(axis for axis in tiling.axes if axis.vector))
+
+
+def _accumulate_position(
+    builder: Builder, v: Value, term: Expr, dtype: torch.dtype, tiling: Tiling
+) -> tuple[list[Statement], list[Statement], Expr]:
+    """As ``_accumulate`` for argmax and argmin: the best of each lane and where it is."""
+    variable = builder.arguments.variable
+    best, at, better = variable("best"), variable("best_at"), fixed("better")
+    starts: list[Statement] = [
+        Set(best, _tile_of(tiling, _neutral(v), dtype)),
+        Set(at, _tile_of(tiling, _NOWHERE, torch.int32)),
     ]
-    starts = [
-        f"{best} = tl.full({shape}, {neutral}, dtype={dtype})",
-        f"{at} = tl.full({shape}, 2147483647, dtype=tl.int32)",
-    ]
-    kind = op.kind.removeprefix("arg")
-    keep = ", keep_dims=True" if tiling.rank == 2 else ""
-    top = f"tl.{kind}({best}, axis={tiling.axis}, keep_dims=True)"
-    found = f"{best} == {top}"
+    shape = starts[0].value.axes  # type: ignore[union-attr]
+    held, place = Ref(best, shape, dtype), Ref(at, shape)
+    updates: list[Statement] = []
+    if not isinstance(term, Ref):
+        candidate = variable("candidate")
+        updates, term = [Set(candidate, term)], Ref(candidate, shape, dtype)
+    kind = _reduce(v).kind
+    first = _bool("gt" if kind == "argmax" else "lt", term, held)
     if _keeps_nan(v):  # the first NaN counts as the greatest, and as the least
-        nan = f"tl.max(({best} != {best}).to(tl.int32), axis={tiling.axis}, keep_dims=True) > 0"
-        found = f"tl.where({nan}, {best} != {best}, {found})"
-    return starts, updates, f"tl.min(tl.where({found}, {at}, 2147483647), axis={tiling.axis}{keep})"
+        first = _bool("or", first, _bool("and", _bool("ne", term, term), _bool("eq", held, held)))
+    wins = Ref(better, shape, torch.bool)
+    updates += [
+        Set(better, first),
+        Set(best, apply("where", wins, term, held, dtype=dtype)),
+        Set(at, apply("where", wins, _index_of(tiling), place)),
+    ]
+    return starts, updates, _first_of_best(kind.removeprefix("arg"), held, place, v, tiling)
+
+
+def _bool(function: str, *operands: Expr) -> Apply:
+    return apply(function, *operands, dtype=torch.bool)
+
+
+def _index_of(tiling: Tiling) -> Expr:
+    return Ref(tiling.reduced.variable, frozenset({tiling.reduced}))
+
+
+def _first_of_best(kind: str, held: Ref, place: Ref, v: Value, tiling: Tiling) -> Expr:
+    """The least place among the lanes that hold the best of all."""
+    top = Fold(kind, held, tiling.reduced, tiling.place, True, False, held.dtype)
+    found = _bool("eq", held, top)
+    if _keeps_nan(v):
+        missing = _bool("ne", held, held)
+        flags = Apply("to_int32", (missing,), torch.int32)
+        any_missing = _bool("gt", Fold("max", flags, tiling.reduced, tiling.place, True, False, torch.int32), Number(0))
+        found = Apply("where", (any_missing, missing, found), torch.bool)
+    places = apply("where", found, place, Number(_NOWHERE))
+    return Fold("min", places, tiling.reduced, tiling.place, tiling.rank == 2, False, torch.int32)

@@ -13,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloatTrueDiv, FloorDiv, Max, Min, PythonMod, ToFloat
 
-from kernel_lsp.synthesis.graph.functions import ATOM, FUNCTIONS
+from kernel_lsp.synthesis.graph.functions import FUNCTIONS
 from kernel_lsp.synthesis.graph.value import Input, Pointwise, Value
 from kernel_lsp.synthesis.kernel.arguments import Arguments
+from kernel_lsp.synthesis.kernel.build import Builder
 from kernel_lsp.synthesis.kernel.domain import Domain
-from kernel_lsp.synthesis.kernel.emit import Emitter, Term
+from kernel_lsp.synthesis.kernel.ir import Ref, Variable
 from kernel_lsp.synthesis.printing.formula import formula
-from kernel_lsp.synthesis.printing.names import Names
 from kernel_lsp.synthesis.printing.sizes import python
+from kernel_lsp.synthesis.printing.triton import Printer
+from kernel_lsp.synthesis.schedule.program import Program
 
 SIZES = {sympy.Symbol(name, integer=True, positive=True): value for name, value in (("a", 7), ("b", 3), ("c", 5))}
 
@@ -127,12 +129,14 @@ def test_kernel_and_formula_mean_the_tree(value: Value, numbers: list[Fraction])
         expected = number(value, values)
     except ZeroDivisionError:
         return
-    emitter = Emitter(Domain(), [], Arguments(Names(), {}), set(), {})
-    emitter.reduced = {leaf: Term(name, ATOM, frozenset()) for name, leaf in LEAVES.items()}
-    emitter.count(value, ())
-    term = emitter.value(value, ())
+    arguments = Arguments({})
+    builder = Builder(Domain(), [], arguments, set(), {})
+    builder.reduced = {leaf: Ref(Variable(name, fixed=True)) for name, leaf in LEAVES.items()}
+    builder.count(value, ())
+    result = builder.value(value, ())
+    printer = Printer(Program("kernel", arguments))
     scope = {**NAMESPACE, **values}
-    exec("\n".join(emitter.lines), scope)
-    assert eval(term.text, scope) == expected, (emitter.lines, term.text)
+    exec("\n".join(printer.block(builder.lines, 0)), scope)
+    assert eval(printer.text(result), scope) == expected, printer.text(result)
     text = formula(value, {leaf: name for name, leaf in LEAVES.items()})
     assert eval(text, {**NAMESPACE, **values}) == expected, text

@@ -1,0 +1,305 @@
+"""Expressions and statements of a kernel's body, from values and their indices.
+
+The builder turns ``(value, index)`` into an expression: it loads what is stored, computes what is not, assigns what is
+used more than once to a variable, and notes what masked lanes hold, so that a mask is applied only where a reduction
+would otherwise see them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import sympy
+import torch
+
+from ..graph.functions import FUNCTIONS
+from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
+from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
+from ..printing.names import variable_name
+from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
+from .arguments import Arguments
+from .domain import Domain
+from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, Variable, apply, plus, width
+
+_WIDTH = 72  # an expression wider than this gets a variable of its own
+
+
+class Builder:
+    """Adds statements to ``lines`` (once per program) or ``inner`` (inside the loop over a looped axis)."""
+
+    def __init__(
+        self, domain: Domain, axes: list[Axis], arguments: Arguments, stored: set[Value], placed: dict[Value, Index]
+    ) -> None:
+        self.domain, self.axes, self.arguments = domain, axes, arguments
+        self.stored, self.placed = stored, placed
+        self.lines: list[Statement] = []
+        self.inner: list[Statement] = []
+        self.memo: dict[tuple[Value, Index], Expr] = {}
+        self.uses: dict[tuple[Value, Index], int] = {}
+        self.values: dict[sympy.Symbol, Expr] = {}  # placeholders for indices that were loaded
+        self.reduced: dict[Value, Expr] = {}
+        self.strided: dict[Value, list[sympy.Symbol]] = {}
+        self.conditions: list[Expr] = []
+        self.pad_hint = 0.0
+        self.reduced_axis: Axis | None = None
+        self.raw_half = False  # keep half precision as loaded, for tl.dot
+
+    # -- indices ------------------------------------------------------------------------------------------------
+
+    def key(self, value: Value, index: Index) -> tuple[Value, Index]:
+        return value, tuple(self.domain.resolve(e) for e in index)
+
+    def index(self, expr: sympy.Expr) -> Expr:
+        """A linear index expression over the axes. Scalars come first: the pointer is moved once, then the tile's offsets are added."""
+        expr = self.domain.resolve(expr)
+        parts: list[Expr] = []
+        for symbol, chosen in self.values.items():
+            c = expr.coeff(symbol, 1)
+            if c != ZERO:
+                parts.append(self._times(chosen, c))
+                expr = sympy.expand(expr - c * symbol)
+        coefficients, rest = self.domain.terms(expr)
+        for axis in self.axes:
+            for part, c in self._runs(axis, [coefficients.get(a, ZERO) for a in axis.atoms]):
+                parts.append(self._times(part, c))
+        if rest != ZERO or not parts:
+            parts.append(self.arguments.size(rest))
+        total = parts[0]
+        for part in parts[1:]:
+            total = plus(total, part)
+        return total
+
+    def _times(self, factor: Expr, c: sympy.Expr) -> Expr:
+        if c == ONE:
+            return factor
+        return apply("neg", factor) if c == -ONE else apply("mul", factor, self.arguments.size(c))
+
+    def _runs(self, axis: Axis, coefficients: list[sympy.Expr]) -> list[tuple[Expr, sympy.Expr]]:
+        """(index, coefficient) for each maximal run of atoms that moves through memory as one index."""
+        sizes = [self.domain.size[a] for a in axis.atoms]
+        result: list[tuple[Expr, sympy.Expr]] = []
+        j = len(sizes) - 1
+        inner: sympy.Expr = ONE
+        while j >= 0:
+            i, run = j, sizes[j]
+            while i > 0 and same(coefficients[i - 1], coefficients[i] * sizes[i]):
+                i -= 1
+                run = sympy.expand(run * sizes[i])
+            if coefficients[j] != ZERO:
+                part: Expr = AxisIndex(axis)
+                if axis is self.reduced_axis:
+                    for divisor in ([inner] if inner != ONE else []) + ([run] if i > 0 else []):
+                        self.arguments.divide_by(divisor)
+                if inner != ONE:
+                    part = apply("floordiv_int", part, self.arguments.size(inner))
+                if i > 0:
+                    part = apply("mod_int", part, self.arguments.size(run))
+                result.append((part, coefficients[j]))
+            inner = sympy.expand(inner * run)
+            j = i - 1
+        return result[::-1]
+
+    # -- values --------------------------------------------------------------------------------------------------
+
+    def count(self, value: Value, index: Index) -> None:
+        """Count how often each (value, index) is used, so that shared ones get a variable."""
+        key = self.key(value, index)
+        self.uses[key] = self.uses.get(key, 0) + 1
+        if (
+            self.uses[key] > 1
+            or reshaped_leaf(value, self.stored) is not None
+            or value in self.reduced
+            or isinstance(value.op, Reduce)
+        ):
+            return
+        if isinstance(value.op, Gather):
+            self.count(value.op.index, gather_index(value, index))
+            self.count(value.op.table, gather_table(value, index, GATHERED))
+            return
+        for operand, i in operand_indices(value, key[1], self.domain):
+            self.count(operand, i)
+
+    def value(self, value: Value, index: Index) -> Expr:
+        """The value at ``index``, with the statements that have to come first."""
+        key = self.key(value, index)
+        if value in self.reduced:
+            return self.reduced[value]
+        if key in self.memo:
+            return self.memo[key]
+        leaf = reshaped_leaf(value, self.stored)
+        if leaf is not None and (leaf is value or leaf not in self.strided):
+            result = self.load(leaf, key[1], shape=value.shape)
+        else:
+            result = self._computed(value, key)
+            simple = isinstance(result, Ref | Number) or isinstance(value.op, View)
+            named = bool(value.name) and not isinstance(value.op, View | Iota)
+            if (self.uses.get(key, 1) > 1 or named or width(result) > _WIDTH) and not simple:
+                result = self.assign(variable_name(value), result, value.dtype)
+        if not self.conditions:
+            self.memo[key] = result
+        return result
+
+    def _computed(self, value: Value, key: tuple[Value, Index]) -> Expr:
+        op, index = value.op, key[1]
+        if isinstance(op, Pointwise):
+            return self._pointwise(value, op, index)
+        if isinstance(op, View):
+            ((operand, i),) = operand_indices(value, index, self.domain)
+            return self.value(operand, i)
+        if isinstance(op, Concat):
+            return self._concat(value, op, index)
+        if isinstance(op, Iota):
+            return self.index(index[op.dim] * op.step + op.start)
+        if isinstance(op, Gather):
+            chosen = self.value(op.index, gather_index(value, index))
+            if not isinstance(chosen, Ref):
+                chosen = self.assign("index", chosen, op.index.dtype)
+            symbol = sympy.Symbol(f"at_{len(self.values)}", integer=True)
+            self.values[symbol] = chosen
+            at = gather_table(value, index, symbol)
+            leaf = reshaped_leaf(op.table, self.stored)
+            if leaf is not None and leaf not in self.strided:
+                return self.load(leaf, at, name=value.name or "picked", shape=op.table.shape)
+            return self.value(op.table, at)
+        raise AssertionError(f"{type(op).__name__} inside a kernel")
+
+    def _operand(self, operand: Value | Scalar | float, value: Value, index: Index) -> Expr:
+        if isinstance(operand, Value):
+            return self.value(operand, broadcast(index, value.shape, operand.shape))
+        if isinstance(operand, Scalar):
+            return self.arguments.scalar(operand)
+        return Number(operand)
+
+    def _pointwise(self, value: Value, op: Pointwise, index: Index) -> Expr:
+        if op.function == "identity":
+            return self._operand(op.operands[0], value, index)
+        if op.function == "constant":
+            return Number(op.operands[0])
+        terms = tuple(self._operand(o, value, index) for o in op.operands)
+        return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
+
+    def _concat(self, value: Value, op: Concat, index: Index) -> Expr:
+        place = self.index(index[op.dim])
+        pairs = operand_indices(value, index, self.domain)
+        end = ZERO
+        pieces: list[tuple[Expr, Expr]] = []
+        for i, (operand, at) in enumerate(pairs):
+            begin, end = end, sympy.expand(end + operand.shape[op.dim])
+            least, limit = self.arguments.size(begin), self.arguments.size(end)
+            below = apply("lt", place, limit, dtype=torch.bool)
+            if i == 0:
+                condition = below
+            else:
+                condition = apply("ge", place, least, dtype=torch.bool)
+                if i < len(pairs) - 1:
+                    condition = apply("and", condition, below, dtype=torch.bool)
+            self.conditions.append(condition)
+            pieces.append((condition, self.value(operand, at)))
+            self.conditions.pop()
+        result: Expr = pieces[-1][1]
+        for holds, piece in reversed(pieces[:-1]):
+            result = apply("where", holds, piece, result, dtype=value.dtype)
+        return result
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+
+    def address(self, value: Value, index: Index, shape: Shape) -> Expr:
+        """The element offset of ``value`` at ``index`` into ``shape``: by its strides where they are arguments, else row-major."""
+        strides = self.strided.get(value)
+        if strides is None:
+            return self.index(offset(index, shape))
+        return self.index(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
+
+    def load(self, value: Value, index: Index, name: str = "", shape: Shape | None = None) -> Expr:
+        """Load a stored value, addressed as if it had ``shape`` (same elements in row-major order)."""
+        pointer = self.arguments.pointers.get(value)
+        if pointer is None:
+            pointer = self.arguments.pointers[value] = self.arguments.variable(f"{variable_name(value)}_ptr")
+        where = self.address(value, index, value.shape if shape is None else shape)
+        masks = (*self.masks(where.axes), *self.conditions)
+        missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes
+        for axis in self.axes:
+            if axis in missing:
+                where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
+        other = self.pad_hint if value.dtype.is_floating_point else 0
+        result: Expr = Load(pointer, where, masks, other, value.dtype)
+        if value.dtype in (torch.float16, torch.bfloat16) and not self.raw_half:
+            result = Apply("to_float32", (result,), torch.float32, result.pad)
+        elif value.dtype == torch.bool:
+            result = Apply("to_int1", (result,), torch.bool, result.pad)
+        return self.assign(name or variable_name(value), result, value.dtype)
+
+    def masks(self, axes: frozenset[Axis]) -> tuple[Expr, ...]:
+        return tuple(axis.mask for axis in self.axes if axis in axes and axis.mask is not None)
+
+    def assign(self, name: str, value: Expr, dtype: torch.dtype) -> Ref:
+        """Give the expression a variable; what does not vary along the looped axis is computed outside the loop."""
+        variable = self.arguments.variable(self._part(name) if _is_load(value) else name)
+        self.add(Set(variable, value), value.axes)
+        return Ref(variable, value.axes, dtype, value.pad)
+
+    def _part(self, name: str) -> str:
+        """Another name where the same tensor was loaded at another place already."""
+        known = any(
+            isinstance(s, Set) and s.variable.wanted == name and _is_load(s.value) for s in (*self.lines, *self.inner)
+        )
+        return f"{name}_part" if known else name
+
+    def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
+        inside = any(axis.role == "loop" for axis in axes)
+        (self.inner if inside else self.lines).append(statement)
+
+    def store(self, value: Value, index: Index) -> None:
+        """Store an output; its pointer was registered before, in the order of outputs."""
+        result = self.value(value, index)
+        where = self.address(value, index, value.shape)
+        pointer = self.arguments.outputs[value]
+        if width(result) > _WIDTH:
+            result = self.assign(variable_name(value), result, value.dtype)
+        self.add(Store(pointer, where, result, self.masks(where.axes)), where.axes)
+
+
+def _is_load(value: Expr) -> bool:
+    return isinstance(value, Load) or (isinstance(value, Apply) and any(isinstance(o, Load) for o in value.operands))
+
+
+def masked(expr: Expr, mask: Expr, other: float | int, dtype: torch.dtype) -> Expr:
+    """``expr`` with ``other`` where the mask does not hold."""
+    return Apply("where", (mask, expr, Number(other)), dtype, float(other))
+
+
+def spread(expr: Expr, axis: Axis) -> Expr:
+    """``expr``, which does not vary along ``axis``, with that axis in its shape."""
+    extended = plus(expr, apply("mul", Number(0), AxisIndex(axis)))
+    return dataclasses.replace(extended, holds=None) if isinstance(extended, Apply) else extended
+
+
+def constant(arguments: Arguments, name: str) -> Variable:
+    """A constant of the launch with a fixed name: BLOCK, ROWS."""
+    variable = Variable(name, fixed=True)
+    arguments.variables.append(variable)
+    return variable
+
+
+def _pad(function: str, terms: tuple[Expr, ...], reduced: Axis | None) -> float | None:
+    """What masked lanes hold after ``function``; None where that is not known.
+
+    Uniform operands (the same along the reduced axis) count as finite: infinity plus them stays, zero times them stays.
+    """
+    pads = [t.pad for t in terms]
+    known = [p for p in pads if p is not None]
+    if len(known) == len(pads):
+        try:
+            return float(FUNCTIONS[function].evaluate(*known))
+        except (ValueError, OverflowError, ZeroDivisionError, TypeError):
+            return None
+    uniform = [p is None and reduced not in t.axes for p, t in zip(pads, terms, strict=True)]
+    if len(terms) == 2 and any(uniform):
+        if not known:
+            return None
+        if function in ("add", "sub") and math.isinf(known[0]):
+            return known[0] if pads[0] is not None or function == "add" else -known[0]
+        if function == "mul" and known[0] == 0:
+            return 0.0
+    return None

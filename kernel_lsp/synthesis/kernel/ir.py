@@ -1,0 +1,302 @@
+"""A kernel as data: axes, expressions, statements. ``printing/triton.py`` writes it as Triton.
+
+An expression knows the axes that its shape has, its dtype, and what its masked lanes hold (``pad``, None where that
+is not known). Variables have no names yet, only the name that each would like to have: the printer hands names out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import sympy
+import torch
+
+from ..graph.functions import FUNCTIONS, literal
+
+Role = Literal["grid", "tile", "loop"]
+
+
+@dataclass(eq=False)
+class Variable:
+    """``wanted`` is the name it would like; ``fixed``: it is one of the names that no value may have."""
+
+    wanted: str
+    fixed: bool = False
+
+
+@dataclass(eq=False)
+class Axis:
+    """One axis of a kernel with the domain's ``atoms`` flattened into it, outermost first.
+
+    ``grid``: a scalar that the program's place gives; ``tile``: a vector that the program holds whole; ``loop``: a
+    vector that walks along the extent. ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a
+    tile only where it is used. ``mask``: which lanes lie inside, None where all do.
+    """
+
+    variable: Variable
+    atoms: list[sympy.Symbol]
+    role: Role
+    mask: Expr | None = None
+    lane: tuple[int, int] | None = None
+
+    @property
+    def vector(self) -> bool:
+        return self.role != "grid"
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression of a kernel's body."""
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return ()
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        """The axes that its shape has."""
+        return frozenset().union(*(part.axes for part in self.parts))
+
+    @property
+    def pad(self) -> float | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Number(Expr):
+    value: float | int | bool
+
+    @property
+    def pad(self) -> float | None:
+        return float(self.value)
+
+
+@dataclass(frozen=True)
+class Ref(Expr):
+    """A variable's value: an assigned one, an argument, a constant of the launch."""
+
+    variable: Variable
+    shape: frozenset[Axis] = frozenset()
+    dtype: torch.dtype = torch.int32
+    holds: float | None = None
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return self.shape
+
+    @property
+    def pad(self) -> float | None:
+        return self.holds
+
+
+@dataclass(frozen=True)
+class AxisIndex(Expr):
+    """The index along an axis."""
+
+    axis: Axis
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return frozenset({self.axis}) if self.axis.vector else frozenset()
+
+
+@dataclass(frozen=True)
+class Apply(Expr):
+    """A function of ``graph.functions.FUNCTIONS``."""
+
+    function: str
+    operands: tuple[Expr, ...]
+    dtype: torch.dtype = torch.int32
+    holds: float | None = None
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return self.operands
+
+    @property
+    def pad(self) -> float | None:
+        return self.holds
+
+
+@dataclass(frozen=True)
+class Load(Expr):
+    """``pointer[offset]`` where every mask holds, ``other`` elsewhere; ``dtype``: as it lies in memory."""
+
+    pointer: Variable
+    offset: Expr
+    masks: tuple[Expr, ...]
+    other: float | int
+    dtype: torch.dtype
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.offset, *self.masks)
+
+    @property
+    def pad(self) -> float | None:
+        return float(self.other) if self.masks else None
+
+
+@dataclass(frozen=True)
+class Fold(Expr):
+    """``operand`` folded over ``axis``, its dimension ``place``: sum, max, min, amax, amin, argmax or argmin.
+
+    ``keep``: the dimension stays, with size one. ``keeps_nan``: a NaN is the result, or where it stands is.
+    """
+
+    kind: str
+    operand: Expr
+    axis: Axis
+    place: int
+    keep: bool
+    keeps_nan: bool
+    dtype: torch.dtype
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return self.operand.axes - {self.axis}
+
+
+@dataclass(frozen=True)
+class Full(Expr):
+    """A tile of one number. ``shape``: constants of the launch."""
+
+    shape: tuple[Variable, ...]
+    value: float | int
+    dtype: torch.dtype
+    over: frozenset[Axis]
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return self.over
+
+
+@dataclass(frozen=True)
+class Dot(Expr):
+    """``total`` plus the matrix product of two tiles; ``precision``: a constant of the launch, for float32."""
+
+    left: Expr
+    right: Expr
+    total: Ref
+    precision: Variable | None = None
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.left, self.right, self.total)
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return self.total.axes
+
+
+@dataclass(frozen=True)
+class ProgramId(Expr):
+    place: int
+
+
+@dataclass(frozen=True)
+class Arange(Expr):
+    """0, 1, … ``size`` - 1 along ``axis``; ``lane``: (place, rank) in the tile."""
+
+    size: Variable
+    axis: Axis
+    lane: tuple[int, int] | None = None
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return frozenset({self.axis})
+
+
+@dataclass(frozen=True)
+class Set:
+    """Assign; inside a loop a variable that was set before it is carried on."""
+
+    variable: Variable
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Add:
+    """Add to a variable that was set before."""
+
+    variable: Variable
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Store:
+    pointer: Variable
+    offset: Expr
+    value: Expr
+    masks: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class For:
+    """``variable`` from ``begin`` to before ``end`` by ``step``."""
+
+    variable: Variable
+    begin: Expr
+    end: Expr
+    step: Variable
+    body: tuple[Statement, ...]
+
+
+Statement = Set | Add | Store | For
+
+
+@dataclass
+class Body:
+    """What a kernel does: ``variables`` in the order in which they get their names."""
+
+    statements: list[Statement] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+
+
+def apply(function: str, *operands: Expr, dtype: torch.dtype = torch.int32) -> Apply:
+    return Apply(function, operands, dtype)
+
+
+def plus(a: Expr, b: Expr) -> Expr:
+    """a + b of integers, with no negative number or negation added."""
+    if isinstance(b, Number) and b.value < 0:
+        return apply("sub", a, Number(-b.value))
+    if isinstance(b, Apply) and b.function == "neg":
+        return apply("sub", a, b.operands[0])
+    if isinstance(b, Apply) and b.function in ("add", "sub"):
+        left, right = b.operands
+        return apply(b.function, plus(a, left), right)
+    return apply("add", a, b)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all within it."""
+    yield expr
+    for part in expr.parts:
+        yield from walk(part)
+
+
+def width(expr: Expr) -> int:
+    """How many characters the expression takes where every variable has the name it wants."""
+    if isinstance(expr, Ref):
+        return len(expr.variable.wanted)
+    if isinstance(expr, Number):
+        return len(literal(expr.value))
+    if isinstance(expr, AxisIndex):
+        return len(expr.axis.variable.wanted)
+    if isinstance(expr, Apply):
+        text = FUNCTIONS[expr.function].text
+        return (
+            len(text)
+            - 3 * text.count("{")
+            + sum(width(o) * text.count(f"{{{i}}}") for i, o in enumerate(expr.operands))
+        )
+    if isinstance(expr, Fold):
+        return len("tl.sum(, axis=0)") + width(expr.operand) + len(", keep_dims=True") * expr.keep
+    return sum(map(width, expr.parts))

@@ -1,0 +1,167 @@
+"""A scheduled kernel as Triton: names, precedence and line breaks are decided here and nowhere else."""
+
+from __future__ import annotations
+
+import torch
+
+from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, literal, wrap
+from ..kernel.ir import (
+    Add,
+    Apply,
+    Arange,
+    AxisIndex,
+    Dot,
+    Expr,
+    Fold,
+    Full,
+    Load,
+    Number,
+    ProgramId,
+    Ref,
+    Set,
+    Statement,
+    Store,
+    Variable,
+)
+from ..schedule.program import Program
+from .names import Names
+
+#: Words that Triton has for dtypes, where they differ from torch's.
+_DTYPES = {torch.bool: "tl.int1"}
+
+
+def definition(program: Program, docstring: str) -> str:
+    """The kernel's definition."""
+    printer = Printer(program)
+    parameters = [printer.names[v] for v in program.parameters()]
+    parameters += [f"{name}: tl.constexpr" for name in constants(program)]
+    lines = ["@triton.jit", f"def {program.name}({', '.join(parameters)}):", f'    """{docstring}"""']
+    return "\n".join([*lines, *printer.block(program.body, 1)])
+
+
+def constants(program: Program) -> list[str]:
+    """The names of its constexpr parameters."""
+    names = kernel_names(program)
+    return [names[v] for v in program.constants()]
+
+
+def kernel_names(program: Program) -> dict[Variable, str]:
+    """Names in the order in which they were wanted. The kernel's own first: nothing inside may hide it."""
+    names = Names([program.name])
+    result = {v: names.fresh(v.wanted) for v in program.arguments.variables}
+    return result | {v: v.wanted for v in program.blocks}
+
+
+class Printer:
+    def __init__(self, program: Program) -> None:
+        self.names = kernel_names(program)
+
+    def name(self, variable: Variable) -> str:
+        return variable.wanted if variable.fixed else self.names[variable]
+
+    # -- statements -------------------------------------------------------------------------------------------------
+
+    def block(self, statements: list[Statement] | tuple[Statement, ...], depth: int) -> list[str]:
+        return [line for statement in statements for line in self.statement(statement, depth)]
+
+    def statement(self, statement: Statement, depth: int) -> list[str]:
+        indent = "    " * depth
+        if isinstance(statement, Set):
+            return [f"{indent}{self.name(statement.variable)} = {self.text(statement.value)}"]
+        if isinstance(statement, Add):
+            return [f"{indent}{self.name(statement.variable)} += {self.text(statement.value)}"]
+        if isinstance(statement, Store):
+            where = self.pointer(statement.pointer, statement.offset)
+            return [f"{indent}tl.store({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
+        end = f"{self.text(statement.begin)}, {self.text(statement.end)}, {self.name(statement.step)}"
+        head = f"{indent}for {self.name(statement.variable)} in range({end}):"
+        return [head, *self.block(statement.body, depth + 1)]
+
+    # -- expressions ------------------------------------------------------------------------------------------------
+
+    def text(self, expr: Expr) -> str:
+        return self.expression(expr)[0]
+
+    def expression(self, expr: Expr) -> tuple[str, int]:
+        """The expression's text and its precedence."""
+        if isinstance(expr, Number):
+            negative = not isinstance(expr.value, bool) and str(literal(expr.value))[0] == "-"
+            return literal(expr.value), UNARY if negative else ATOM
+        if isinstance(expr, Ref):
+            return self.name(expr.variable), ATOM
+        if isinstance(expr, AxisIndex):
+            return f"{self.name(expr.axis.variable)}{_lane(expr.axis.lane)}", ATOM
+        if isinstance(expr, Apply):
+            function = FUNCTIONS[expr.function]
+            parts = zip(expr.operands, function.inner, strict=True)
+            return function.text.format(*(self.within(part, least) for part, least in parts)), function.precedence
+        return self.call(expr), ATOM
+
+    def within(self, expr: Expr, least: int) -> str:
+        """The expression where an operator of precedence ``least`` stands around it."""
+        return wrap(*self.expression(expr), least)
+
+    def call(self, expr: Expr) -> str:
+        if isinstance(expr, Load):
+            other = f", other={literal(expr.other)}" if expr.masks else ""
+            return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other})"
+        if isinstance(expr, Fold):
+            return self.fold(expr)
+        if isinstance(expr, ProgramId):
+            return f"tl.program_id({expr.place})"
+        if isinstance(expr, Arange):
+            return f"tl.arange(0, {self.name(expr.size)}){_lane(expr.lane)}"
+        if isinstance(expr, Full):
+            shape = f"[{', '.join(map(self.name, expr.shape))}]"
+            if expr.value == 0:
+                return f"tl.zeros({shape}, dtype={_dtype(expr.dtype)})"
+            return f"tl.full({shape}, {literal(expr.value)}, dtype={_dtype(expr.dtype)})"
+        assert isinstance(expr, Dot)
+        precision = f", input_precision={self.name(expr.precision)}" if expr.precision else ""
+        return f"tl.dot({self.text(expr.left)}, {self.text(expr.right)}, {self.text(expr.total)}{precision})"
+
+    def fold(self, expr: Fold) -> str:
+        axis = f"axis={expr.place}{', keep_dims=True' if expr.keep else ''}"
+        operand = self.text(expr.operand)
+        nan = f"({operand} != {operand}).to(tl.int32)"
+        any_nan = f"tl.max({nan}, {axis}) > 0"
+        if expr.kind in ("argmax", "argmin"):
+            tie = f"axis={expr.place}, tie_break_left=True{', keep_dims=True' if expr.keep else ''}"
+            found = f"tl.{expr.kind}({operand}, {tie})"
+            return f"tl.where({any_nan}, tl.argmax({nan}, {tie}), {found})" if expr.keeps_nan else found
+        found = f"tl.{_FOLDS.get(expr.kind, expr.kind)}({operand}, {axis})"
+        return f'tl.where({any_nan}, float("nan"), {found})' if expr.keeps_nan else found
+
+    def pointer(self, pointer: Variable, offset: Expr) -> str:
+        if offset == Number(0):
+            return self.name(pointer)
+        return f"{self.name(pointer)} + {self.within(offset, SUM)}"
+
+    def masks(self, masks: tuple[Expr, ...]) -> str:
+        parts = [part for mask in masks for part in _conjuncts(mask)]
+        if len(parts) == 1:
+            return f", mask={self.text(parts[0])}"
+        return f", mask={' & '.join(self.within(part, SHIFT) for part in parts)}" if parts else ""
+
+
+def _conjuncts(mask: Expr) -> list[Expr]:
+    """What has to hold, each alone."""
+    if isinstance(mask, Apply) and mask.function == "and":
+        return [part for operand in mask.operands for part in _conjuncts(operand)]
+    return [mask]
+
+
+#: Folds whose name in Triton is another.
+_FOLDS = {"amax": "max", "amin": "min"}
+
+
+def _lane(lane: tuple[int, int] | None) -> str:
+    """The subscript that gives a one-dimensional index its place in a tile."""
+    if lane is None:
+        return ""
+    place, rank = lane
+    return f"[{', '.join(':' if d == place else 'None' for d in range(rank))}]"
+
+
+def _dtype(dtype: torch.dtype) -> str:
+    return _DTYPES.get(dtype, f"tl.{str(dtype).removeprefix('torch.')}")

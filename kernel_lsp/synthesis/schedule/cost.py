@@ -1,0 +1,104 @@
+"""What a schedule is estimated to take: bytes over bandwidth or operations over rate, in whole waves of programs.
+
+The estimate ranks schedules of one kernel. It is no prediction of a time: caches, latency and what the compiler makes of a
+kernel are not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from ..graph.value import Matmul, Value, numel
+from ..kernel.steps import Hints, Kernel, hint
+from .extents import inner_atoms, power_of_two, product_extents, total
+from .schedules import Columns, Flat, Passes, Product, Rows, Schedule
+from .target import Target
+
+
+@dataclass(frozen=True)
+class Cost:
+    """``bytes`` moved, ``operations``, ``programs`` in ``waves``, ``shared`` bytes of a program; ``seconds``: the estimate."""
+
+    bytes: int
+    operations: int
+    programs: int
+    waves: int
+    shared: int
+    seconds: float
+
+
+def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Cost:
+    if isinstance(schedule, Product):
+        return _product(kernel, schedule, target, hints)
+    domain = kernel.domain
+    read = sum(_bytes(v, hints) for v in kernel.leaves)
+    written = sum(_bytes(v, hints) for v in ([kernel.partial] if kernel.partial is not None else dict(kernel.stores)))
+    results, length = hint(total(domain, domain.kept), hints), hint(total(domain, domain.reduced), hints)
+    lanes = 1.0  # of those that a program has, the part that does something
+    if isinstance(schedule, Rows):
+        programs = -(-results // schedule.rows)
+        lanes = length / power_of_two(length)
+    elif isinstance(schedule, Passes):
+        programs = results if kernel.partial is None else results * hint(kernel.partial.shape[0], hints)
+        read *= _passes(kernel)
+    elif isinstance(schedule, Columns):
+        width = hint(total(domain, inner_atoms(kernel, hints)), hints)
+        programs = results // max(1, width) * -(-width // schedule.cols)
+        if schedule.rows < length:
+            read *= _passes(kernel)
+        lanes = width / (-(-width // schedule.cols) * schedule.cols)
+    elif isinstance(schedule, Flat):
+        programs = -(-results // schedule.block)
+    else:
+        programs = -(-results // (schedule.rows * schedule.cols))
+    resident = target.multiprocessors * max(1, min(target.programs, target.warps // schedule.warps))
+    waves = math.ceil(programs / resident)
+    # A last wave that is not full keeps a part of the bandwidth idle.
+    full = programs / (waves * resident) if waves > 1 else min(1.0, programs / target.multiprocessors)
+    moved = read + written
+    return Cost(moved, 0, programs, waves, 0, moved / target.bandwidth / max(full * lanes, 1e-3))
+
+
+def _passes(kernel: Kernel) -> int:
+    """How often a kernel reads its operand where it does not keep it."""
+    stores_all = any(len(index) and set(kernel.domain.reduced) & _symbols(index) for _, index in kernel.stores)
+    return len(kernel.reduces) + stores_all
+
+
+def _symbols(index: tuple[object, ...]) -> set[object]:
+    return set().union(*(getattr(e, "free_symbols", set()) for e in index))
+
+
+def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) -> Cost:
+    assert kernel.matmul is not None and isinstance(kernel.matmul.op, Matmul)
+    m, n, k, batch, dtype = product_extents(kernel, hints)
+    down, across = -(-m // schedule.m), -(-n // schedule.n)
+    programs = down * across * batch
+    # What tiles share is read from memory once, and from L2 by every tile.
+    moved = batch * (m * k + k * n + m * n) * dtype.itemsize
+    through_l2 = programs * (schedule.m + schedule.n) * k * dtype.itemsize
+    products = {"tf32x3": 3, "bf16x6": 6, "ieee": 1}[schedule.precision] if dtype == torch.float32 else 1
+    operations = 2 * programs * schedule.m * schedule.n * (-(-k // schedule.k) * schedule.k) * products
+    rate = target.rate(_multiplied(dtype, schedule.precision))
+    shared = (schedule.m + schedule.n) * schedule.k * dtype.itemsize * schedule.stages
+    resident = target.multiprocessors * max(
+        1, min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
+    )
+    waves = math.ceil(programs / resident)
+    full = programs / (waves * resident) if waves > 1 else min(1.0, programs / target.multiprocessors)
+    seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
+    return Cost(moved, operations, programs, waves, shared, seconds)
+
+
+def _multiplied(dtype: torch.dtype, precision: str) -> str:
+    """The sort of number that the tensor cores multiply."""
+    if dtype != torch.float32:
+        return str(dtype).removeprefix("torch.")
+    return {"tf32x3": "tf32", "bf16x6": "bfloat16"}.get(precision, "float32")
+
+
+def _bytes(value: Value, hints: Hints) -> int:
+    return hint(numel(value.shape), hints) * value.dtype.itemsize

@@ -1,0 +1,117 @@
+"""Extents of a planned kernel: how large it is, and how it lies in memory."""
+
+from __future__ import annotations
+
+import math
+
+import sympy
+import torch
+
+from ..graph.sizes import ONE, ZERO, offset, same
+from ..graph.value import Matmul
+from ..kernel.domain import Domain, Unalignable
+from ..kernel.steps import Hints, Kernel, hint
+
+#: Longest row, in elements, that one program keeps in registers.
+LONGEST_ROW = 32768
+
+
+def product(sizes: list[sympy.Expr]) -> sympy.Expr:
+    return sympy.expand(sympy.prod(sizes)) if sizes else sympy.Integer(1)
+
+
+def total(domain: Domain, atoms: list[sympy.Symbol]) -> sympy.Expr:
+    return product([domain.size[a] for a in atoms])
+
+
+def power_of_two(n: int) -> int:
+    """The least power of two that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def main_access(kernel: Kernel, hints: Hints) -> dict[sympy.Symbol, sympy.Expr]:
+    """The atoms' coefficients in the largest load that varies along the reduced atoms."""
+    best: dict[sympy.Symbol, sympy.Expr] = {}
+    most = -1
+    for _, index, shape in kernel.accesses:
+        try:
+            coefficients, _ = kernel.domain.terms(offset(index, shape))
+        except Unalignable:
+            continue
+        size = math.prod(hint(kernel.domain.size[a], hints) for a in coefficients)
+        if size > most and any(a in coefficients for a in kernel.domain.reduced):
+            best, most = coefficients, size
+    return best
+
+
+def contiguous_is_kept(kernel: Kernel, hints: Hints) -> bool:
+    coefficients = main_access(kernel, hints)
+    unit = [a for a, c in coefficients.items() if c == ONE and hint(kernel.domain.size[a], hints) > 1]
+    return bool(unit) and unit[0] in kernel.domain.kept
+
+
+def inner_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
+    """The trailing kept atoms that the main load walks contiguously."""
+    coefficients = main_access(kernel, hints)
+    domain, run = kernel.domain, []
+    want: sympy.Expr = ONE
+    for atom in reversed(domain.kept):
+        if same(coefficients.get(atom, ZERO), want):
+            run.append(atom)
+            want = sympy.expand(want * domain.size[atom])
+        elif run:
+            break
+    return run[::-1] or [domain.kept[-1]]
+
+
+def product_atoms(kernel: Kernel) -> tuple[list[sympy.Symbol], list[sympy.Symbol], list[sympy.Symbol]]:
+    """The atoms of a matrix product's rows, columns and batch; rows take the batch along where the right operand has none."""
+    product = kernel.matmul
+    assert product is not None and isinstance(product.op, Matmul)
+    index = kernel.placed[product]
+    rows, cols = _atoms(index[-2]), _atoms(index[-1])
+    batch = [a for e in index[:-2] for a in _atoms(e)]
+    if right_is_shared(product.op):
+        return batch + rows, cols, []
+    return rows, cols, batch
+
+
+def right_is_shared(op: Matmul) -> bool:
+    """Whether the right operand is the same for the whole batch, so that batch and rows are one dimension."""
+    return len(op.left.shape) > 2 and all(n == ONE for n in op.right.shape[:-2])
+
+
+def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, torch.dtype]:
+    """(rows, columns, summed, batch, dtype) of a matrix product for the example inputs."""
+    assert kernel.matmul is not None and isinstance(kernel.matmul.op, Matmul)
+    op = kernel.matmul.op
+    rows, cols, batch = (hint(total(kernel.domain, atoms), hints) for atoms in product_atoms(kernel))
+    return rows, cols, hint(op.left.shape[-1], hints), batch, torch.promote_types(op.left.dtype, op.right.dtype)
+
+
+def _atoms(expr: sympy.Expr) -> list[sympy.Symbol]:
+    return [expr] if isinstance(expr, sympy.Symbol) else []
+
+
+def transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:
+    """An atom other than the last along which a large operand is contiguous: flat order would read it with a stride."""
+    domain = kernel.domain
+    if len(domain.kept) < 2:
+        return None
+    last = domain.kept[-1]
+    for _, index, shape in kernel.accesses:
+        try:
+            coefficients, _ = domain.terms(offset(index, shape))
+        except Unalignable:
+            continue
+        if coefficients.get(last, ZERO) in (ZERO, ONE):
+            continue
+        for atom, c in coefficients.items():
+            if (
+                c == ONE
+                and atom is not last
+                and hint(domain.size[atom], hints) >= 16
+                and hint(domain.size[last], hints) >= 16
+            ):
+                return atom
+    return None

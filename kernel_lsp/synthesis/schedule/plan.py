@@ -1,0 +1,199 @@
+"""The host side as data: what is allocated, launched, viewed and called, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy
+
+from ..graph.value import Graph, Input, Partial, Value, View, input_of, operands, topological
+from ..kernel.arguments import Arguments
+from ..kernel.steps import Call, Hints, HostView, Kernel, Plan
+from ..passes.rewrite import CHUNK
+from ..printing.names import variable_name
+from .choices import Chosen, scheduled
+from .matmul import strided_operands
+from .program import Blocks, Program
+
+#: Names for the sizes of the first tensor, by rank.
+_SIZE_NAMES = {
+    1: ("length",),
+    2: ("n_rows", "n_cols"),
+    3: ("batch", "length", "width"),
+    4: ("batch", "channels", "height", "width"),
+    5: ("batch", "channels", "depth", "height", "width"),
+}
+
+
+@dataclass(frozen=True)
+class Contiguous:
+    """An argument is copied unless it is contiguous."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Allocate:
+    """Memory for ``value``, not initialised."""
+
+    value: Value
+    alone: bool  # the only result of its launch
+
+
+@dataclass(frozen=True)
+class Launch:
+    """``kernel``'s programs, which fill what was allocated before."""
+
+    kernel: Kernel
+    program: Program
+
+
+@dataclass(frozen=True)
+class TakeView:
+    """A view that torch takes of another value."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class CallTorch:
+    """One operator that stays with torch; ``values`` are its results that are used, which share one ``TorchCall``."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class CheckIndices:
+    """The indices by which ``kernel`` reads lie in their tables."""
+
+    kernel: Kernel
+
+
+Operation = Contiguous | Allocate | Launch | TakeView | CallTorch | CheckIndices
+
+
+@dataclass
+class HostPlan:
+    """``inputs``: what the host function is given, forward's own arguments first; ``held``: parameters that must be contiguous.
+
+    ``sizes``: where a size symbol is read, a dimension of an input or the number of chunks of a split reduction.
+    """
+
+    inputs: list[Value]
+    sizes: dict[sympy.Symbol, tuple[Value, int] | Blocks]
+    held: list[Value] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+
+
+def host_plan(
+    graph: Graph,
+    plan: Plan,
+    hints: Hints,
+    chunks: dict[sympy.Symbol, sympy.Expr],
+    name: str,
+    chosen: Chosen,
+    scattered: frozenset[str],
+    check_indices: bool,
+) -> HostPlan:
+    """Schedule the kernels of a plan, and put all that the host does in order.
+
+    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``name``: what kernels are named after;
+    ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
+    """
+    inputs = used_inputs(plan, graph)
+    inputs.sort(key=lambda v: input_of(v).kind != "argument")  # what forward is given comes first
+    names, sizes = _size_symbols(inputs)
+    for symbol, length in chunks.items():
+        names[symbol], sizes[symbol] = symbol.name, Blocks(length, CHUNK)
+    result = HostPlan(inputs, sizes)
+    strided = _strided(plan)
+    for value in inputs:
+        op = input_of(value)
+        if not value.shape or value in strided:
+            continue
+        if op.kind == "argument" or op.source in scattered:
+            result.operations.append(Contiguous(value))
+        else:
+            result.held.append(value)
+    wanted = _kernel_names(plan, name)
+    present = set(inputs)  # what is in memory by now: the plan's stored values include those of later steps
+    for step in plan.steps:
+        if isinstance(step, HostView):
+            result.operations.append(TakeView(step.value))
+            present.add(step.value)
+        elif isinstance(step, Call):
+            result.operations.append(CallTorch(tuple(step.values)))
+            present.update(step.values)
+        else:
+            if check_indices:
+                result.operations.append(CheckIndices(step))
+            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, set(present), chosen[step], strided)
+            stored = [step.partial] if step.partial is not None else [v for v, _ in step.stores]
+            result.operations += [Allocate(v, len(stored) == 1) for v in stored]
+            result.operations.append(Launch(step, program))
+            present.update(stored)
+    return result
+
+
+def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
+    used: dict[Value, None] = {}
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            roots = [v for v, _ in step.stores] + ([step.matmul] if step.matmul else [])
+            for v in topological(roots):
+                if isinstance(v.op, Input):
+                    used[v] = None
+        elif isinstance(step, Call):
+            for v in step.values:
+                used.update({o: None for o in operands(v) if isinstance(o.op, Input)})
+        elif isinstance(step.value.op, View) and isinstance(step.value.op.operand.op, Input):
+            used[step.value.op.operand] = None
+    used.update({v: None for v in graph.outputs if isinstance(v.op, Input)})
+    return [v for v in graph.inputs if v in used]
+
+
+def _strided(plan: Plan) -> set[Value]:
+    """Inputs that only matrix products read, through strides: they need not be contiguous."""
+    strided: set[Value] = set()
+    other: set[Value] = set()
+    for step in plan.steps:
+        if isinstance(step, Kernel) and step.matmul is not None:
+            by_stride = set(strided_operands(step, plan.stored))
+            strided |= by_stride
+            other |= set(step.leaves) | ({v for v in topological([step.matmul]) if isinstance(v.op, Input)} - by_stride)
+        elif isinstance(step, Kernel):
+            other |= set(step.leaves)
+    return strided - other
+
+
+def _size_symbols(
+    inputs: list[Value],
+) -> tuple[dict[sympy.Symbol, str], dict[sympy.Symbol, tuple[Value, int] | Blocks]]:
+    """Each size symbol's name inside kernels, and the dimension of an input that it is."""
+    names: dict[sympy.Symbol, str] = {}
+    sizes: dict[sympy.Symbol, tuple[Value, int] | Blocks] = {}
+    for value in inputs:
+        usual = _SIZE_NAMES.get(len(value.shape), tuple(f"size{i}" for i in range(len(value.shape))))
+        for i, n in enumerate(value.shape):
+            if isinstance(n, sympy.Symbol) and n not in names:
+                names[n] = usual[i] if usual[i] not in names.values() else f"{variable_name(value)}_{usual[i]}"
+                sizes[n] = (value, i)
+    return names, sizes
+
+
+def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
+    """What each kernel would be called; several may want one name."""
+    kernels = [s for s in plan.steps if isinstance(s, Kernel)]
+    if len(kernels) == 1:
+        return {kernels[0]: f"{name}_kernel"}
+    result: dict[Kernel, str] = {}
+    for kernel in kernels:
+        value = kernel.stores[0][0]
+        what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
+        if kernel.partial is not None:
+            assert isinstance(kernel.partial.op, Partial)
+            what = f"partial_{kernel.partial.op.kind.removeprefix('a')}"
+        elif kernel.matmul is not None and not value.module and "linear" not in what and "matmul" not in what:
+            what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
+        result[kernel] = f"{what}_kernel"
+    return result

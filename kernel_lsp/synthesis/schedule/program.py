@@ -1,0 +1,98 @@
+"""A scheduled kernel: what its programs do, and how they are launched."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import sympy
+
+from ..kernel.arguments import Arguments
+from ..kernel.ir import Expr, For, Set, Statement, Store, Variable, walk
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How many blocks of ``size`` cover ``extent``."""
+
+    extent: sympy.Expr
+    size: int
+
+
+@dataclass(frozen=True)
+class PowerOfTwo:
+    """The least power of two that is at least ``extent``, known at launch."""
+
+    extent: sympy.Expr
+
+
+#: A constant of a launch: a number, one that the host computes, or the name of a way to multiply.
+Constant = int | PowerOfTwo | str
+
+#: A factor of a grid's extent.
+Factor: TypeAlias = "sympy.Expr | Blocks"
+
+
+@dataclass
+class Program:
+    """A kernel with its schedule. ``grid``: for each dimension the factors of its extent; ``blocks``: constants of the launch."""
+
+    name: str
+    arguments: Arguments
+    body: list[Statement] = field(default_factory=list)
+    grid: list[list[Factor]] = field(default_factory=lambda: [[sympy.Integer(1)]])
+    blocks: dict[Variable, Constant] = field(default_factory=dict)
+    num_warps: int = 4
+    num_stages: int | None = None
+    tiling: str = ""  # one sentence for the docstring
+    limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
+
+    def block(self, name: str, value: Constant) -> Variable:
+        """A constant of the launch called ``name``."""
+        variable = Variable(name, fixed=True)
+        self.blocks[variable] = value
+        return variable
+
+    def pointers(self) -> list[Variable]:
+        return [*self.arguments.pointers.values(), *self.arguments.outputs.values()]
+
+    def constants(self) -> list[Variable]:
+        """Its constexpr parameters, in order."""
+        return [*self.arguments.static.values(), *self.arguments.divisors.values(), *self.blocks]
+
+    def parameters(self) -> list[Variable]:
+        """All that are not constexpr, in order."""
+        return [*self.pointers(), *self.arguments.sizes.values(), *self.arguments.scalars.values()]
+
+
+def statements(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Statement]:
+    """All statements, those inside loops too."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, For):
+            yield from statements(statement.body)
+
+
+def expressions(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Expr]:
+    """All expressions of a body, with what is inside them."""
+    for statement in statements(body):
+        if isinstance(statement, For):
+            tops: tuple[Expr, ...] = (statement.begin, statement.end)
+        elif isinstance(statement, Store):
+            tops = (statement.offset, statement.value, *statement.masks)
+        else:
+            tops = (statement.value,)
+        for top in tops:
+            yield from walk(top)
+
+
+@functools.cache
+def fixed(name: str) -> Variable:
+    """The variable with a name that no value may have."""
+    return Variable(name, fixed=True)
+
+
+def set_all(*pairs: tuple[Variable, Expr]) -> list[Statement]:
+    return [Set(variable, value) for variable, value in pairs]

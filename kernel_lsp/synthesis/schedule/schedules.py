@@ -1,0 +1,86 @@
+"""Schedules: every choice of a kernel that does not change what it computes, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Blocks of consecutive elements."""
+
+    block: int = 1024
+    warps: int = 4
+
+    def __str__(self) -> str:
+        return f"blocks of {self.block}, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
+class Turned:
+    """2-D tiles, for an operand that is transposed."""
+
+    rows: int = 32
+    cols: int = 64
+    warps: int = 4
+
+    def __str__(self) -> str:
+        return f"{self.rows} x {self.cols} tiles, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``rows`` reductions per program, each kept in registers whole."""
+
+    rows: int
+    warps: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} row{'s' * (self.rows > 1)} a program, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
+class Passes:
+    """One reduction per program, walked along in blocks: a pass for each reduction that waits for another."""
+
+    block: int
+    warps: int
+
+    def __str__(self) -> str:
+        return f"passes in blocks of {self.block}, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Neighbouring reductions side by side, walked down some rows at a time."""
+
+    rows: int
+    cols: int
+    warps: int = 4
+
+    def __str__(self) -> str:
+        return f"{self.cols} columns, {self.rows} rows at a time, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
+class Product:
+    """``m`` x ``n`` tiles in steps of ``k``, tiles numbered in groups of ``group`` rows; ``precision``: how float32 is multiplied."""
+
+    m: int
+    n: int
+    k: int
+    warps: int
+    stages: int
+    precision: str = "tf32x3"
+    group: int = 8
+
+    def __str__(self) -> str:
+        how = f"{self.m} x {self.n} x {self.k} tiles, {_warps(self.warps)}, {self.stages} stages"
+        return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
+
+
+Schedule = Flat | Turned | Rows | Passes | Columns | Product
+
+
+def _warps(count: int) -> str:
+    return f"{count} warp{'s' * (count > 1)}"

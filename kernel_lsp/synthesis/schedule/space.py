@@ -1,0 +1,92 @@
+"""Which schedules a kernel may have on a target: the one that rules choose, then others that are worth a look."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..graph.value import Matmul
+from ..kernel.steps import Hints, Kernel, hint
+from .extents import LONGEST_ROW, contiguous_is_kept, inner_atoms, power_of_two, product_extents, total, transposed_atom
+from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned
+from .target import Target
+
+
+def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
+    """Legal schedules, the default first. ``hints``: the sizes that the default is chosen for."""
+    if kernel.matmul is not None:
+        return _products(kernel, target, hints)
+    if not kernel.reduces:
+        return _elementwise(kernel, hints)
+    if contiguous_is_kept(kernel, hints):
+        return _columns(kernel, target, hints)
+    return _rows(kernel, target, hints)
+
+
+def _elementwise(kernel: Kernel, hints: Hints) -> list[Schedule]:
+    if transposed_atom(kernel, hints) is not None:
+        return [Turned(), Turned(warps=8), Turned(64, 32)]
+    return [Flat(), Flat(512, 8), Flat(512, 2)]
+
+
+def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
+    if kernel.partial is not None:  # a chunk of a split reduction
+        return [Passes(4096, 8), Passes(4096, 16), Passes(4096, 4)]
+    domain = kernel.domain
+    length, count = hint(total(domain, domain.reduced), hints), hint(total(domain, domain.kept), hints)
+    if length > LONGEST_ROW:
+        return [Passes(8192, 16), Passes(8192, 32), Passes(8192, 8)]
+    rows = 1
+    # Several short rows a program, as long as every multiprocessor has two programs.
+    if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
+        rows = max(1, min(32, 2048 // power_of_two(length), power_of_two(count // (2 * target.multiprocessors))))
+    warps = 4 if power_of_two(length) * rows <= 4096 else 8
+    found: list[Schedule] = [Rows(rows, warps), Rows(rows, 2 * warps), Rows(rows, warps // 2)]
+    if length > 8192:
+        found.append(Passes(8192, 16))
+    return found
+
+
+def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
+    domain = kernel.domain
+    inner = inner_atoms(kernel, hints)
+    outer = [a for a in domain.kept if a not in inner]
+    length, width = hint(total(domain, domain.reduced), hints), hint(total(domain, inner), hints)
+    cols = min(64, power_of_two(width))
+    if hint(total(domain, outer), hints) * -(-width // cols) < 2 * target.multiprocessors:
+        cols = min(cols, 32)
+    rows = min(power_of_two(length), max(1, 4096 // cols), 128)
+    first = Columns(rows, cols)
+    return [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
+
+
+def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
+    assert kernel.matmul is not None and isinstance(kernel.matmul.op, Matmul)
+    m, n, k, batch, dtype = product_extents(kernel, hints)
+    tiles = -(-m // 128) * -(-n // 64) * batch
+    first = Product(128, 64, 32, 8, 3)
+    if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
+        first = Product(128, 128, 32, 8, 3)
+    elif tiles < target.multiprocessors:  # smaller tiles, so that every multiprocessor has one
+        first = Product(64, 64, 32, 4, 4)
+    others = [
+        Product(64, 64, 16, 4, 4),
+        Product(128, 128, 32, 8, 3),
+        *([Product(128, 64, 32, 8, 3, "bf16x6")] if dtype.itemsize == 4 else []),
+    ]
+    fitted = [_fitted(tile, m, n, k, dtype.itemsize, target) for tile in [first, *others]]
+    return list(dict.fromkeys(fitted))
+
+
+def _fitted(tile: Product, m: int, n: int, k: int, itemsize: int, target: Target) -> Product:
+    """Never more than the problem needs, and no more stages than shared memory holds."""
+    depth = tile.k * 4 // itemsize  # halves: as many bytes of each row at a time
+    stages = tile.stages
+    while stages > 1 and (tile.m + tile.n) * depth * itemsize * stages > target.shared_memory:
+        stages -= 1
+    return dataclasses.replace(
+        tile,
+        m=max(16, min(tile.m, power_of_two(m))),
+        n=max(16, min(tile.n, power_of_two(n))),
+        k=max(16, min(depth, power_of_two(k))),
+        stages=stages,
+    )
