@@ -13,6 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,12 @@ class Process:
     def end(self) -> None:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
-            self._process.wait(20)
+            self._process.wait(120)
 
 
-def judged(names: list[tuple[str, str]], most: int, jobs: int) -> list[dict[str, Any]]:
+def judged(
+    names: list[tuple[str, str]], most: int, jobs: int, told: Callable[[list[dict[str, Any]]], None] = lambda _: None
+) -> list[dict[str, Any]]:
     """Rows of all samples of the operators ``names``, (name, variant) each."""
     waiting: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
     for one in names:
@@ -78,7 +81,9 @@ def judged(names: list[tuple[str, str]], most: int, jobs: int) -> list[dict[str,
                 name, variant = waiting.get_nowait()
             except queue.Empty:
                 break
-            rows.extend(process.ask(name, variant, most))
+            found = process.ask(name, variant, most)
+            rows.extend(found)
+            told(found)
         process.end()
 
     threads = [threading.Thread(target=work) for _ in range(jobs)]
@@ -100,9 +105,14 @@ def main() -> None:
     given = parser.parse_args()
     only = set(filter(None, given.only.split(",")))
     names = [one for one in operators() if not only or one[0] in only]
-    rows = judged(names, given.most, given.jobs)
-    if given.rows:
-        given.rows.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    kept = given.rows.open("w") if given.rows else None
+
+    def told(found: list[dict[str, Any]]) -> None:
+        if kept is not None:
+            kept.write("".join(json.dumps(row) + "\n" for row in found))
+            kept.flush()
+
+    rows = judged(names, given.most, given.jobs, told)
     from .table import text
 
     given.table.parent.mkdir(exist_ok=True)

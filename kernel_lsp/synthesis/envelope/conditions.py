@@ -211,7 +211,16 @@ def range_conditions(graph: Graph, symbols: dict[sympy.Symbol, str]) -> list[str
             result.append(f"{text} >= {least}")
         if most is not None:
             result.append(f"{text} <= {most}")
-    return result + [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
+    result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(graph.equal)]
+    result += [f"{python(size, symbols)} != 1" for size in dict.fromkeys(graph.not_one)]
+    return result + [_relation(relation, symbols) for relation in dict.fromkeys(graph.assumed)]
+
+
+def _relation(relation: sympy.Basic, symbols: dict[sympy.Symbol, str]) -> str:
+    """A comparison of sizes as Python."""
+    assert isinstance(relation, sympy.core.relational.Relational)
+    operator = "==" if isinstance(relation, sympy.Eq) else relation.rel_op
+    return f"{python(relation.lhs, symbols)} {operator} {python(relation.rhs, symbols)}"
 
 
 def mode_conditions(module: torch.nn.Module) -> list[str]:

@@ -161,6 +161,8 @@ class Graph:
     hints: dict[sympy.Symbol, int] = field(default_factory=dict)  # the size symbols' values for the example inputs
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)  # the sizes it was exported for
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
+    assumed: list[sympy.Basic] = field(default_factory=list)  # relations of sizes that must hold at run time
+    not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
 
 
 def input_of(value: Value) -> Input:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..graph.build import Build, NotLowered, Operand
+from ..graph.build import Build, NotLowered, Operand, opmath
 from ..graph.value import Pointwise, Value
 from .registry import lowers
 
@@ -190,8 +190,20 @@ def addcmul(x: Value, a: Value, b: Value, *, value: float = 1.0, out: torch.dtyp
 
 @lowers("aten.lerp", about="x + weight * (y - x)")
 def lerp(x: Value, y: Value, weight: Operand, *, out: torch.dtype) -> Value:
-    step = Build.arithmetic("mul", Build.pointwise("sub", y, x), weight, result=out)
-    return Build.arithmetic("add", x, step, result=out)
+    """As torch computes it: from the nearer end, for where both are infinite the other way gives another infinity."""
+    apart = Build.pointwise("sub", y, x)
+    step = Build.arithmetic("mul", apart, weight, result=out)
+    first = Build.arithmetic("add", x, step, result=out)
+    if isinstance(weight, int | float) and abs(weight) < 0.5:
+        return first
+    rest = Build.pointwise("sub", 1.0, weight, dtype=opmath(out)) if isinstance(weight, Value) else None
+    if isinstance(weight, int | float):
+        return Build.arithmetic("sub", y, Build.arithmetic("mul", apart, 1.0 - weight, result=out), result=out)
+    if rest is None:
+        raise NotLowered("lerp by a size")
+    last = Build.arithmetic("sub", y, Build.arithmetic("mul", apart, rest, result=out), result=out)
+    near = Build.comparison("lt", Build.pointwise("abs", weight), 0.5)
+    return Build.pointwise("where", near, first, last, dtype=out)
 
 
 @lowers("aten.isnan", about="Whether x is not a number")

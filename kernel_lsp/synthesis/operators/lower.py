@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute, snake_case
 
+from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.value import Fault, Graph, Input, Scalar, TorchCall, Value, topological
 from . import arguments, data_dependence, decompose, registry
@@ -69,6 +70,7 @@ def lower(exported: ExportedProgram) -> Graph:
     graph.outputs = list(dict.fromkeys(v for v in graph.output_leaves if isinstance(v, Value)))
     graph.output_spec = exported.call_spec.out_spec
     graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
+    graph.assumed = assumed(exported, graph)
     _count(graph)
     return graph
 
@@ -154,6 +156,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     args = torch.fx.node.map_arg(node.args, lambda n: env[n])
     kwargs = torch.fx.node.map_arg(node.kwargs, lambda n: env[n])
     if node.target is operator.getitem:
+        if not isinstance(args[0], list | tuple):
+            raise Untraceable(name, "a part of a result whose parts are not known")
         return args[0][args[1]]
     if (number := _folded(node, env, fake)) is not None:
         return number
@@ -162,6 +166,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     known = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
     if known is not None:
         fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+        if name == "aten.squeeze" and isinstance(fake, torch.Tensor):
+            graph.not_one += [size for size in shape_of(fake.shape) if not size.is_number]
         try:
             given = arguments.bound(known.lower, args, kwargs, fakes, fake)
             return _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)

@@ -10,7 +10,7 @@ import torch
 from ..graph.build import Build, NotLowered, Operand, opmath
 from ..graph.sizes import ONE, quotient
 from ..graph.value import Value
-from .reductions import variance
+from .reductions import told, variance
 from .registry import lowers
 
 
@@ -62,7 +62,7 @@ def native_layer_norm(
     normal, average, inv_std = _normalise(x, axes, eps)
     value = _affine(normal, weight, bias, x.dtype)
     value.meaning = ("layer_norm", tuple(v for v in (x, weight, bias) if v is not None))
-    return [value, average, inv_std]
+    return [value, told(average, inv_std), inv_std]
 
 
 @lowers(

@@ -131,7 +131,14 @@ def var_mean(
 ) -> list[Value]:
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims, len(x.shape))
-    return [finish(v, axes, keep or keepdim) for v in variance(x, axes, amount)]
+    spread, average = variance(x, axes, amount)
+    return [finish(v, axes, keep or keepdim) for v in (spread, told(average, spread))]
+
+
+def told(average: Value, spread: Value) -> Value:
+    """The mean as torch gives it beside a variance: NaN where that is, as with an infinity among the elements."""
+    unknown = Build.comparison("ne", spread, spread)
+    return Build.pointwise("where", unknown, spread, average, dtype=average.dtype)
 
 
 @lowers("aten.norm")

@@ -54,7 +54,7 @@ def unsqueeze(x: Value, dim: int, **_: Any) -> Value:
 @lowers("aten.squeeze", about="Dims of size one left out", addressing=True)
 def squeeze(x: Value, dims: Any = None, **_: Any) -> Value:
     chosen = dims_of(dims, len(x.shape))
-    return Build.squeeze(x, tuple(d for d in chosen if x.shape[d] == ONE))
+    return Build.squeeze(x, tuple(d for d in chosen if x.shape[d] == ONE)) if x.shape else x
 
 
 @lowers("aten.expand", "aten.expand_as", about="Dims of size one repeated", addressing=True)
@@ -168,11 +168,19 @@ def broadcast_tensors(values: list[Value], *, shapes: list[Shape], **_: Any) -> 
 
 @lowers("aten.index_select", about="The places of a dim that an index names")
 def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    if not index.shape:  # one place, which stays a dim
+        index = Build.unsqueeze(index, 0)
+    if not x.shape:
+        return x
     return Build.gather(x, index, normalise(dim, len(x.shape)), "rows", shape)
 
 
 @lowers("aten.gather", about="One element of a dim for each index")
 def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    if not x.shape:
+        return expand(x, shape=shape)
+    if not index.shape:
+        return Build.squeeze(Build.gather(x, Build.unsqueeze(index, 0), 0, "take", (ONE,)), (0,))
     return Build.gather(x, index, normalise(dim, len(x.shape)), "take", shape)
 
 
