@@ -22,6 +22,7 @@ from .operators import lower
 from .operators.lower import Untraceable
 from .passes.regions import plan
 from .passes.rewrite import share, split_long_reductions
+from .passes.sizes import name_quotients
 from .printing import bounds
 from .printing.source import compose
 from .schedule.choices import choices
@@ -87,6 +88,7 @@ def _candidates(
 
     graph = lower(exported)
     hints = graph.hints
+    defined = name_quotients(graph)
     share(graph)
     chunks = split_long_reductions(graph, hints)
     steps = plan(graph, bounds.computed(graph) if check_indices else None)
@@ -113,6 +115,7 @@ def _candidates(
             steps,
             hints,
             chunks,
+            defined,
             class_name=class_name,
             import_from=import_from,
             import_file=import_file,

@@ -8,7 +8,9 @@ import sympy
 import torch
 
 from ..graph.sizes import ONE, same
-from .value import Concat, Gather, Iota, Matmul, Pointwise, Reduce, Scalar, Shape, Value, View, numel
+from . import maps
+from .map import Map
+from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View, numel
 
 Operand = Value | Scalar | float | int | bool
 
@@ -133,43 +135,42 @@ class Build:
         return Value(Reduce(kind, operand, dims), shape, dtype, name)
 
     @staticmethod
-    def reshape(operand: Value, shape: Shape) -> Value:
+    def view(operand: Value, map: Map, name: str, *, same_meaning: bool = False) -> Value:
+        """``operand`` addressed by ``map``. ``same_meaning``: the elements are the operand's, and its name and meaning stay."""
+        kept = (operand.name, operand.meaning) if same_meaning else ("", None)
+        return Value(View(map, operand, name), map.shape, operand.dtype, *kept)
+
+    @classmethod
+    def reshape(cls, operand: Value, shape: Shape) -> Value:
         if len(shape) == len(operand.shape) and all(same(a, b) for a, b in zip(shape, operand.shape, strict=True)):
             return operand
-        return Value(View("reshape", operand), shape, operand.dtype, operand.name, operand.meaning)
+        return cls.view(operand, maps.reshape(operand.shape, shape), "reshape", same_meaning=True)
 
-    @staticmethod
-    def squeeze(operand: Value, dims: tuple[int, ...]) -> Value:
-        shape = tuple(n for i, n in enumerate(operand.shape) if i not in dims)
-        return Value(View("squeeze", operand, dims), shape, operand.dtype, operand.name, operand.meaning)
+    @classmethod
+    def squeeze(cls, operand: Value, dims: tuple[int, ...]) -> Value:
+        return cls.view(operand, maps.squeeze(operand.shape, dims), "squeeze", same_meaning=True)
 
-    @staticmethod
-    def unsqueeze(operand: Value, dim: int) -> Value:
-        shape = (*operand.shape[:dim], ONE, *operand.shape[dim:])
-        return Value(View("unsqueeze", operand, (dim,)), shape, operand.dtype, operand.name, operand.meaning)
+    @classmethod
+    def unsqueeze(cls, operand: Value, dim: int) -> Value:
+        return cls.view(operand, maps.unsqueeze(operand.shape, dim), "unsqueeze", same_meaning=True)
 
-    @staticmethod
-    def permute(operand: Value, dims: tuple[int, ...]) -> Value:
-        return Value(View("permute", operand, dims), tuple(operand.shape[d] for d in dims), operand.dtype, operand.name)
+    @classmethod
+    def permute(cls, operand: Value, dims: tuple[int, ...]) -> Value:
+        value = cls.view(operand, maps.permute(operand.shape, dims), "permute")
+        value.name = operand.name
+        return value
 
-    @staticmethod
-    def expand(operand: Value, shape: Shape) -> Value:
-        return Value(View("expand", operand), shape, operand.dtype, operand.name, operand.meaning)
+    @classmethod
+    def expand(cls, operand: Value, shape: Shape) -> Value:
+        return cls.view(operand, maps.expand(operand.shape, shape), "expand", same_meaning=True)
 
-    @staticmethod
-    def slice(operand: Value, dim: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Value:
-        shape = (*operand.shape[:dim], size, *operand.shape[dim + 1 :])
-        return Value(View("slice", operand, (dim, start, step)), shape, operand.dtype)
+    @classmethod
+    def slice(cls, operand: Value, dim: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Value:
+        return cls.view(operand, maps.slice_(operand.shape, dim, start, step, size), "slice")
 
-    @staticmethod
-    def select(operand: Value, dim: int, index: sympy.Expr) -> Value:
-        return Value(
-            View("select", operand, (dim, index)), (*operand.shape[:dim], *operand.shape[dim + 1 :]), operand.dtype
-        )
-
-    @staticmethod
-    def flip(operand: Value, dims: tuple[int, ...]) -> Value:
-        return Value(View("flip", operand, dims), operand.shape, operand.dtype)
+    @classmethod
+    def select(cls, operand: Value, dim: int, index: sympy.Expr) -> Value:
+        return cls.view(operand, maps.select(operand.shape, dim, index), "select")
 
     @staticmethod
     def concat(operands: tuple[Value, ...], dim: int, shape: Shape, dtype: torch.dtype) -> Value:
@@ -184,9 +185,17 @@ class Build:
         return Value(Iota(dim), shape, dtype, name)
 
     @staticmethod
-    def matmul(left: Value, right: Value, dtype: torch.dtype) -> Value:
-        batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
-        return Value(Matmul(left, right), (*batch, left.shape[-2], right.shape[-1]), dtype, "product")
+    def contract(left: Value, right: Value, left_axes: str, right_axes: str, axes: str, dtype: torch.dtype) -> Value:
+        """The sum of products over the axes that the result lacks, see ``Contract``."""
+        op = Contract(left, right, left_axes, right_axes, axes)
+        return Value(op, tuple(op.size(letter) for letter in axes), dtype, "product")
+
+    @classmethod
+    def matmul(cls, left: Value, right: Value, dtype: torch.dtype) -> Value:
+        """``left`` [..., M, K] times ``right`` [..., K, N] with broadcast leading dimensions."""
+        letters = "abcdefgh"[: max(len(left.shape), len(right.shape)) - 2]
+        of_left, of_right = (letters[len(letters) - len(v.shape) + 2 :] for v in (left, right))
+        return cls.contract(left, right, f"{of_left}mk", f"{of_right}kn", f"{letters}mn", dtype)
 
     @classmethod
     def mean(cls, operand: Value, dims: tuple[int, ...], name: str = "mean") -> Value:

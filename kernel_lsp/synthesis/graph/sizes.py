@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import sympy
 
 from .value import Shape
@@ -16,8 +18,11 @@ def same(a: sympy.Expr, b: sympy.Expr) -> bool:
     return a == b or sympy.expand(a - b) == 0
 
 
+@functools.lru_cache(maxsize=4096)
 def quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
     """a / b where that is an integer for all values of the symbols, else None."""
+    if a.is_Integer and b.is_Integer:
+        return a // b if b != ZERO and a % b == ZERO else None
     if same(a, b):
         return ONE
     if b == ONE:

@@ -8,10 +8,13 @@ static dimensions), dtypes are torch's.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
+
+if TYPE_CHECKING:
+    from .map import Map
 
 Shape = tuple[sympy.Expr, ...]
 
@@ -61,15 +64,11 @@ class Scalar:
 
 @dataclass(eq=False)
 class View(Op):
-    """Another way to address ``operand``: ``kind`` with its ``detail``.
+    """Another way to address ``operand``: where each element is, ``map`` says; ``name`` is for text alone."""
 
-    permute (dims), expand (), reshape (), slice (dim, start, step), select (dim, index), unsqueeze (dim),
-    squeeze (dims), flip (dims).
-    """
-
-    kind: str
+    map: Map
     operand: Value
-    detail: tuple[Any, ...] = ()
+    name: str
 
 
 @dataclass(eq=False)
@@ -119,11 +118,39 @@ class Iota(Op):
 
 
 @dataclass(eq=False)
-class Matmul(Op):
-    """``left`` [..., M, K] times ``right`` [..., K, N] with broadcast leading dimensions."""
+class Contract(Op):
+    """The sum of products of ``left`` and ``right``, as einsum writes it: a letter names an axis.
+
+    Letters that ``axes`` (the result's) lacks are summed; they stand on both sides. One of size one on one side is broadcast.
+    Matrix products, einsum and convolutions are this over other operands.
+    """
 
     left: Value
     right: Value
+    left_axes: str
+    right_axes: str
+    axes: str
+
+    @property
+    def summed(self) -> str:
+        return "".join(letter for letter in self.left_axes if letter not in self.axes)
+
+    def size(self, letter: str) -> sympy.Expr:
+        """The extent of an axis, without what is broadcast."""
+        sizes = [
+            operand.shape[axes.index(letter)]
+            for operand, axes in ((self.left, self.left_axes), (self.right, self.right_axes))
+            if letter in axes
+        ]
+        return next((n for n in sizes if n != 1), sympy.Integer(1))
+
+    def varies(self, letter: str) -> tuple[bool, bool]:
+        """Whether the left and the right operand vary along an axis."""
+        left, right = (
+            letter in axes and operand.shape[axes.index(letter)] != 1
+            for operand, axes in ((self.left, self.left_axes), (self.right, self.right_axes))
+        )
+        return left, right
 
 
 @dataclass(eq=False)
@@ -180,7 +207,7 @@ def operands(value: Value) -> list[Value]:
         return [op.operand]
     if isinstance(op, Gather):
         return [op.table, op.index]
-    if isinstance(op, Matmul):
+    if isinstance(op, Contract):
         return [op.left, op.right]
     if isinstance(op, TorchCall):
         call = op.call or op

@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sympy
 
 from ..graph.sizes import ZERO, Index, broadcast
 from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Value, View
-from .domain import Domain, Unalignable, reshape
+from .domain import Domain, Unalignable
 
 #: Stands for an index that is loaded from memory, where only the shape of an access matters.
 GATHERED = sympy.Symbol("gathered", integer=True)
-
-
-def view_index(value: Value, index: Index, domain: Domain) -> Index:
-    """The index into a view's operand of the element that ``index`` addresses in the view."""
-    op = value.op
-    assert isinstance(op, View)
-    if op.kind == "permute":
-        result: list[Any] = [ZERO] * len(index)
-        for place, dim in enumerate(op.detail):
-            result[dim] = index[place]
-        return tuple(result)
-    if op.kind == "expand":
-        return broadcast(index, value.shape, op.operand.shape)
-    if op.kind == "reshape":
-        return reshape(index, value.shape, op.operand.shape, domain)
-    if op.kind == "slice":
-        dim, start, step = op.detail
-        return (*index[:dim], sympy.expand(start + step * index[dim]), *index[dim + 1 :])
-    if op.kind == "select":
-        dim, place = op.detail
-        return (*index[:dim], place, *index[dim:])
-    if op.kind == "unsqueeze":
-        (dim,) = op.detail
-        return (*index[:dim], *index[dim + 1 :])
-    if op.kind == "squeeze":
-        rest = iter(index)
-        return tuple(ZERO if i in op.detail else next(rest) for i in range(len(op.operand.shape)))
-    if op.kind == "flip":
-        return tuple(
-            sympy.expand(n - 1 - i) if d in op.detail else i
-            for d, (i, n) in enumerate(zip(index, op.operand.shape, strict=True))
-        )
-    raise Unalignable(f"view {op.kind}")
 
 
 def operand_indices(value: Value, index: Index, domain: Domain) -> list[tuple[Value, Index]]:
@@ -53,7 +18,7 @@ def operand_indices(value: Value, index: Index, domain: Domain) -> list[tuple[Va
     if isinstance(op, Pointwise):
         return [(v, broadcast(index, value.shape, v.shape)) for v in op.operands if isinstance(v, Value)]
     if isinstance(op, View):
-        return [(op.operand, view_index(value, index, domain))]
+        return [(op.operand, domain.at(op.map, index))]
     if isinstance(op, Concat):
         pairs, start = [], ZERO
         for v in op.operands:
@@ -69,7 +34,7 @@ def operand_indices(value: Value, index: Index, domain: Domain) -> list[tuple[Va
 
 def reshaped_leaf(value: Value, stored: set[Value]) -> Value | None:
     """The stored value that ``value`` is another shape of: row-major order is the same, so it is read directly."""
-    while value not in stored and isinstance(value.op, View) and value.op.kind in ("reshape", "squeeze", "unsqueeze"):
+    while value not in stored and isinstance(value.op, View) and value.op.map.keeps_order:
         value = value.op.operand
     return value if value in stored else None
 

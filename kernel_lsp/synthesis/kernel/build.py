@@ -13,6 +13,7 @@ import math
 import sympy
 import torch
 
+from ..graph import division
 from ..graph.functions import FUNCTIONS
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
 from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
@@ -20,6 +21,7 @@ from ..printing.names import variable_name
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain
+from .guarded import opaque, padded
 from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, Variable, apply, plus, width
 
 _WIDTH = 72  # an expression wider than this gets a variable of its own
@@ -51,8 +53,8 @@ class Builder:
         return value, tuple(self.domain.resolve(e) for e in index)
 
     def index(self, expr: sympy.Expr) -> Expr:
-        """A linear index expression over the axes. Scalars come first: the pointer is moved once, then the tile's offsets are added."""
-        expr = self.domain.resolve(expr)
+        """An index expression over the axes. Scalars come first: the pointer is moved once, then the tile's offsets are added."""
+        expr = self.domain.simplify(expr)
         parts: list[Expr] = []
         for symbol, chosen in self.values.items():
             c = expr.coeff(symbol, 1)
@@ -63,6 +65,10 @@ class Builder:
         for axis in self.axes:
             for part, c in self._runs(axis, [coefficients.get(a, ZERO) for a in axis.atoms]):
                 parts.append(self._times(part, c))
+        for c, part in division.terms(rest):
+            if not division.is_size(part):
+                parts.append(self._times(opaque(self, part), c))
+                rest = sympy.expand(rest - c * part)
         if rest != ZERO or not parts:
             parts.append(self.arguments.size(rest))
         total = parts[0]
@@ -145,6 +151,8 @@ class Builder:
         if isinstance(op, Pointwise):
             return self._pointwise(value, op, index)
         if isinstance(op, View):
+            if op.map.guard:
+                return padded(self, value, index)
             ((operand, i),) = operand_indices(value, index, self.domain)
             return self.value(operand, i)
         if isinstance(op, Concat):
@@ -211,8 +219,13 @@ class Builder:
             return self.index(offset(index, shape))
         return self.index(sum((i * s for i, s in zip(index, strides, strict=True)), ZERO))
 
-    def load(self, value: Value, index: Index, name: str = "", shape: Shape | None = None) -> Expr:
-        """Load a stored value, addressed as if it had ``shape`` (same elements in row-major order)."""
+    def load(
+        self, value: Value, index: Index, name: str = "", shape: Shape | None = None, other: float | None = None
+    ) -> Expr:
+        """Load a stored value, addressed as if it had ``shape`` (same elements in row-major order).
+
+        ``other``: what masked lanes hold; by default the neutral element of the reduction around.
+        """
         pointer = self.arguments.pointers.get(value)
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.variable(f"{variable_name(value)}_ptr")
@@ -222,7 +235,8 @@ class Builder:
         for axis in self.axes:
             if axis in missing:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
-        other = self.pad_hint if value.dtype.is_floating_point else 0
+        if other is None:
+            other = self.pad_hint if value.dtype.is_floating_point else 0
         result: Expr = Load(pointer, where, masks, other, value.dtype)
         if value.dtype in (torch.float16, torch.bfloat16) and not self.raw_half:
             result = Apply("to_float32", (result,), torch.float32, result.pad)

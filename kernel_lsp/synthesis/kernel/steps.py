@@ -29,7 +29,7 @@ class Kernel:
     stores: list[tuple[Value, Index]] = field(default_factory=list)
     placed: dict[Value, Index] = field(default_factory=dict)
     reduces: list[Value] = field(default_factory=list)
-    matmul: Value | None = None
+    contract: Value | None = None
     operand_index: Index = ()  # where the reductions' operand is addressed: all atoms
     leaves: list[Value] = field(default_factory=list)  # what it loads
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape

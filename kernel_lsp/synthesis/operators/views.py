@@ -7,9 +7,10 @@ from typing import Any
 import sympy
 import torch
 
+from ..graph import maps
 from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise
-from ..graph.sizes import ONE, ZERO
-from ..graph.value import Pointwise, Shape, Value
+from ..graph.sizes import ONE, ZERO, same
+from ..graph.value import Pointwise, Shape, Value, numel
 from .registry import lowers
 
 
@@ -33,7 +34,7 @@ def permute(x: Value, dims: list[int], **_: Any) -> Value:
     return Build.permute(x, tuple(normalise(d, len(x.shape)) for d in dims))
 
 
-@lowers("aten.transpose", about="Two dims exchanged", addressing=True)
+@lowers("aten.transpose", "aten.swapaxes", "aten.swapdims", about="Two dims exchanged", addressing=True)
 def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
     order = list(range(len(x.shape)))
     a, b = normalise(a, len(order)), normalise(b, len(order))
@@ -140,18 +141,63 @@ def stack(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, 
 
 @lowers("aten.flip", about="Dims backwards", addressing=True)
 def flip(x: Value, dims: list[int], **_: Any) -> Value:
-    return Build.flip(x, tuple(normalise(d, len(x.shape)) for d in dims))
+    return Build.view(x, maps.flip(x.shape, tuple(normalise(d, len(x.shape)) for d in dims)), "flip")
 
 
-@lowers("aten.repeat_interleave", addressing=True)
-def repeat_interleave(x: Value, repeats: Any, dim: int, *, shape: Shape, **_: Any) -> Value:
-    """x[..., i // repeats, ...] as expand and reshape."""
+@lowers("aten.rot90", about="Turned by right angles", addressing=True)
+def rot90(x: Value, times: int = 1, dims: Any = (0, 1), **_: Any) -> Value:
+    a, b = (normalise(d, len(x.shape)) for d in dims)
+    if times % 4 == 0:
+        return x
+    if times % 4 == 2:
+        return Build.view(x, maps.flip(x.shape, (a, b)), "flip")
+    turned = Build.view(x, maps.flip(x.shape, (b if times % 4 == 1 else a,)), "flip")
+    return transpose(turned, a, b)
+
+
+def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dtype) -> Value:
+    """``x`` with ``part`` in place of as many elements along ``dim``, from ``start``."""
+    end, size = sympy.expand(start + part.shape[dim]), x.shape[dim]
+    before = [Build.slice(x, dim, ZERO, ONE, start)] if start != ZERO else []
+    after = [] if same(end, size) else [Build.slice(x, dim, end, ONE, sympy.expand(size - end))]
+    return cat([*before, part, *after], dim, shape=x.shape, out=out)
+
+
+@lowers("aten.select_scatter", about="With a part in place of one place of a dim")
+def select_scatter(x: Value, part: Value, dim: int, index: Any, *, out: torch.dtype, **_: Any) -> Value:
+    dim, place = normalise(dim, len(x.shape)), expr_of(index)
+    place = sympy.expand(x.shape[dim] + place) if place.could_extract_minus_sign() else place
+    return _replaced(x, Build.unsqueeze(part, dim), dim, place, out)
+
+
+@lowers("aten.slice_scatter", about="With a part in place of a slice")
+def slice_scatter(
+    x: Value,
+    part: Value,
+    dim: int = 0,
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    dim, begin = normalise(dim, len(x.shape)), expr_of(start or 0)
+    if step != 1:
+        raise NotLowered("slice_scatter with a step")
+    begin = sympy.expand(x.shape[dim] + begin) if begin.could_extract_minus_sign() else begin
+    return _replaced(x, part, dim, begin, out)
+
+
+@lowers("aten.repeat_interleave", about="Each element several times", addressing=True)
+def repeat_interleave(x: Value, repeats: Any, dim: int | None = None, **_: Any) -> Value:
+    """x[..., i // repeats, ...]"""
     if not isinstance(repeats, int):
         raise NotLowered("repeat_interleave with a tensor")
-    dim = normalise(dim, len(x.shape))
-    wide = Build.unsqueeze(x, dim + 1)
-    wide = Build.expand(wide, (*wide.shape[: dim + 1], sympy.Integer(repeats), *wide.shape[dim + 2 :]))
-    return Build.reshape(wide, shape)
+    if dim is None:
+        x, dim = Build.reshape(x, (numel(x.shape),)), 0
+    map = maps.repeat_interleave(x.shape, normalise(dim, len(x.shape)), sympy.Integer(repeats))
+    return Build.view(x, map, "repeat_interleave")
 
 
 @lowers("aten.embedding", about="The rows that an index names")
@@ -267,6 +313,21 @@ def dropout(x: Value, p: float, train: bool, **_: Any) -> Value:
     if train and p > 0:
         raise NotLowered("dropout in training mode draws random numbers")
     return x
+
+
+@lowers("aten.mT", about="The last two dims exchanged", addressing=True)
+def matrix_transpose(x: Value, **_: Any) -> Value:
+    return transpose(x, -2, -1)
+
+
+@lowers("aten.fliplr", about="The second dim backwards", addressing=True)
+def fliplr(x: Value, **_: Any) -> Value:
+    return flip(x, [1])
+
+
+@lowers("aten.flipud", about="The first dim backwards", addressing=True)
+def flipud(x: Value, **_: Any) -> Value:
+    return flip(x, [0])
 
 
 @lowers("aten.narrow", about="Part of a dim", addressing=True)

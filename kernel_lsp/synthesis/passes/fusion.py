@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..graph.sizes import Index, same
-from ..graph.value import Gather, Graph, Matmul, Partial, Pointwise, Reduce, TorchCall, Value, operands, topological
-from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf, view_index
+from ..graph.value import Contract, Gather, Graph, Partial, Pointwise, Reduce, TorchCall, Value, operands, topological
+from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Materialise
 
@@ -18,7 +18,7 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
             users.setdefault(o, []).append(v)
     result: dict[Value, Value] = {}
     for product in order:
-        if not isinstance(product.op, Matmul):
+        if not isinstance(product.op, Contract):
             continue
         inside, cut = {product}, product
         for v in order[order.index(product) + 1 :]:
@@ -29,7 +29,7 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
             fits = isinstance(v.op, Pointwise) and len(v.shape) == len(product.shape)
             fits = fits and all(same(a, b) for a, b in zip(v.shape, product.shape, strict=True))
             if not fits or any(
-                isinstance(w.op, Matmul | Partial | Reduce | TorchCall)
+                isinstance(w.op, Contract | Partial | Reduce | TorchCall)
                 for o in operands(v)
                 if o not in inside
                 for w in topological([o])
@@ -70,10 +70,9 @@ def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
         while v is not base:
             if reshaped_leaf(v, stored) is not None:
                 return True
-            index = view_index(v, index, domain)
+            ((v, index),) = operand_indices(v, index, domain)
             for e in index:
-                domain.terms(e)
-            (v,) = operands(v)
+                domain.linear(e)
     except (Unalignable, Refined):
         return False
     return True
@@ -81,7 +80,7 @@ def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
 
 def trace_product(kernel: Kernel, stored: set[Value]) -> None:
     """Check the epilogue's accesses; the operands' own are checked where the kernel is written."""
-    product = kernel.matmul
+    product = kernel.contract
     assert product is not None
     seen: dict[Value, None] = {}
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import sympy
 
+from ..graph.map import back
 from ..graph.sizes import ONE, ZERO, Index, same
 from ..graph.value import Gather, Pointwise, Reduce, Value, View, operands
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
-from ..kernel.domain import Domain, Refined, Unalignable, reshape
+from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Materialise, reduce_operand_index
 
 
@@ -124,23 +125,16 @@ def _place_after(
                 result[d + shift] = placed[o][d]
         return _filled(v, result, source, reduced, domain)
     if isinstance(op, View):
-        if op.kind == "permute":
-            return tuple(index[d] for d in op.detail)
-        if op.kind == "unsqueeze":
-            return (*index[: op.detail[0]], ZERO, *index[op.detail[0] :])
-        if op.kind == "squeeze":
-            return tuple(e for d, e in enumerate(index) if d not in op.detail)
-        if op.kind == "reshape":
-            try:
-                return reshape(index, source.shape, v.shape, domain)
-            except Unalignable:
-                raise Materialise(source) from None
-        if op.kind == "expand":
-            shift = len(v.shape) - len(source.shape)
-            wide: list[sympy.Expr | None] = [None] * shift + [
-                None if source.shape[d] == ONE else e for d, e in enumerate(index)
-            ]
-            return _filled(v, wide, source, reduced, domain)
+        if op.map.inverse is None:
+            raise Materialise(source)
+        there = back(op.map, index)
+        try:
+            moved = [None if e is None else domain.simplify(e) for e in there]
+            for e in moved:
+                domain.linear(ZERO if e is None else e)
+        except Unalignable:
+            raise Materialise(source) from None
+        return _filled(v, moved, source, reduced, domain)
     raise Materialise(source)
 
 

@@ -8,7 +8,7 @@ that value as an input.
 
 from __future__ import annotations
 
-from ..graph.value import Graph, Matmul, Partial, Reduce, TorchCall, Value, View, operands, topological
+from ..graph.value import Contract, Graph, Partial, Reduce, TorchCall, Value, View, operands, topological
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .fusion import addressable, cheap_prologue, epilogues, trace_product
@@ -45,7 +45,7 @@ class _Planner:
         for root in pending:
             self.store(root, pending, viewed=True)
         for step in self.plan.steps:
-            if not isinstance(step, Kernel) or step.matmul is not None:
+            if not isinstance(step, Kernel) or step.contract is not None:
                 continue
             for value in step.reduces:
                 other = computed_in.setdefault(value, step)
@@ -72,7 +72,7 @@ class _Planner:
             elif isinstance(value.op, Partial):
                 self._store_partial(value)
             elif value in self.completes:
-                self._store_matmul(value, self.completes[value])
+                self._store_contract(value, self.completes[value])
             else:
                 self._store_kernel(value, pending)
         finally:
@@ -99,7 +99,7 @@ class _Planner:
                 if operand in self.plan.stored:
                     continue
                 if (
-                    isinstance(operand.op, TorchCall | Matmul | Partial)
+                    isinstance(operand.op, TorchCall | Contract | Partial)
                     or operand in self.completes
                     or operand in self.forced
                 ):
@@ -115,7 +115,7 @@ class _Planner:
                 return
             seen.add(v)
             if v not in roots and (
-                isinstance(v.op, TorchCall | Matmul | Partial) or v in self.completes or v in self.forced
+                isinstance(v.op, TorchCall | Contract | Partial) or v in self.completes or v in self.forced
             ):
                 return
             for operand in operands(v):
@@ -170,7 +170,7 @@ class _Planner:
     def _joins(self, kernel: Kernel, other: Value) -> bool:
         """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
         if (
-            isinstance(other.op, TorchCall | Matmul | Partial)
+            isinstance(other.op, TorchCall | Contract | Partial)
             or other in self.completes
             or kernel.partial is not None
             or _on_host(other, self.completes)
@@ -179,15 +179,15 @@ class _Planner:
         before = list(self.plan.stored)
         tree = self.tree([other])
         for v in tree:
-            if any(isinstance(o.op, TorchCall | Matmul | Partial) and o not in before for o in operands(v)):
+            if any(isinstance(o.op, TorchCall | Contract | Partial) and o not in before for o in operands(v)):
                 return False
         return bool(set(kernel.leaves) & {o for v in tree for o in operands(v) if o in self.plan.stored})
 
     # -- matrix products -------------------------------------------------------------------------------------------
 
-    def _store_matmul(self, root: Value, product: Value) -> None:
+    def _store_contract(self, root: Value, product: Value) -> None:
         op = product.op
-        assert isinstance(op, Matmul)
+        assert isinstance(op, Contract)
         for operand in (op.left, op.right):
             self._prepare(operand)
         while True:
@@ -198,7 +198,7 @@ class _Planner:
                         self.store(o, [])
             domain = Domain()
             index = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
-            kernel = Kernel(domain, stores=[(root, index)], matmul=product)
+            kernel = Kernel(domain, stores=[(root, index)], contract=product)
             kernel.placed[product] = index
             try:
                 trace_product(kernel, self.plan.stored)
@@ -216,7 +216,7 @@ class _Planner:
             if (
                 v in seen
                 or v in self.plan.stored
-                or isinstance(v.op, TorchCall | Matmul | Partial | Reduce)
+                or isinstance(v.op, TorchCall | Contract | Partial | Reduce)
                 or (v in self.completes and v is not root)
                 or v in self.forced
             ):
@@ -247,22 +247,22 @@ def _on_host(value: Value, products: dict[Value, Value]) -> bool:
     ``products``: the values that complete a matrix product.
     """
     op = value.op
-    if not isinstance(op, View) or op.kind not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
+    if not isinstance(op, View) or op.name not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
         return False
     base = op.operand
     while isinstance(base.op, View):
         base = base.op.operand
     if (
-        op.kind in ("squeeze", "unsqueeze")
-        and not isinstance(base.op, Matmul | TorchCall | Partial)
+        op.name in ("squeeze", "unsqueeze")
+        and not isinstance(base.op, Contract | TorchCall | Partial)
         and base not in products
     ):
         return False  # the kernel stores the final shape itself
-    if op.kind != "reshape":
+    if op.name != "reshape":
         return True
     below = op.operand
     while isinstance(below.op, View):
-        if below.op.kind not in ("reshape", "unsqueeze", "squeeze"):
+        if below.op.name not in ("reshape", "unsqueeze", "squeeze"):
             return False  # reshaping a permuted view copies; let the kernel write the final layout
         below = below.op.operand
     return True

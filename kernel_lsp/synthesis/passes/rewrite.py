@@ -7,8 +7,9 @@ from typing import Any
 
 import sympy
 
+from ..graph.maps import squeeze
 from ..graph.sizes import ONE
-from ..graph.value import Graph, Input, Matmul, Partial, Reduce, TorchCall, Value, View, numel, topological
+from ..graph.value import Contract, Graph, Input, Partial, Reduce, TorchCall, Value, View, numel, topological
 
 #: A reduction with fewer results than SPLIT_RESULTS of more than SPLIT_LENGTH elements each leaves most of a GPU
 #: idle with one program per result, so it runs in chunks of CHUNK elements and a second kernel reduces those.
@@ -80,14 +81,14 @@ def split_long_reductions(graph: Graph, hints: dict[sympy.Symbol, int]) -> dict[
             continue
         length = numel(tuple(op.operand.shape[d] for d in op.dims))
         results, elements = _size(numel(value.shape), hints), _size(length, hints)
-        if results >= SPLIT_RESULTS or elements <= SPLIT_LENGTH or isinstance(op.operand.op, Matmul):
+        if results >= SPLIT_RESULTS or elements <= SPLIT_LENGTH or isinstance(op.operand.op, Contract):
             continue
         symbol = sympy.Symbol(f"n_chunks{len(chunks) or ''}", integer=True, positive=True)
         chunks[symbol] = length
         hints[symbol] = -(-elements // CHUNK)
         partial = Value(Partial(op.kind, op.operand, op.dims), (symbol, *value.shape), value.dtype, "partial")
         folded = Value(Reduce(op.kind, partial, (0,)), (ONE, *value.shape), value.dtype, value.name)
-        value.op = View("squeeze", folded, (0,))
+        value.op = View(squeeze(folded.shape, (0,)), folded, "squeeze")
     return chunks
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import sympy
 
+from ..graph.division import is_size, nonnegative, terms
 from ..graph.sizes import ONE, ZERO, same
 from ..graph.value import Gather, Graph, Input, Iota, Pointwise, TorchCall, Value, View, operands, topological
 from ..kernel.steps import Kernel
@@ -120,12 +121,39 @@ def _not_in_memory(index: Value) -> Value | None:
     if isinstance(index.op, Input | TorchCall):
         return None
     if isinstance(index.op, View):
-        return _not_in_memory(index.op.operand)
+        return _not_in_memory(index.op.operand) if _chosen(index.op, {}) is not None else index
     inner = _counted(index)
     narrower = _widened(index)
     if inner is not None:
         return _not_in_memory(inner[0])
     return _not_in_memory(narrower) if narrower is not None else index
+
+
+def _chosen(view: View, texts: dict[sympy.Symbol, str]) -> str | None:
+    """Python's subscript for the elements that a view takes, in any order: empty for all of them, None for another kind."""
+    map = view.map
+    if map.guard:
+        return None
+    if map.inverse is not None:
+        return ""
+    parts: list[str] = []
+    free = set(map.ranges)
+    for e, n in zip(map.index, map.operand, strict=True):
+        if is_size(e):
+            parts.append(python(e, texts))
+            continue
+        ((step, dim),) = moving if len(moving := [(c, f) for c, f in terms(e) if f != ONE]) == 1 else [(ZERO, ZERO)]
+        if dim not in free or not nonnegative(step - 1):
+            return None  # as in a diagonal, whose dimensions go together
+        free.remove(dim)
+        start = sympy.expand(e - step * dim)
+        stop = sympy.expand(start + step * (map.ranges[dim] - 1) + 1)
+        begin = "" if start == ZERO else python(start, texts)
+        end = "" if same(stop, n) else python(stop, texts)
+        parts.append(f"{begin}:{end}{'' if step == ONE else f':{python(step, texts)}'}")
+    while parts and parts[-1] == ":":
+        parts.pop()
+    return f"[{', '.join(parts)}]" if parts else ""
 
 
 def _base(index: Value) -> Value:
@@ -145,17 +173,9 @@ def _text(index: Value, variables: dict[Value, str], texts: dict[sympy.Symbol, s
         return variables[index]
     op = index.op
     if isinstance(op, View):
-        text = _text(op.operand, variables, texts)
-        if op.kind == "slice":
-            dim, start, step = op.detail
-            stop = sympy.expand(start + step * (index.shape[dim] - 1) + 1)
-            begin = "" if start == ZERO else python(start, texts)
-            end = "" if same(stop, op.operand.shape[dim]) else python(stop, texts)
-            return f"{text}[{':, ' * dim}{begin}:{end}{'' if step == ONE else f':{python(step, texts)}'}]"
-        if op.kind == "select":
-            dim, place = op.detail
-            return f"{text}[{':, ' * dim}{python(place, texts)}]"
-        return text
+        chosen = _chosen(op, texts)
+        assert chosen is not None
+        return _text(op.operand, variables, texts) + chosen
     counted = _counted(index)
     if counted is not None:
         text = _text(counted[0], variables, texts)
@@ -167,7 +187,7 @@ def _span(index: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
     """(least, greatest) of what follows from sizes alone (positions, constants); None where tensors decide."""
     op = index.op
     if isinstance(op, View):
-        return _span(op.operand)
+        return None if op.map.guard else _span(op.operand)
     if isinstance(op, Iota):
         ends = (op.start, sympy.expand(op.start + op.step * (index.shape[op.dim] - 1)))
         return ends if op.step.is_number and op.step > 0 else None

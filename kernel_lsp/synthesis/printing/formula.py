@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
-from ..graph.value import Concat, Gather, Iota, Matmul, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
+from ..graph.value import Concat, Contract, Gather, Iota, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
 from ..operators.registry import DEFINITIONS
 from .names import variable_name
 
@@ -35,14 +35,14 @@ class _Printer:
         if value in self.names and not top:
             return self.names[value], ATOM
         op = value.op
-        if isinstance(op, View) and op.kind in _SAME_ELEMENTS and value.meaning in (None, op.operand.meaning):
+        if isinstance(op, View) and op.name in _SAME_ELEMENTS and value.meaning in (None, op.operand.meaning):
             return self.text(op.operand)
         if value.meaning is not None:
             name, operands = value.meaning
             if name == "matmul":
                 left, right = (wrap(*self.text(v), 85) for v in operands)
                 turned = (
-                    isinstance(value.op, Matmul)
+                    isinstance(value.op, Contract)
                     and isinstance(value.op.right.op, View)
                     and value.op.right is not operands[1]
                 )
@@ -57,18 +57,23 @@ class _Printer:
             return self._pointwise(op)
         if isinstance(op, View):
             text, precedence = self.text(op.operand)
-            if op.kind == "permute":
-                return f"{wrap(text, precedence, ATOM)}.permute{op.detail}".replace(",)", ")"), ATOM
-            if op.kind == "slice":
+            if op.name == "permute":
+                return f"{wrap(text, precedence, ATOM)}.permute{op.map.permutation}".replace(",)", ")"), ATOM
+            if op.name == "slice":
                 return f"part of {text}" if precedence == ATOM else f"part of ({text})", UNARY
-            return text, precedence
+            if op.name in (*_SAME_ELEMENTS, "select", "flip"):
+                return text, precedence
+            return f"{op.name}({text})", ATOM
         if isinstance(op, Reduce | Partial):
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):
             return f"cat({', '.join(self.text(v)[0] for v in op.operands)})", ATOM
         if isinstance(op, Gather):
             return f"{wrap(*self.text(op.table), ATOM)}[{self.text(op.index)[0]}]", ATOM
-        if isinstance(op, Matmul):
+        if isinstance(op, Contract) and (op.left_axes[-2:], op.right_axes[-2:]) != ("mk", "kn"):
+            letters = f'"{op.left_axes},{op.right_axes}->{op.axes}"'
+            return f"einsum({letters}, {self.text(op.left)[0]}, {self.text(op.right)[0]})", ATOM
+        if isinstance(op, Contract):
             return f"{wrap(*self.text(op.left), 85)} @ {wrap(*self.text(op.right), 85)}", 80
         if isinstance(op, Iota):
             return ("i" if op.dim == 0 else "j"), ATOM

@@ -15,7 +15,7 @@ from ..graph.functions import literal
 from ..graph.sizes import same
 from ..graph.value import Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
 from ..kernel.steps import Kernel
-from ..schedule.plan import Allocate, CallTorch, CheckIndices, Contiguous, HostPlan, Launch, TakeView
+from ..schedule.plan import Allocate, CallTorch, CheckIndices, Contiguous, DefineSize, HostPlan, Launch, TakeView
 from ..schedule.program import Blocks, Constant, Factor, PowerOfTwo, Program
 from . import bounds
 from .formula import formula
@@ -93,6 +93,8 @@ class _Printer:
         for symbol, place in plan.sizes.items():
             if isinstance(place, Blocks):
                 texts[symbol] = f"triton.cdiv({python(place.extent, texts)}, {place.size})"
+            elif isinstance(place, sympy.Basic):
+                texts[symbol] = f"({python(place, texts)})"
             else:
                 texts[symbol] = f"{names[place[0]]}.shape[{place[1]}]"
         return texts
@@ -101,6 +103,8 @@ class _Printer:
         if isinstance(operation, Contiguous):
             name = self.variables[operation.value]
             self.host.body.append(f"{name} = {name}.contiguous()")
+        elif isinstance(operation, DefineSize):
+            self._define(operation.symbol)
         elif isinstance(operation, Allocate):
             self._allocate(operation)
         elif isinstance(operation, Launch):
@@ -113,6 +117,13 @@ class _Printer:
             self.host.checks_indices = bool(self.checked)
         else:
             self._call(operation)
+
+    def _define(self, symbol: sympy.Symbol) -> None:
+        size = self.host.plan.sizes[symbol]
+        assert isinstance(size, sympy.Basic)
+        text = python(size, self.sizes)
+        self.sizes[symbol] = self.names.fresh(symbol.name)
+        self.host.body.append(f"{self.sizes[symbol]} = {text}")
 
     # -- memory -----------------------------------------------------------------------------------------------------
 
@@ -261,9 +272,9 @@ def _shape(shape: Shape, sizes: dict[sympy.Symbol, str]) -> str:
 def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
     op = value.op
     assert isinstance(op, View)
-    if op.kind == "permute":
-        return f".permute({', '.join(map(str, op.detail))})"
-    if op.kind == "expand":
+    if op.name == "permute":
+        return f".permute({', '.join(map(str, op.map.permutation or ()))})"
+    if op.name == "expand":
         return f".expand{_shape(value.shape, sizes)}"
     extents = [python(n, sizes) for n in value.shape]
     return f".view({', '.join(extents) or '()'})"

@@ -36,6 +36,14 @@ class _Python(StrPrinter):
             return " * ".join(([str(coefficient)] if coefficient != 1 else []) + parts)
         return super()._print_Mul(expr)
 
+    def _print_Add(self, expr: sympy.Add, order: str | None = None) -> str:
+        text = ""
+        for term in self._as_ordered_terms(expr, order=order):
+            negative = term.could_extract_minus_sign()
+            part = self._print(-term if negative else term)
+            text += (" - " if negative else " + ") + part if text else ("-" if negative else "") + part
+        return text
+
     def _print_Symbol(self, expr: sympy.Symbol) -> str:
         return self._symbols.get(expr, expr.name)
 

@@ -37,6 +37,7 @@ def compose(
     plan: Plan,
     hints: Hints,
     chunks: dict[sympy.Symbol, sympy.Expr],
+    defined: dict[sympy.Symbol, sympy.Expr],
     *,
     class_name: str,
     import_from: str,
@@ -58,7 +59,9 @@ def compose(
     alias = class_alias(outer)
     base = f"{alias}.{rest}" if rest else alias
     function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
-    host = write(host_plan(graph, plan, hints, chunks, name, chosen, scattered, check_indices), graph, function)
+    host = write(
+        host_plan(graph, plan, hints, chunks, defined, name, chosen, scattered, check_indices), graph, function
+    )
     checks = conditions(module, graph, signature, host.parameters, host.requires)
     parts = [
         _module_docstring(class_name, graph, host, hints),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Hints, Kernel
+from .contract import contract
 from .cost import cost
 from .elementwise import elementwise
-from .matmul import matmul
 from .program import Program
 from .reduction import reduction
 from .schedules import Flat, Product, Schedule, Turned
@@ -30,7 +30,7 @@ def scheduled(
 ) -> Program:
     """The kernel as a program. Raises ``verify.Malformed``, which is a bug."""
     if isinstance(schedule, Product):
-        program = matmul(kernel, name, arguments, hints, stored, strided, schedule)
+        program = contract(kernel, name, arguments, hints, stored, strided, schedule)
     elif isinstance(schedule, Flat | Turned):
         program = elementwise(kernel, name, arguments, hints, stored, schedule)
     else:

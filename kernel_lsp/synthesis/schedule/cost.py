@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..graph.value import Matmul, Value, numel
+from ..graph.value import Contract, Value, numel
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import inner_atoms, power_of_two, product_extents, total
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule
@@ -73,7 +73,7 @@ def _symbols(index: tuple[object, ...]) -> set[object]:
 
 
 def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) -> Cost:
-    assert kernel.matmul is not None and isinstance(kernel.matmul.op, Matmul)
+    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
     down, across = -(-m // schedule.m), -(-n // schedule.n)
     programs = down * across * batch

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import sympy
 import torch
 
 from ..graph.sizes import ONE, ZERO, offset, same
-from ..graph.value import Matmul
+from ..graph.value import Contract
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Hints, Kernel, hint
 
@@ -64,33 +65,32 @@ def inner_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
     return run[::-1] or [domain.kept[-1]]
 
 
-def product_atoms(kernel: Kernel) -> tuple[list[sympy.Symbol], list[sympy.Symbol], list[sympy.Symbol]]:
-    """The atoms of a matrix product's rows, columns and batch; rows take the batch along where the right operand has none."""
-    product = kernel.matmul
-    assert product is not None and isinstance(product.op, Matmul)
-    index = kernel.placed[product]
-    rows, cols = _atoms(index[-2]), _atoms(index[-1])
-    batch = [a for e in index[:-2] for a in _atoms(e)]
-    if right_is_shared(product.op):
-        return batch + rows, cols, []
-    return rows, cols, batch
+@dataclass(frozen=True)
+class ContractAtoms:
+    """The atoms of a contraction's axes by their role. Along a batch both operands vary, along rows the left alone."""
+
+    rows: list[sympy.Symbol]
+    cols: list[sympy.Symbol]
+    batch: list[sympy.Symbol]
 
 
-def right_is_shared(op: Matmul) -> bool:
-    """Whether the right operand is the same for the whole batch, so that batch and rows are one dimension."""
-    return len(op.left.shape) > 2 and all(n == ONE for n in op.right.shape[:-2])
+def contract_atoms(kernel: Kernel) -> ContractAtoms:
+    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
+    op, found = kernel.contract.op, ContractAtoms([], [], [])
+    for letter, index in zip(op.axes, kernel.placed[kernel.contract], strict=True):
+        left, right = op.varies(letter)
+        group = found.batch if left and right else found.cols if right else found.rows
+        group += sorted(index.free_symbols & set(kernel.domain.size), key=kernel.domain.kept.index)
+    return found
 
 
 def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, torch.dtype]:
-    """(rows, columns, summed, batch, dtype) of a matrix product for the example inputs."""
-    assert kernel.matmul is not None and isinstance(kernel.matmul.op, Matmul)
-    op = kernel.matmul.op
-    rows, cols, batch = (hint(total(kernel.domain, atoms), hints) for atoms in product_atoms(kernel))
-    return rows, cols, hint(op.left.shape[-1], hints), batch, torch.promote_types(op.left.dtype, op.right.dtype)
-
-
-def _atoms(expr: sympy.Expr) -> list[sympy.Symbol]:
-    return [expr] if isinstance(expr, sympy.Symbol) else []
+    """(rows, columns, summed, batch, dtype) of a contraction for the example inputs."""
+    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
+    op, atoms = kernel.contract.op, contract_atoms(kernel)
+    rows, cols, batch = (hint(total(kernel.domain, group), hints) for group in (atoms.rows, atoms.cols, atoms.batch))
+    summed = hint(product([op.size(letter) for letter in op.summed]), hints)
+    return rows, cols, summed, batch, torch.promote_types(op.left.dtype, op.right.dtype)
 
 
 def transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import sympy
 
@@ -12,7 +13,7 @@ from ..kernel.steps import Call, Hints, HostView, Kernel, Plan
 from ..passes.rewrite import CHUNK
 from ..printing.names import variable_name
 from .choices import Chosen, scheduled
-from .matmul import strided_operands
+from .contract import strided_operands
 from .program import Blocks, Program
 
 #: Names for the sizes of the first tensor, by rank.
@@ -25,11 +26,22 @@ _SIZE_NAMES = {
 }
 
 
+#: Where a size is read: a dimension of an input, a number of blocks, or computed from other sizes.
+Place: TypeAlias = "tuple[Value, int] | Blocks | sympy.Expr"
+
+
 @dataclass(frozen=True)
 class Contiguous:
     """An argument is copied unless it is contiguous."""
 
     value: Value
+
+
+@dataclass(frozen=True)
+class DefineSize:
+    """A size that is computed from others gets a variable."""
+
+    symbol: sympy.Symbol
 
 
 @dataclass(frozen=True)
@@ -69,18 +81,18 @@ class CheckIndices:
     kernel: Kernel
 
 
-Operation = Contiguous | Allocate | Launch | TakeView | CallTorch | CheckIndices
+Operation = Contiguous | DefineSize | Allocate | Launch | TakeView | CallTorch | CheckIndices
 
 
 @dataclass
 class HostPlan:
     """``inputs``: what the host function is given, forward's own arguments first; ``held``: parameters that must be contiguous.
 
-    ``sizes``: where a size symbol is read, a dimension of an input or the number of chunks of a split reduction.
+    ``sizes``: where each size symbol is read.
     """
 
     inputs: list[Value]
-    sizes: dict[sympy.Symbol, tuple[Value, int] | Blocks]
+    sizes: dict[sympy.Symbol, Place]
     held: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
 
@@ -90,6 +102,7 @@ def host_plan(
     plan: Plan,
     hints: Hints,
     chunks: dict[sympy.Symbol, sympy.Expr],
+    defined: dict[sympy.Symbol, sympy.Expr],
     name: str,
     chosen: Chosen,
     scattered: frozenset[str],
@@ -97,13 +110,15 @@ def host_plan(
 ) -> HostPlan:
     """Schedule the kernels of a plan, and put all that the host does in order.
 
-    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``name``: what kernels are named after;
+    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``defined``: those that stand for other sizes; ``name``: what kernels are named after;
     ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
     """
     read = used_inputs(plan, graph)
     inputs = [*read, *_for_sizes(graph, read)]
     inputs.sort(key=lambda v: input_of(v).kind != "argument")  # what forward is given comes first
     names, sizes = _size_symbols(inputs)
+    for symbol, size in defined.items():
+        names[symbol], sizes[symbol] = symbol.name, size
     for symbol, length in chunks.items():
         names[symbol], sizes[symbol] = symbol.name, Blocks(length, CHUNK)
     result = HostPlan(inputs, sizes)
@@ -116,6 +131,7 @@ def host_plan(
             result.operations.append(Contiguous(value))
         else:
             result.held.append(value)
+    result.operations += [DefineSize(symbol) for symbol in defined]
     wanted = _kernel_names(plan, name)
     present = set(inputs)  # what is in memory by now: the plan's stored values include those of later steps
     for step in plan.steps:
@@ -140,7 +156,7 @@ def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
     used: dict[Value, None] = {}
     for step in plan.steps:
         if isinstance(step, Kernel):
-            roots = [v for v, _ in step.stores] + ([step.matmul] if step.matmul else [])
+            roots = [v for v, _ in step.stores] + ([step.contract] if step.contract else [])
             for v in topological(roots):
                 if isinstance(v.op, Input):
                     used[v] = None
@@ -177,10 +193,12 @@ def _strided(plan: Plan) -> set[Value]:
     strided: set[Value] = set()
     other: set[Value] = set()
     for step in plan.steps:
-        if isinstance(step, Kernel) and step.matmul is not None:
+        if isinstance(step, Kernel) and step.contract is not None:
             by_stride = set(strided_operands(step, plan.stored))
             strided |= by_stride
-            other |= set(step.leaves) | ({v for v in topological([step.matmul]) if isinstance(v.op, Input)} - by_stride)
+            other |= set(step.leaves) | (
+                {v for v in topological([step.contract]) if isinstance(v.op, Input)} - by_stride
+            )
         elif isinstance(step, Kernel):
             other |= set(step.leaves)
     return strided - other
@@ -188,10 +206,10 @@ def _strided(plan: Plan) -> set[Value]:
 
 def _size_symbols(
     inputs: list[Value],
-) -> tuple[dict[sympy.Symbol, str], dict[sympy.Symbol, tuple[Value, int] | Blocks]]:
+) -> tuple[dict[sympy.Symbol, str], dict[sympy.Symbol, Place]]:
     """Each size symbol's name inside kernels, and the dimension of an input that it is."""
     names: dict[sympy.Symbol, str] = {}
-    sizes: dict[sympy.Symbol, tuple[Value, int] | Blocks] = {}
+    sizes: dict[sympy.Symbol, Place] = {}
     for value in inputs:
         usual = _SIZE_NAMES.get(len(value.shape), tuple(f"size{i}" for i in range(len(value.shape))))
         for i, n in enumerate(value.shape):
@@ -213,7 +231,7 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
             what = f"partial_{kernel.partial.op.kind.removeprefix('a')}"
-        elif kernel.matmul is not None and not value.module and "linear" not in what and "matmul" not in what:
-            what = f"matmul_{what}" if value is not kernel.matmul else "matmul"
+        elif kernel.contract is not None and not value.module and "linear" not in what and "matmul" not in what:
+            what = f"matmul_{what}" if value is not kernel.contract else "matmul"
         result[kernel] = f"{what}_kernel"
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..graph.value import Matmul
+from ..graph.value import Contract
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import LONGEST_ROW, contiguous_is_kept, inner_atoms, power_of_two, product_extents, total, transposed_atom
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned
@@ -13,7 +13,7 @@ from .target import Target
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     """Legal schedules, the default first. ``hints``: the sizes that the default is chosen for."""
-    if kernel.matmul is not None:
+    if kernel.contract is not None:
         return _products(kernel, target, hints)
     if not kernel.reduces:
         return _elementwise(kernel, hints)
@@ -60,7 +60,7 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 
 
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    assert kernel.matmul is not None and isinstance(kernel.matmul.op, Matmul)
+    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)

@@ -1,4 +1,4 @@
-"""Matrix products: tiled, grouped tile order, masked edges, operands in any stride, prologue and epilogue fused.
+"""Contractions (matrix products, einsum, convolution): tiled, grouped tile order, masked edges, operands in any stride, prologue and epilogue fused.
 
 The tile order follows the Triton matmul tutorial's idea: programs are numbered so that GROUP rows of tiles are
 finished column by column, which keeps the tiles that neighbouring programs share in L2.
@@ -12,11 +12,11 @@ from __future__ import annotations
 import sympy
 import torch
 
-from ..graph.sizes import ONE, ZERO, Index, broadcast
-from ..graph.value import Input, Matmul, Value, View
+from ..graph.sizes import ONE, ZERO
+from ..graph.value import Contract, Input, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder
+from ..kernel.build import Builder, masked, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
@@ -39,7 +39,7 @@ from ..kernel.ir import (
 from ..kernel.steps import Hints, Kernel
 from ..printing.names import variable_name
 from .elementwise import blocked, mask_of
-from .extents import product_atoms, right_is_shared, total
+from .extents import contract_atoms, total
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Product
 from .tilings import START
@@ -47,22 +47,22 @@ from .tilings import START
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     """Tensor arguments that the product addresses by their own strides."""
-    product = kernel.matmul
-    assert product is not None and isinstance(product.op, Matmul)
-    result = []
-    for side, operand in (("left", product.op.left), ("right", product.op.right)):
+    product = kernel.contract
+    assert product is not None and isinstance(product.op, Contract)
+    op, result = product.op, []
+    for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
         base = operand
-        while isinstance(base.op, View) and base.op.kind in ("permute", "unsqueeze", "squeeze", "expand", "select"):
+        while isinstance(base.op, View) and base.op.map.picks_strides:
             base = base.op.operand
-        folded = reshaped_leaf(operand, stored) not in (None, operand) or (
-            side == "left" and len(operand.shape) > 2 and right_is_shared(product.op)
-        )
+        # Where several axes are rows, or columns, or summed, they are one index if the operand is contiguous.
+        alone = [axis for axis in axes if op.varies(axis) != (True, True)]
+        folded = reshaped_leaf(operand, stored) not in (None, operand) or len(alone) > 1 or len(op.summed) > 1
         if isinstance(base.op, Input) and base.op.kind == "argument" and base in stored and not folded:
             result.append(base)
     return result
 
 
-def matmul(
+def contract(
     kernel: Kernel,
     name: str,
     arguments: Arguments,
@@ -71,16 +71,16 @@ def matmul(
     strided: set[Value],
     tile: Product,
 ) -> Program:
-    """A matrix product kernel with its epilogue."""
-    product = kernel.matmul
-    assert product is not None and isinstance(product.op, Matmul)
-    left, right = product.op.left, product.op.right
-    domain, index = kernel.domain.copy(), kernel.placed[product]
-    k_size = left.shape[-1]
-    depth = domain.atom("r", k_size, reduced=True)
-    m_atoms, n_atoms, batch = product_atoms(kernel)
-    m, n = total(domain, m_atoms), total(domain, n_atoms)
-    dtype = torch.promote_types(left.dtype, right.dtype)
+    """A contraction with its epilogue: its axes flattened into a batch, rows, columns and what is summed."""
+    value = kernel.contract
+    assert value is not None and isinstance(value.op, Contract)
+    op, domain = value.op, kernel.domain.copy()
+    at = dict(zip(op.axes, kernel.placed[value], strict=True))
+    at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
+    depth = [atom for letter in op.summed if isinstance(atom := at[letter], sympy.Symbol)]
+    atoms = contract_atoms(kernel)
+    m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
+    dtype = torch.promote_types(op.left.dtype, op.right.dtype)
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     for v, _ in kernel.stores:
         arguments.outputs[v] = arguments.variable("out_ptr")
@@ -91,8 +91,8 @@ def matmul(
     group = program.block("GROUP", tile.group)
     exact_n = n.is_number and int(n) % tile.n == 0
     exact_k = k_size.is_number and int(k_size) % tile.k == 0
-    rows, cols = Axis(fixed("rows"), m_atoms, "tile"), Axis(fixed("cols"), n_atoms, "tile")
-    axes = _tile_order(domain, program, ends, blocks, group, batch)
+    rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
+    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     program.body += set_all(
@@ -105,24 +105,30 @@ def matmul(
     ks = fixed("ks")
     loop: list[Statement] = []
     terms: list[Expr] = []
-    for operand, side in ((left, "left"), (right, "right")):
-        along = Axis(
-            ks, [depth] if isinstance(depth, sympy.Symbol) else [], "loop", lane=(1, 2) if side == "left" else (0, 2)
-        )
+    zeroed = False  # whether one side is 0 beyond K
+    for operand, letters, side, lane in (
+        (op.left, op.left_axes, rows, (1, 2)),
+        (op.right, op.right_axes, cols, (0, 2)),
+    ):
+        along = Axis(ks, depth, "loop", lane=lane)
         if not exact_k:
             along.mask = apply("lt", AxisIndex(along), ends["K"], dtype=torch.bool)
         if not loop:
             loop += set_all((ks, plus(Ref(START), Arange(blocks["K"], along))))
-        at = _operand_index(operand, index, depth, side)
-        builder = Builder(
-            domain, [*axes, rows, along] if side == "left" else [*axes, along, cols], arguments, stored, {}
-        )
+        index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
+        builder = Builder(domain, [*axes, *_in_order(side, along)], arguments, stored, {})
         builder.strided = {v: _strides(v, arguments) for v in strided}
         builder.raw_half = _is_plain(operand, stored)
-        builder.count(operand, at)
-        term = builder.value(operand, at)
+        builder.reduced_axis = along if len(depth) > 1 else None
+        builder.count(operand, index)
+        term = builder.value(operand, index)
+        for axis in {side, along} - term.axes:  # it does not vary along the tile: a constant, an expanded operand
+            term = spread(term, axis)
         program.body += [line for line in builder.lines if line not in program.body]
         loop += builder.inner
+        zeroed = zeroed or term.pad == 0
+        if side is cols and along.mask is not None and not zeroed:
+            term = masked(term, along.mask, 0.0, operand.dtype)  # beyond K, where both sides hold something
         if dtype in (torch.float16, torch.bfloat16) and not builder.raw_half:
             term = Apply("to_float16" if dtype == torch.float16 else "to_bfloat16", (term,), dtype)
         terms.append(term)
@@ -132,7 +138,7 @@ def matmul(
     loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
     program.body.append(For(START, Number(0), ends["K"], blocks["K"], tuple(loop)))
     ending = Builder(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
-    ending.reduced[product] = acc
+    ending.reduced[value] = acc
     for v, i in kernel.stores:
         ending.count(v, i)
     for v, i in kernel.stores:
@@ -180,11 +186,9 @@ def _tile_order(
     return axes
 
 
-def _operand_index(operand: Value, index: Index, depth: sympy.Expr, side: str) -> Index:
-    batch = operand.shape[:-2]
-    lead = broadcast(index[:-2][len(index) - 2 - len(batch) :], batch, batch) if batch else ()
-    lead = tuple(ZERO if n == ONE else e for e, n in zip(lead, batch, strict=True))
-    return (*lead, index[-2], depth) if side == "left" else (*lead, depth, index[-1])
+def _in_order(side: Axis, along: Axis) -> list[Axis]:
+    """The tile's axes as its dimensions lie."""
+    return [side, along] if along.lane == (1, 2) else [along, side]
 
 
 def _is_plain(operand: Value, stored: set[Value]) -> bool:

@@ -1,0 +1,74 @@
+"""What an index alone does not say: divisions that stay in it, and views whose operand ends before they do."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import sympy
+import torch
+
+from ..graph.division import Quotient, Remainder, is_size, within
+from ..graph.map import Guard, guards_at
+from ..graph.sizes import Index
+from ..graph.value import Value, View
+from .access import reshaped_leaf
+from .ir import Apply, Expr, Number, Ref, apply
+
+if TYPE_CHECKING:
+    from .build import Builder
+
+_FUNCTIONS = {"Abs": "abs", "Max": "maximum_int", "Min": "minimum_int"}
+
+
+def opaque(builder: Builder, part: sympy.Expr) -> Expr:
+    """An opaque part of an index, which the kernel computes."""
+    if not isinstance(part, Quotient | Remainder):
+        function = _FUNCTIONS[part.func.__name__]
+        first, *others = (builder.index(a) for a in sorted(part.args, key=lambda a: (is_size(a), str(a))))
+        return functools.reduce(lambda a, b: apply(function, a, b), others, first) if others else apply(function, first)
+    x, n = part.args
+    divided = builder.index(x)
+    if builder.reduced_axis in divided.axes:
+        builder.arguments.divide_by(n)
+    function = "floordiv_int" if isinstance(part, Quotient) else "mod_int"
+    return apply(function, divided, builder.arguments.size(n))
+
+
+def padded(builder: Builder, value: Value, index: Index) -> Expr:
+    """A view with a guard: its operand where that has the element, the pad elsewhere."""
+    op = value.op
+    assert isinstance(op, View)
+    conditions = [c for guard in guards_at(op.map, index) if (c := _condition(builder, guard)) is not None]
+    at = builder.domain.at(op.map, index)
+    if not conditions:
+        return builder.value(op.operand, at)
+    pad = op.map.pad
+    assert pad is not None
+    leaf = reshaped_leaf(op.operand, builder.stored)
+    builder.conditions += conditions
+    try:
+        if leaf is not None and (leaf is op.operand or leaf not in builder.strided):
+            return builder.load(leaf, at, shape=op.operand.shape, other=pad)
+        inner = builder.value(op.operand, at)
+    finally:
+        del builder.conditions[-len(conditions) :]
+    holds = functools.reduce(lambda a, b: apply("and", a, b, dtype=torch.bool), conditions)
+    known = float(pad) if inner.pad == float(pad) else None
+    return builder.assign(
+        value.name or "padded", Apply("where", (holds, inner, Number(pad)), value.dtype, known), value.dtype
+    )
+
+
+def _condition(builder: Builder, guard: Guard) -> Expr | None:
+    """low <= expression < high; None where that is always so."""
+    expr, low, high = builder.domain.simplify(guard[0]), *guard[1:]
+    above, below = within(expr, low, high, builder.domain.size)
+    if above and below:
+        return None
+    place = builder.index(expr)
+    if not (above or below or isinstance(place, Ref)):
+        place = builder.assign("place", place, torch.int32)
+    sides = [] if above else [apply("ge", place, builder.arguments.size(low), dtype=torch.bool)]
+    sides += [] if below else [apply("lt", place, builder.arguments.size(high), dtype=torch.bool)]
+    return sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)
