@@ -11,10 +11,13 @@ from kernel_lsp.size_text import python
 
 @dataclass(frozen=True)
 class Sizes:
-    """What torch.export knows of the free sizes: the range of each symbol, and expressions that it took to be equal."""
+    """What torch.export knows of the free sizes: the range of each symbol, expressions that it took to be equal, sizes that
+    it took not to be one, and other relations that it took to hold."""
 
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)
+    not_one: list[sympy.Expr] = field(default_factory=list)
+    assumed: list[sympy.Basic] = field(default_factory=list)
 
 
 def size_conditions(
@@ -50,4 +53,13 @@ def range_conditions(sizes: Sizes, symbols: dict[sympy.Symbol, str]) -> list[str
             result.append(f"{text} >= {least}")
         if most is not None:
             result.append(f"{text} <= {most}")
-    return result + [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(sizes.equal)]
+    result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(sizes.equal)]
+    result += [f"{python(size, symbols)} != 1" for size in dict.fromkeys(sizes.not_one)]
+    return result + [_relation(relation, symbols) for relation in dict.fromkeys(sizes.assumed)]
+
+
+def _relation(relation: sympy.Basic, symbols: dict[sympy.Symbol, str]) -> str:
+    """A comparison of sizes as Python."""
+    assert isinstance(relation, sympy.core.relational.Relational)
+    operator = "==" if isinstance(relation, sympy.Eq) else relation.rel_op
+    return f"{python(relation.lhs, symbols)} {operator} {python(relation.rhs, symbols)}"

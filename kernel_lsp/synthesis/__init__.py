@@ -13,9 +13,10 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.errors import Unwritable
-from kernel_lsp.errors import NothingToLower, NotWritable
+from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
+from .graph.value import Graph
 from .kernel.domain import Unalignable
 from .kernel.steps import Kernel
 from .operators import lower
@@ -125,6 +126,8 @@ def _scheduled(
     if not kernels:
         first = graph.kept[0] if graph.kept else "forward"
         why = "" if graph.kept else "It computes nothing."
+        if graph.faults:
+            why = str(_failures(graph, class_name)[0])
         raise NothingToLower(class_name=class_name, op=first, detail=why, kept=_counted(graph.kept))
     if len(kernels) > _MOST_LAUNCHES:
         raise Unwritable("forward", _UNROLLED.format(f"{len(kernels)} kernels"))
@@ -155,8 +158,17 @@ def _scheduled(
         precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
         made.arithmetic = precisions[0] if precisions else ""
         made.parent = 0 if result else None
+        made.faults = [error.to_json() for error in _failures(graph, class_name)]
         result.append(made)
     return result
+
+
+def _failures(graph: Graph, class_name: str) -> list[LoweringFailed]:
+    """The bugs that the lowerings showed, each once."""
+    return [
+        LoweringFailed(class_name=class_name, op=one.operator, file=one.file, at=one.line, detail=one.message)
+        for one in dict.fromkeys(graph.faults)
+    ]
 
 
 def _counted(kept: list[str]) -> dict[str, int]:
