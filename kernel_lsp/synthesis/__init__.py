@@ -6,6 +6,7 @@ template, which tile) → templates and emit (a kernel's text) → host and sour
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 
 import torch
@@ -29,6 +30,8 @@ from .schedule.schedules import Product
 from .schedule.target import H100
 
 GENERATOR = "synthesizer"
+#: operators that are tried as calls of torch, too
+_LEFT = frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"])
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 512
 _UNROLLED = (
@@ -85,7 +88,34 @@ def _candidates(
         detail = "complex numbers cannot be computed with in Triton; view them as pairs of real ones."
         raise NothingToLower(class_name=class_name, op=str(found).removeprefix("torch."), detail=detail)
 
-    graph = lower(exported)
+    def of(left: frozenset[str]) -> list[Candidate]:
+        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left)
+
+    result = of(frozenset())
+    # cuDNN may be the faster one: what is measured decides.
+    if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
+        with contextlib.suppress(NothingToLower):
+            first = of(_LEFT)[0]
+            first.variant, first.parent = "convolutions left to torch", 0
+            result.insert(1, first)
+    return result
+
+
+def _operators(exported: ExportedProgram) -> set[str]:
+    return {str(node.target) for node in exported.graph.nodes if node.op == "call_function"}
+
+
+def _scheduled(
+    module: torch.nn.Module,
+    exported: ExportedProgram,
+    class_name: str,
+    import_from: str,
+    import_file: str,
+    check_indices: bool,
+    left: frozenset[str],
+) -> list[Candidate]:
+    """Candidates with the operators in ``left`` as calls of torch."""
+    graph = lower(exported, left)
     hints = graph.hints
     defined = name_quotients(graph)
     share(graph)

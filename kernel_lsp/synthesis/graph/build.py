@@ -11,7 +11,7 @@ import torch
 from ..graph.sizes import ONE, same
 from . import maps
 from .map import Map, compose
-from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View, numel
+from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Scan, Shape, Value, View, numel
 
 Operand = Value | Scalar | float | int | bool
 
@@ -200,6 +200,11 @@ class Build:
         letters = "abcdefgh"[: max(len(left.shape), len(right.shape)) - 2]
         of_left, of_right = (letters[len(letters) - len(v.shape) + 2 :] for v in (left, right))
         return cls.contract(left, right, f"{of_left}mk", f"{of_right}kn", f"{letters}mn", dtype)
+
+    @staticmethod
+    def scan(kind: str, operand: Value, dim: int, dtype: torch.dtype) -> Value:
+        """What the elements up to each along ``dim`` come to, as many as there are."""
+        return Value(Scan(kind, operand, (dim,)), operand.shape, dtype)
 
     @classmethod
     def mean(cls, operand: Value, dims: tuple[int, ...], name: str = "mean") -> Value:

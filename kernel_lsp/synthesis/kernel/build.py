@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import sympy
 import torch
@@ -16,7 +17,7 @@ import torch
 from ..graph import division
 from ..graph.functions import FUNCTIONS
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
+from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
 from ..printing.names import variable_name
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
@@ -45,6 +46,7 @@ class Builder:
         self.conditions: list[Expr] = []
         self.pad_hint = 0.0
         self.reduced_axis: Axis | None = None
+        self.scan: Callable[[Value], Expr] | None = None  # computes a scan inside a loop along it
         self.raw_half = False  # keep half precision as loaded, for tl.dot
 
     # -- indices ------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ class Builder:
             self.uses[key] > 1
             or reshaped_leaf(value, self.stored) is not None
             or value in self.reduced
-            or isinstance(value.op, Reduce)
+            or isinstance(value.op, Fold)
         ):
             return
         if isinstance(value.op, Gather):
@@ -157,6 +159,8 @@ class Builder:
             return self.value(operand, i)
         if isinstance(op, Concat):
             return self._concat(value, op, index)
+        if isinstance(op, Scan) and self.scan is not None:
+            return self.scan(value)
         if isinstance(op, Iota):
             return self.index(index[op.dim] * op.step + op.start)
         if isinstance(op, Gather):
@@ -185,6 +189,8 @@ class Builder:
         if op.function == "constant":
             return Number(op.operands[0])
         terms = tuple(self._operand(o, value, index) for o in op.operands)
+        if op.function.startswith("to_") and isinstance(terms[0], Number):
+            return Number(FUNCTIONS[op.function].evaluate(terms[0].value))  # a place that is known: 0.to(…) is no Triton
         return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Expr:
@@ -233,7 +239,7 @@ class Builder:
         masks = (*self.masks(where.axes), *self.conditions)
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes
         for axis in self.axes:
-            if axis in missing:
+            if axis in missing and axis.vector:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
         if other is None:
             other = self.pad_hint if value.dtype.is_floating_point else 0
@@ -261,7 +267,7 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
-        inside = any(axis.role == "loop" for axis in axes)
+        inside = any(axis.role in ("loop", "unrolled") for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 
     def store(self, value: Value, index: Index) -> None:

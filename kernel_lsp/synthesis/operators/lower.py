@@ -16,7 +16,7 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.value import Graph, Input, Scalar, TorchCall, Value, topological
-from . import convolution, data_dependence, elementwise, losses, norms, pooling, products, reductions, views
+from . import convolution, data_dependence, elementwise, losses, norms, pooling, products, reductions, scans, views
 
 OPERATORS: dict[str, Any] = {
     **elementwise.OPERATORS,
@@ -27,6 +27,7 @@ OPERATORS: dict[str, Any] = {
     **products.OPERATORS,
     **convolution.OPERATORS,
     **pooling.OPERATORS,
+    **scans.OPERATORS,
 }
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
@@ -60,8 +61,8 @@ class Untraceable(Exception):
         super().__init__(f"{op}: {detail}")
 
 
-def lower(exported: ExportedProgram) -> Graph:
-    """The graph of an exported program. Raises ``Untraceable``."""
+def lower(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Graph:
+    """The graph of an exported program, the operators in ``left`` kept as calls of torch. Raises ``Untraceable``."""
     graph = Graph()
     env: dict[Any, Any] = {}
     specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
@@ -70,7 +71,7 @@ def lower(exported: ExportedProgram) -> Graph:
             env[node] = _placeholder(node, specs.get(node.name), exported, graph)
         elif node.op == "call_function":
             graph.hints = graph.hints or _size_hints(graph, exported)
-            env[node] = _call(node, env, graph)
+            env[node] = _call(node, env, graph, left)
         elif node.op == "output":
             mutated = [s for s in exported.graph_signature.output_specs if s.kind.name != "USER_OUTPUT"]
             if mutated:
@@ -158,7 +159,7 @@ def _folded(node: Any, env: dict[Any, Any], fake: Any) -> float | None:
         return None
 
 
-def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
+def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:
     name = _name(node.target)
     fake = node.meta.get("val")
     if name.startswith(_BOOKKEEPING) or not _has_tensor(fake):
@@ -172,7 +173,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     if reason := data_dependence.why(node, (args, kwargs)):
         raise Untraceable(name, reason, data_dependence.place(node))
     handler = OPERATORS.get(_OF_TWO.get(str(node.target), name))
-    if handler is not None:
+    if handler is not None and name not in left:
         try:
             result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
             return _finished(result, fake, node, graph)

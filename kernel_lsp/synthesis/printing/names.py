@@ -7,7 +7,7 @@ import keyword
 import re
 from collections.abc import Iterable
 
-from ..graph.value import Gather, Input, Iota, Pointwise, Reduce, Value, View
+from ..graph.value import Gather, Input, Iota, Pointwise, Reduce, Scan, Value, View
 
 _NOUNS = {
     "add": "total",
@@ -127,6 +127,8 @@ def variable_name(value: Value) -> str:
         return value.name or "x"
     if isinstance(op, Pointwise):
         return _NOUNS.get(op.function, op.function.removeprefix("to_"))
+    if isinstance(op, Scan):
+        return f"cum{op.kind}"
     if isinstance(op, Reduce):
         return {"sum": "total", "argmax": "position", "argmin": "position"}.get(
             op.kind, f"row_{op.kind.removeprefix('a')}"
