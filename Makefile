@@ -3,6 +3,9 @@
 # make test-corpus  all of the hostile and honest kernels (tests/validation/adversarial) and all of the tests of the
 #               confinement, of which make test runs a few of each kind
 # make test-slow  the tests that take long: the rest of what make test runs a part of
+# make test-opinfo  PyTorch's own sample inputs of each of its operators against the synthesizer (about an hour); writes
+#               benchmarks/results/opinfo.md. OPINFO_FLAGS="--most 4 --only add,sum" is less
+# make test-opinfo-sample  a fixed part of those, of which make test runs a few
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
@@ -28,7 +31,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-slow test-corpus test-models lint bench picture golden docs extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-corpus test-opinfo test-opinfo-sample test-models lint bench picture golden docs extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -42,6 +45,12 @@ test-slow: $(INSTALLED)
 
 test-corpus: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" tests/validation/adversarial tests/confinement
+
+test-opinfo: $(INSTALLED)
+	$(BIN)/python -m tests.opinfo.run $(OPINFO_FLAGS)
+
+test-opinfo-sample: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow" tests/opinfo
 
 # One thread a process: several libraries with a pool of threads each would wait for one another.
 test-models: $(MODELS_INSTALLED)

@@ -117,6 +117,11 @@ class NothingToLower(UserError):
         super().__init__(detail=f": {reason}" if reason else "", **values)
 
 
+class LoweringFailed(UserError):
+    template = "kernel-lsp failed to lower {op} in {class_name} ({file}, line {at}: {detail}); torch runs it. Please report it."
+    carried = ("op", "file", "at", "detail")
+
+
 class NotWritable(UserError):
     template = "A class that stands in for {class_name} cannot be written: {detail}. Generate kernels for the modules inside it instead."
 

@@ -137,6 +137,9 @@ class Candidate:
     narrowed: bool = False  # its parent's answer once more, pinned
     arithmetic: str = ""  # where it computes in another one than its siblings: it may be right where they are not
     kept: dict[str, int] = field(default_factory=dict)  # ATen operators that stay with torch → how often
+    faults: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # errors.LoweringFailed of the synthesizer, as on the wire
 
 
 @dataclass

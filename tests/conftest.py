@@ -27,6 +27,17 @@ def no_models_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
             os.environ[name] = value
 
 
+@pytest.fixture(scope="session", autouse=True)
+def bugs_of_lowerings_raise() -> Iterator[None]:
+    """Where a user's module falls back to torch and a message asks for a report, a test fails."""
+    before = os.environ.get("KERNEL_LSP_RAISE_FAULTS")
+    os.environ["KERNEL_LSP_RAISE_FAULTS"] = "1"
+    yield
+    os.environ.pop("KERNEL_LSP_RAISE_FAULTS")
+    if before is not None:
+        os.environ["KERNEL_LSP_RAISE_FAULTS"] = before
+
+
 @pytest.fixture(scope="session")
 def gpu_driver_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a stand-in for the driver's NVML."""

@@ -1,4 +1,7 @@
-"""Write what is documented from the code: docs/settings.md and docs/errors.md, and the settings in the VS Code extension.
+"""Write what is documented from the code.
+
+Those are docs/settings.md, docs/errors.md, the table of operators in docs/synthesizer.md, and the settings in the VS Code
+extension.
 
 ``--check`` writes nothing and exits with 1 if a page is not up to date.
 """
@@ -12,6 +15,7 @@ from pathlib import Path
 from kernel_lsp import errors
 from kernel_lsp.settings import Settings, camel, kebab, options
 from kernel_lsp.settings.options import Option, groups
+from kernel_lsp.synthesis.operators import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "vscode-extension" / "package.json"
@@ -139,10 +143,28 @@ def errors_page() -> str:
     return ERRORS.format(rows="\n".join(f"| `{kind.__name__}` | {kind.template} |" for kind in kinds))
 
 
+#: Between these lines of docs/synthesizer.md stands the table of operators.
+LOWERED = "<!-- Written by `make docs` from the registry of operators. -->\n"
+LOWERED_END = "<!-- End of what is written. -->\n"
+
+
+def synthesizer_page(page: str) -> str:
+    """docs/synthesizer.md with the operators of now in it."""
+    before, _, rest = page.partition(LOWERED)
+    _, _, after = rest.partition(LOWERED_END)
+    return f"{before}{LOWERED}\n{registry.table()}\n\n{LOWERED_END}{after}"
+
+
 def main() -> int:
     stale = []
     docs = ROOT / "docs"
-    pages = {docs / "settings.md": settings_page(), docs / "errors.md": errors_page(), PACKAGE: extension_package()}
+    synthesizer = docs / "synthesizer.md"
+    pages = {
+        docs / "settings.md": settings_page(),
+        docs / "errors.md": errors_page(),
+        synthesizer: synthesizer_page(synthesizer.read_text("utf-8")),
+        PACKAGE: extension_package(),
+    }
     for page, text in pages.items():
         if page.exists() and page.read_text("utf-8") == text:
             continue

@@ -95,6 +95,8 @@ class Asking:
             async for item in generators.find(self.name)(request):
                 run.report.specimen = request.specimen or run.report.specimen
                 run.mark("candidates")
+                if isinstance(item, list):  # schedules of one kernel, which the synthesizer wrote
+                    run.tell_faults(item)
                 self._queue.put_nowait(item)
         finally:
             run.report.specimen = request.specimen or run.report.specimen

@@ -368,6 +368,14 @@ class Run:
         for where, count in (answer.get("memory") or {}).items():
             self.report.memory[where] = max(self.report.memory.get(where, 0), count)
 
+    def tell_faults(self, proposed: list[schema.Candidate]) -> None:
+        """Warn of what the synthesizer failed to lower, once for all schedules of a kernel."""
+        for candidate in proposed:
+            for fault in candidate.faults:
+                if fault["message"] not in self.report.warnings:
+                    log.warning("%s", fault["message"])
+                    self.report.warnings.append(fault["message"])
+
     def tell_verdict(self) -> None:
         """An entry of the report is new, or has changed."""
         self._tell("verdict")

@@ -57,6 +57,7 @@ class Listener:
             self._failed(job, job.error, record)
         else:
             state.server.log_message(f"{job.id} ({job.target.class_name}): {_last_words(job)}", "info")
+        self._tell_faults(job, asked=record is not None and record.asked)
         report.rewrite(state, job)
         if record is not None and record.asked and not state.closing:
             validate_changed(state)  # saves there were meanwhile did not push in
@@ -67,6 +68,15 @@ class Listener:
         """The record of a job; None for one that a later job of the same class replaced."""
         record = self._state.record(job.path, job.target.class_name)
         return record if record is not None and (record.job is None or record.job.id == job.id) else None
+
+    def _tell_faults(self, job: Job, *, asked: bool) -> None:
+        """What the synthesizer failed to lower: into the log, and shown if the user asked for the job just now."""
+        judged = job.report.candidates if job.report is not None else []
+        for text in dict.fromkeys(fault["message"] for entry in judged for fault in entry.candidate.faults):
+            self._state.server.log_message(text, "warning")
+            if asked and not self._state.closing:
+                params = types.ShowMessageParams(types.MessageType.Warning, text)
+                self._state.server.window_show_message(params)
 
     def _failed(self, job: Job, error: UserError, record: Record | None) -> None:
         """Into the log always; into the user's face only if they asked for it just now."""

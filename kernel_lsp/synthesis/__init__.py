@@ -12,10 +12,11 @@ from collections import Counter
 import torch
 from torch.export import ExportedProgram
 
-from kernel_lsp.errors import NothingToLower, NotWritable
+from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
-from .errors import Unwritable
+from .graph.value import Graph
 from .kernel.domain import Unalignable
 from .kernel.steps import Kernel
 from .operators import lower
@@ -27,7 +28,7 @@ from .printing import bounds
 from .printing.source import compose
 from .schedule.choices import choices
 from .schedule.schedules import Product
-from .schedule.target import H100
+from .schedule.target import target
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
@@ -125,13 +126,15 @@ def _scheduled(
     if not kernels:
         first = graph.kept[0] if graph.kept else "forward"
         why = "" if graph.kept else "It computes nothing."
+        if graph.faults:
+            why = str(_failures(graph, class_name)[0])
         raise NothingToLower(class_name=class_name, op=first, detail=why, kept=_counted(graph.kept))
     if len(kernels) > _MOST_LAUNCHES:
         raise Unwritable("forward", _UNROLLED.format(f"{len(kernels)} kernels"))
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
     if graph.kept:
         note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-    offered = choices(kernels, H100, hints)
+    offered = choices(kernels, target(), hints)
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:
@@ -155,8 +158,17 @@ def _scheduled(
         precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
         made.arithmetic = precisions[0] if precisions else ""
         made.parent = 0 if result else None
+        made.faults = [error.to_json() for error in _failures(graph, class_name)]
         result.append(made)
     return result
+
+
+def _failures(graph: Graph, class_name: str) -> list[LoweringFailed]:
+    """The bugs that the lowerings showed, each once."""
+    return [
+        LoweringFailed(class_name=class_name, op=one.operator, file=one.file, at=one.line, detail=one.message)
+        for one in dict.fromkeys(graph.faults)
+    ]
 
 
 def _counted(kept: list[str]) -> dict[str, int]:

@@ -180,6 +180,8 @@ _LIBDEVICE = {
     "rcbrt": None,
     "j0": "special.bessel_j0",
     "j1": "special.bessel_j1",
+    "y0": "special.bessel_y0",
+    "y1": "special.bessel_y1",
     "erfcx": "special.erfcx",
     "erfinv": "erfinv",
     "cyl_bessel_i0": "special.i0",

@@ -48,7 +48,8 @@ for line in sys.stdin:
     elif method == "synthesize":
         specimen = {"class_name": "Tiny", "module": "module", "init_args": "", "inputs_from": "get_inputs()"}
         candidates = [
-            {"source": f"VARIANT = {v!r}", "generator": "synthesizer", "variant": v, "arithmetic": v.partition(" ")[2]}
+            {"source": f"VARIANT = {v!r}", "generator": "synthesizer", "variant": v, "arithmetic": v.partition(" ")[2],
+             "faults": [{"code": "LoweringFailed", "message": "failed to lower aten.x"}] if v.startswith("faulty") else []}
             for v in TIMES if v != "before"
         ]
         say(id=number, result={"specimen": specimen, "candidates": candidates})
@@ -319,3 +320,11 @@ async def test_where_recall_is_not_among_the_generators_nothing_of_before_is_tak
     jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": 31.0}, generators=["synthesizer"])
     await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert asked()[0] == "tune a b" and "judge before eager" not in asked()
+
+
+async def test_what_failed_to_lower_is_a_warning_once(imagined, module):
+    jobs, _asked = imagined({"faulty_a": 40.0, "faulty_b": 50.0})
+    path = module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done" and job.report.warnings == ["failed to lower aten.x"]
+    assert job.report.candidates[0].candidate.faults[0]["code"] == "LoweringFailed"

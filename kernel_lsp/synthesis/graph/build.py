@@ -62,6 +62,9 @@ def _conversion(dtype: torch.dtype) -> str:
         torch.float64: "to_float64",
         torch.int32: "to_int32",
         torch.int64: "to_int64",
+        torch.int16: "to_int16",
+        torch.int8: "to_int8",
+        torch.uint8: "to_uint8",
         torch.bool: "to_bool",
     }
     name = names.get(opmath(dtype))
@@ -123,7 +126,11 @@ class Build:
     def reduce(
         kind: str, operand: Value, dims: tuple[int, ...], *, name: str = "", dtype: torch.dtype | None = None
     ) -> Value:
-        """Reduce over ``dims``, kept with size one. dtype: int64 for argmax and argmin, else the operand's opmath."""
+        """Reduce over ``dims``, kept with size one; what has no dims stays as it is. dtype: int64 for argmax and argmin, else the operand's opmath."""
+        if not operand.shape:  # a number, of which nothing is to be reduced
+            if kind.startswith("arg"):
+                return Value(Pointwise("constant", (0,)), (), torch.int64, name)
+            return Value(Pointwise("identity", (operand,)), (), dtype or opmath(operand.dtype), name)
         shape = tuple(ONE if i in dims else n for i, n in enumerate(operand.shape))
         dtype = dtype or (torch.int64 if kind.startswith("arg") else opmath(operand.dtype))
         return Value(Reduce(kind, operand, dims), shape, dtype, name)
@@ -222,7 +229,8 @@ def size_operand(size: sympy.Expr) -> Scalar:
 
 
 def normalise(dim: int, rank: int) -> int:
-    return dim + rank if dim < 0 else dim
+    """``dim`` counted from the front. A number counts as a tensor of one dim, as it does for torch."""
+    return dim + max(rank, 1) if dim < 0 else dim
 
 
 def dims_of(dims: Any, rank: int) -> tuple[int, ...]:
@@ -231,4 +239,6 @@ def dims_of(dims: Any, rank: int) -> tuple[int, ...]:
         return tuple(range(rank))
     if isinstance(dims, int):
         dims = [dims]
+    if rank == 0:
+        return ()
     return tuple(sorted(normalise(d, rank) for d in dims))

@@ -35,6 +35,17 @@ def _libdevice(name: str, arity: int, evaluate: Callable[..., float]) -> Functio
     return Function(f"libdevice.{name}({arguments})", ATOM, (LOWEST,) * arity, evaluate, f"{name}({arguments})", True)
 
 
+def _renamed(name: str, known_as: str, arity: int) -> Function:
+    """A function of libdevice that torch, and a formula, call otherwise."""
+    arguments = ", ".join(f"{{{i}}}" for i in range(arity))
+    text, formula = f"libdevice.{name}({arguments})", f"{known_as}({arguments})"
+    return Function(text, ATOM, (LOWEST,) * arity, _unknown, formula, True)
+
+
+def _unknown(*_: float) -> float:
+    raise ValueError("not computed here")
+
+
 def _where(condition: float, a: float, b: float) -> float:
     return a if condition else b
 
@@ -72,6 +83,24 @@ FUNCTIONS: dict[str, Function] = {
     "fmod": _libdevice("fmod", 2, math.fmod),
     "rint": _libdevice("rint", 1, round),
     "trunc": _libdevice("trunc", 1, math.trunc),
+    "asinh": _libdevice("asinh", 1, math.asinh),
+    "acosh": _libdevice("acosh", 1, math.acosh),
+    "atanh": _libdevice("atanh", 1, math.atanh),
+    "log10": _libdevice("log10", 1, math.log10),
+    "erfc": _libdevice("erfc", 1, math.erfc),
+    "erfinv": _libdevice("erfinv", 1, _unknown),
+    "lgamma": _libdevice("lgamma", 1, math.lgamma),
+    "hypot": _libdevice("hypot", 2, math.hypot),
+    "copysign": _libdevice("copysign", 2, math.copysign),
+    "nextafter": _libdevice("nextafter", 2, math.nextafter),
+    "erfcx": _libdevice("erfcx", 1, _unknown),
+    "ndtri": _renamed("normcdfinv", "ndtri", 1),
+    "i0": _renamed("cyl_bessel_i0", "i0", 1),
+    "i1": _renamed("cyl_bessel_i1", "i1", 1),
+    "bessel_j0": _renamed("j0", "bessel_j0", 1),
+    "bessel_j1": _renamed("j1", "bessel_j1", 1),
+    "bessel_y0": _renamed("y0", "bessel_y0", 1),
+    "bessel_y1": _renamed("y1", "bessel_y1", 1),
     # tl.maximum and tl.minimum drop NaN unless told; torch keeps it.
     "maximum": _call("tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, max, "max({0}, {1})"),
     "minimum": _call("tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, min, "min({0}, {1})"),
@@ -89,6 +118,15 @@ FUNCTIONS: dict[str, Function] = {
     "xor": Function("{0} ^ {1}", BITOR, (BITAND, BITAND), lambda a, b: bool(a) != bool(b)),
     "not": Function("{0} == 0", COMPARE, (BITOR,), lambda a: not a, "not {0}"),
     "floordiv_int": Function("{0} // {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a // b),
+    # Integers; // and % of Triton round to zero, as in C.
+    "truncdiv_int": Function("{0} // {1}", PRODUCT, (PRODUCT, UNARY), _unknown, "trunc({0} / {1})"),
+    "rest_int": Function("{0} % {1}", PRODUCT, (PRODUCT, UNARY), _unknown, "fmod({0}, {1})"),
+    "bit_and": Function("{0} & {1}", BITAND, (BITAND, SHIFT), lambda a, b: int(a) & int(b)),
+    "bit_or": Function("{0} | {1}", BITOR, (BITOR, BITAND), lambda a, b: int(a) | int(b)),
+    "bit_xor": Function("{0} ^ {1}", BITOR, (BITAND, BITAND), lambda a, b: int(a) ^ int(b)),
+    "bit_not": Function("~{0}", UNARY, (UNARY,), lambda a: ~int(a)),
+    "shift_left": Function("{0} << {1}", SHIFT, (SHIFT, SUM), _unknown),
+    "shift_right": Function("{0} >> {1}", SHIFT, (SHIFT, SUM), _unknown),
     "identity": Function("{0}", ATOM, (LOWEST,), float),  # the same number, stored in another dtype
     # of indices alone
     "mod_int": Function("{0} % {1}", PRODUCT, (PRODUCT, UNARY), lambda a, b: a % b),
@@ -100,6 +138,9 @@ FUNCTIONS: dict[str, Function] = {
     "to_float64": Function("{0}.to(tl.float64)", ATOM, (ATOM,), float, "{0}"),
     "to_int32": Function("{0}.to(tl.int32)", ATOM, (ATOM,), int, "{0}"),
     "to_int64": Function("{0}.to(tl.int64)", ATOM, (ATOM,), int, "{0}"),
+    "to_int16": Function("{0}.to(tl.int16)", ATOM, (ATOM,), int, "{0}"),
+    "to_int8": Function("{0}.to(tl.int8)", ATOM, (ATOM,), int, "{0}"),
+    "to_uint8": Function("{0}.to(tl.uint8)", ATOM, (ATOM,), int, "{0}"),
     "to_bool": Function("{0} != 0", COMPARE, (BITOR,), bool, "{0} != 0"),
 }
 

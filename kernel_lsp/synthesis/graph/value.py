@@ -180,6 +180,16 @@ class TorchCall(Op):
     call: TorchCall | None = None  # the call that ``output`` indexes
 
 
+@dataclass(frozen=True)
+class Fault:
+    """A lowering that raised what is not ``NotLowered``: torch runs the operator instead."""
+
+    operator: str
+    file: str  # of the lowering, below kernel_lsp/synthesis
+    line: int
+    message: str
+
+
 @dataclass
 class Graph:
     """A lowered module: its tensor arguments, what it returns, and which ATen operators could not be lowered."""
@@ -190,9 +200,12 @@ class Graph:
     output_leaves: list[Any] = field(default_factory=list)  # a Value, a constant or None per leaf
     lowered: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls
+    faults: list[Fault] = field(default_factory=list)  # of lowerings; each operator is among ``kept``
     hints: dict[sympy.Symbol, int] = field(default_factory=dict)  # the size symbols' values for the example inputs
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)  # the sizes it was exported for
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
+    assumed: list[sympy.Basic] = field(default_factory=list)  # relations of sizes that must hold at run time
+    not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
 
 
 def input_of(value: Value) -> Input:

@@ -16,9 +16,9 @@ import torch
 
 from ..graph import division
 from ..graph.functions import FUNCTIONS
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
 from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
-from ..printing.names import variable_name
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain

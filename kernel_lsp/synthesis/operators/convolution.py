@@ -10,12 +10,14 @@ import torch
 from ..graph.build import Build, NotLowered
 from ..graph.sizes import ONE, ZERO, same
 from ..graph.value import Shape, Value
+from .registry import lowers
 from .windows import Sizes, Windows, each, windows_of
 
 #: Summed elements below which a group's products are added up one by one: a tensor core multiplies 16 at a time.
 _LEAST_SUMMED = 16
 
 
+@lowers("aten.conv1d", "aten.conv2d", "aten.conv3d", about="Convolution, not transposed")
 def convolution(
     x: Value,
     weight: Value,
@@ -87,10 +89,3 @@ def _added_up(seen: Value, weight: Value, spatial: int, out: torch.dtype) -> Val
     products = Build.pointwise("mul", Build.cast(seen, torch.float32), Build.cast(spread, torch.float32))
     summed = (3, *range(len(products.shape) - spatial, len(products.shape)))
     return Build.squeeze(Build.reduce("sum", products, summed, name="product", dtype=out), summed)
-
-
-OPERATORS: dict[str, Any] = {
-    "aten.conv1d": convolution,
-    "aten.conv2d": convolution,
-    "aten.conv3d": convolution,
-}

@@ -8,8 +8,9 @@ import torch
 
 from ..graph.build import Build, NotLowered, normalise, opmath
 from ..graph.value import Value
-from .elementwise import log_sigmoid
+from .activations import log_sigmoid
 from .reductions import softmax_parts
+from .registry import lowers
 
 _NONE, _MEAN, _SUM = 0, 1, 2
 
@@ -27,15 +28,18 @@ def _reduced(terms: Value, reduction: int, out: torch.dtype, name: str, *operand
     return Build.squeeze(value, axes) if axes else value
 
 
+@lowers("aten.mse_loss", about="(x - y)^2", formula="mse(a, b) = (a - b)^2")
 def mse(x: Value, y: Value, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
     difference = Build.pointwise("sub", x, y, name="difference")
     return _reduced(Build.pointwise("mul", difference, difference), reduction, out, "mse", x, y)
 
 
+@lowers("aten.l1_loss", about="|x - y|")
 def l1(x: Value, y: Value, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
     return _reduced(Build.pointwise("abs", Build.pointwise("sub", x, y)), reduction, out, "l1", x, y)
 
 
+@lowers("aten.smooth_l1_loss")
 def smooth_l1(x: Value, y: Value, reduction: int = _MEAN, beta: float = 1.0, *, out: torch.dtype, **_: Any) -> Value:
     """0.5 d^2 / beta where |d| < beta, else |d| - 0.5 beta."""
     if beta == 0:
@@ -49,6 +53,7 @@ def smooth_l1(x: Value, y: Value, reduction: int = _MEAN, beta: float = 1.0, *, 
     return _reduced(terms, reduction, out, "smooth_l1", x, y)
 
 
+@lowers("aten.huber_loss", about="0.5 d^2 where |d| <= delta, else delta * (|d| - 0.5 delta)")
 def huber(x: Value, y: Value, reduction: int = _MEAN, delta: float = 1.0, *, out: torch.dtype, **_: Any) -> Value:
     distance = Build.pointwise("abs", Build.pointwise("sub", x, y), name="distance")
     quadratic = Build.pointwise("mul", Build.pointwise("mul", distance, distance), 0.5)
@@ -59,6 +64,7 @@ def huber(x: Value, y: Value, reduction: int = _MEAN, delta: float = 1.0, *, out
     return _reduced(terms, reduction, out, "huber", x, y)
 
 
+@lowers("aten.kl_div")
 def kl_div(
     x: Value, y: Value, reduction: int = _MEAN, *, log_target: bool = False, out: torch.dtype, **_: Any
 ) -> Value:
@@ -72,6 +78,7 @@ def kl_div(
     return _reduced(terms, reduction, out, "kl_div", x, y)
 
 
+@lowers("aten.binary_cross_entropy")
 def binary_cross_entropy(
     x: Value, y: Value, weight: Value | None = None, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
 ) -> Value:
@@ -85,6 +92,7 @@ def binary_cross_entropy(
     return _reduced(terms, reduction, out, "binary_cross_entropy", x, y)
 
 
+@lowers("aten.binary_cross_entropy_with_logits", about="Binary cross-entropy of sigmoid(x)")
 def binary_cross_entropy_with_logits(
     x: Value,
     y: Value,
@@ -140,6 +148,7 @@ def _weighted(
     return Build.squeeze(value, axes)
 
 
+@lowers("aten.cross_entropy_loss", formula="cross_entropy(v, t) = log(sum(exp(v))) - v[t] in each row")
 def cross_entropy(
     x: Value,
     target: Value,
@@ -184,6 +193,7 @@ def cross_entropy(
     return _weighted(terms, counts, reduction, True, out, "cross_entropy", x, target)
 
 
+@lowers("aten.nll_loss", "aten.nll_loss_nd", about="Minus the log probability of the target class")
 def nll_loss(
     x: Value,
     target: Value,
@@ -200,6 +210,7 @@ def nll_loss(
     return _weighted(terms, counts, reduction, True, out, "nll", x, target)
 
 
+@lowers("aten.hinge_embedding_loss", about="x where y is 1, max(0, margin - x) where it is -1")
 def hinge_embedding(
     x: Value, y: Value, margin: float = 1.0, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
 ) -> Value:
@@ -208,6 +219,7 @@ def hinge_embedding(
     return _reduced(terms, reduction, out, "hinge_embedding", x, y)
 
 
+@lowers("aten.cosine_similarity")
 def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, out: torch.dtype, **_: Any) -> Value:
     """x . y / (max(|x|, eps) * max(|y|, eps))."""
     axes = (normalise(dim, max(len(x.shape), len(y.shape))),)
@@ -220,19 +232,3 @@ def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, ou
     value = Build.pointwise("div", dot, Build.pointwise("mul", length(x), length(y)), dtype=out)
     value.meaning = ("cosine_similarity", (x, y))
     return Build.squeeze(value, axes)
-
-
-OPERATORS: dict[str, Any] = {
-    "aten.mse_loss": mse,
-    "aten.l1_loss": l1,
-    "aten.smooth_l1_loss": smooth_l1,
-    "aten.huber_loss": huber,
-    "aten.kl_div": kl_div,
-    "aten.binary_cross_entropy": binary_cross_entropy,
-    "aten.binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
-    "aten.cross_entropy_loss": cross_entropy,
-    "aten.nll_loss": nll_loss,
-    "aten.nll_loss_nd": nll_loss,
-    "aten.hinge_embedding_loss": hinge_embedding,
-    "aten.cosine_similarity": cosine_similarity,
-}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
+import os
+import traceback
 from typing import Any
 
 import sympy
@@ -14,21 +15,11 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute, snake_case
 
+from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
-from ..graph.value import Graph, Input, Scalar, TorchCall, Value, topological
-from . import convolution, data_dependence, elementwise, losses, norms, pooling, products, reductions, scans, views
-
-OPERATORS: dict[str, Any] = {
-    **elementwise.OPERATORS,
-    **reductions.OPERATORS,
-    **views.OPERATORS,
-    **norms.OPERATORS,
-    **losses.OPERATORS,
-    **products.OPERATORS,
-    **convolution.OPERATORS,
-    **pooling.OPERATORS,
-    **scans.OPERATORS,
-}
+from ..graph.value import Fault, Graph, Input, Scalar, TorchCall, Value, topological
+from . import arguments, data_dependence, decompose, registry
+from .elementwise import cast
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
 _BOOKKEEPING = (
@@ -39,14 +30,11 @@ _BOOKKEEPING = (
     "aten._assert_tensor_metadata",
     "aten.sym_constrain_range_for_size",
 )
-#: Lowered for free: they only say how elements are addressed, so the report does not count them as work.
-_ADDRESSING = frozenset(views.OPERATORS) - {
-    "aten.embedding",
-    "aten.index_select",
-    "aten.gather",
-    "aten.cat",
-    "aten.stack",
-}
+
+
+#: An environment variable for tests: where it is set, an error in a lowering is raised.
+RAISE_FAULTS = "KERNEL_LSP_RAISE_FAULTS"
+_PACKAGE = f"synthesis{os.sep}"
 
 
 class Untraceable(Exception):
@@ -82,6 +70,7 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Grap
     graph.outputs = list(dict.fromkeys(v for v in graph.output_leaves if isinstance(v, Value)))
     graph.output_spec = exported.call_spec.out_spec
     graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
+    graph.assumed = assumed(exported, graph)
     _count(graph)
     return graph
 
@@ -167,20 +156,71 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     args = torch.fx.node.map_arg(node.args, lambda n: env[n])
     kwargs = torch.fx.node.map_arg(node.kwargs, lambda n: env[n])
     if node.target is operator.getitem:
+        if not isinstance(args[0], list | tuple):
+            raise Untraceable(name, "a part of a result whose parts are not known")
         return args[0][args[1]]
     if (number := _folded(node, env, fake)) is not None:
         return number
     if reason := data_dependence.why(node, (args, kwargs)):
         raise Untraceable(name, reason, data_dependence.place(node))
-    handler = OPERATORS.get(_OF_TWO.get(str(node.target), name))
-    if handler is not None and name not in left:
+    known = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
+    if known is not None and name not in left:
+        fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+        if name == "aten.squeeze" and isinstance(fake, torch.Tensor):
+            graph.not_one += [size for size in shape_of(fake.shape) if not size.is_number]
         try:
-            result = handler(*_plain(args), **_context(handler, fake, _plain(kwargs)))
-            return _finished(result, fake, node, graph)
-        except (NotLowered, AttributeError, TypeError, IndexError) as error:
-            reason = str(error) if isinstance(error, NotLowered) else "arguments of a kind not expected"
-            node.meta["not_lowered"] = reason
+            given = arguments.bound(known.lower, args, kwargs, fakes, fake)
+            return _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
+        except NotLowered as error:
+            node.meta["not_lowered"] = str(error)
+        except Exception as error:  # a bug in the lowering: torch runs this node, and the user is told
+            if os.environ.get(RAISE_FAULTS):
+                raise
+            graph.faults.append(_fault(name, error))
+    if name not in registry.OPERATORS or "not_lowered" in node.meta:
+        try:
+            if (parts := decompose.steps(node)) is not None:
+                results = _by_parts(*parts, env, graph)
+                return _finished(results[0] if isinstance(fake, torch.Tensor) else results, fake, node, graph)
+        except (NotLowered, Untraceable) as error:
+            node.meta.setdefault("not_lowered", str(error))
+    if "part_of" in node.meta:
+        raise NotLowered(f"{name} in its definition")
     return _kept(node, name, args, kwargs, fake)
+
+
+def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph) -> Any:
+    """The results of an operator's definition, ``parts``, whose placeholders are ``sources``. Raises ``NotLowered``."""
+    inner: dict[Any, Any] = {}
+    remaining = iter(sources)
+    before = len(graph.equal)
+    try:
+        for node in parts.nodes:
+            if node.op == "placeholder":
+                source = next(remaining)
+                inner[node] = env[source] if isinstance(source, torch.fx.Node) else _scalar(source)
+            elif node.op == "call_function":
+                inner[node] = _call(node, inner, graph, frozenset())
+            elif node.op == "output":
+                results = [inner[n] for n in node.args[0]]
+                if not results or not all(isinstance(result, Value) for result in results):
+                    raise NotLowered("a definition that gives no tensors")
+                return results
+            else:
+                raise NotLowered("a definition with a tensor of its own")
+    except NotLowered:
+        del graph.equal[before:]
+        raise
+    raise NotLowered("a definition without a result")
+
+
+def _fault(name: str, error: Exception) -> Fault:
+    """Where in the synthesizer a lowering failed, and how."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE in frame.filename] or [last]
+    return Fault(
+        name, own[-1].filename.rpartition(_PACKAGE)[2], own[-1].lineno or 0, f"{type(error).__name__}: {error}"
+    )
 
 
 def _has_tensor(fake: Any) -> bool:
@@ -197,43 +237,6 @@ def _scalar(fake: Any) -> Any:
             return float(expr) if isinstance(fake, torch.SymFloat) else int(expr)
         return Scalar(expr, is_float=isinstance(fake, torch.SymFloat))
     return fake
-
-
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {k: _plain(v) for k, v in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_plain(v) for v in tree] if isinstance(tree, list) else tuple(_plain(v) for v in tree)
-    return tree
-
-
-def _context(handler: Any, fake: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments for a lowering: the node's own, and out dtype, shape or shapes where it asks for them."""
-    parameters = inspect.signature(handler).parameters
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    given: dict[str, Any] = {}
-    first = fake if isinstance(fake, torch.Tensor) else next(f for f in fake if isinstance(f, torch.Tensor))
-    known = {"out": first.dtype, "shape": shape_of(first.shape)}
-    if not isinstance(fake, torch.Tensor):
-        known["shapes"] = [shape_of(f.shape) for f in fake]
-    for key, item in known.items():
-        if key in parameters:
-            given[key] = item
-    for key, item in kwargs.items():
-        if key in parameters or open_ended:
-            given.setdefault(key, item)
-        elif key not in (
-            "dtype",
-            "layout",
-            "device",
-            "pin_memory",
-            "memory_format",
-            "non_blocking",
-            "copy",
-            "implicit",
-        ):
-            raise NotLowered(f"the argument {key}")
-    return given
 
 
 def _size_hints(graph: Graph, exported: ExportedProgram) -> dict[sympy.Symbol, int]:
@@ -254,6 +257,8 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
         if not isinstance(fake, list | tuple) or len(fake) < len(result):
             raise NotLowered("several results where torch has one")
         return [_finished(r, f, node, graph) for r, f in zip(result, fake, strict=False)]
+    if not isinstance(fake, torch.Tensor):
+        raise NotLowered("one result where torch has several")
     want = shape_of(fake.shape)
     if len(want) != len(result.shape):
         raise NotLowered(f"shape {result.shape} for {want}")
@@ -265,12 +270,12 @@ def _finished(result: Any, fake: Any, node: Any, graph: Graph) -> Any:
         graph.equal.append((a, b))  # torch.export assumed it, the kernel's class has to check it
         result = Value(result.op, want, result.dtype, result.name, result.meaning)
     if result.dtype != fake.dtype and opmath(result.dtype) != opmath(fake.dtype):
-        cast = elementwise.cast(result, out=fake.dtype)
-        cast.meaning = result.meaning
-        result = cast
+        meaning = result.meaning
+        result = cast(result, out=fake.dtype)
+        result.meaning = meaning
     elif result.dtype != fake.dtype and not isinstance(result.op, Input):
         result = Value(result.op, result.shape, fake.dtype, result.name, result.meaning)
-    result.node = result.node or node.name
+    result.node = result.node or node.meta.get("part_of", node.name)
     if result.node == node.name:  # not what dropout and the like hand on
         result.module = _completes(node)
     return result

@@ -11,6 +11,7 @@ from ..graph import maps
 from ..graph.build import Build, NotLowered, expr_of, normalise
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Scalar, Shape, Value, numel
+from .registry import lowers
 
 _MODES = {"reflect": maps.reflect, "replicate": maps.replicate, "circular": maps.circular}
 
@@ -21,6 +22,7 @@ def _margins(x: Value, pads: list[Any]) -> maps.Margins:
     return ((ZERO, ZERO),) * (len(x.shape) - len(ends)) + tuple(reversed(ends))
 
 
+@lowers("aten.pad", about="With a margin of a number, or of the elements nearby", addressing=True)
 def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **_: Any) -> Value:
     margins = _margins(x, pads)
     if mode != "constant":
@@ -31,18 +33,34 @@ def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **
     return Build.view(x, maps.pad(x.shape, margins, kind(value or 0)), "pad")
 
 
+@lowers("aten.constant_pad_nd", about="With a margin of a number", addressing=True)
 def constant_pad(x: Value, pads: list[Any], value: Any = 0, **_: Any) -> Value:
     return pad(x, pads, "constant", value)
 
 
+@lowers(
+    "aten.reflection_pad1d",
+    "aten.reflection_pad2d",
+    "aten.reflection_pad3d",
+    about="With a margin of what is mirrored",
+    addressing=True,
+)
 def reflection_pad(x: Value, pads: list[Any], **_: Any) -> Value:
     return pad(x, pads, "reflect")
 
 
+@lowers(
+    "aten.replication_pad1d",
+    "aten.replication_pad2d",
+    "aten.replication_pad3d",
+    about="With a margin of the last elements",
+    addressing=True,
+)
 def replication_pad(x: Value, pads: list[Any], **_: Any) -> Value:
     return pad(x, pads, "replicate")
 
 
+@lowers("aten.roll", about="Moved along dims, around the end", addressing=True)
 def roll(x: Value, shifts: Any, dims: Any = (), **_: Any) -> Value:
     shifts, dims = ([v] if isinstance(v, int | Scalar) else list(v) for v in (shifts, dims))
     if not dims:
@@ -60,22 +78,26 @@ def roll(x: Value, shifts: Any, dims: Any = (), **_: Any) -> Value:
     return Build.view(x, maps.roll(x.shape, total), "roll")
 
 
+@lowers("aten.repeat", "aten.tile", about="Several times along dims", addressing=True)
 def repeat(x: Value, counts: list[Any], **_: Any) -> Value:
     """``counts`` for each dimension and for further ones in front; ``tile`` may leave out the first dimensions'."""
     numbers = (*[ONE] * (len(x.shape) - len(counts)), *(expr_of(n) for n in counts))
     return Build.view(x, maps.repeat(x.shape, numbers), "repeat")
 
 
+@lowers("aten.unfold", about="Windows along a dim", addressing=True)
 def unfold(x: Value, dim: int, size: Any, step: Any, **_: Any) -> Value:
     map = maps.unfold(x.shape, normalise(dim, len(x.shape)), expr_of(size), expr_of(step))
     return Build.view(x, map, "unfold")
 
 
+@lowers("aten.diagonal", about="What stands on a diagonal", addressing=True)
 def diagonal(x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1, *, shape: Shape, **_: Any) -> Value:
     a, b = normalise(dim1, len(x.shape)), normalise(dim2, len(x.shape))
     return Build.view(x, maps.diagonal(x.shape, offset, a, b, shape[-1]), "diagonal")
 
 
+@lowers("aten.movedim", "aten.moveaxis", about="Dims at other places", addressing=True)
 def movedim(x: Value, source: Any, target: Any, **_: Any) -> Value:
     rank = len(x.shape)
     sources, targets = (
@@ -86,33 +108,21 @@ def movedim(x: Value, source: Any, target: Any, **_: Any) -> Value:
     return Build.permute(x, order)
 
 
+@lowers("aten.pixel_shuffle", about="Channels as a finer image", addressing=True)
 def pixel_shuffle(x: Value, factor: int, **_: Any) -> Value:
     return Build.view(x, maps.pixel_shuffle(x.shape, factor), "pixel_shuffle")
 
 
+@lowers("aten.pixel_unshuffle", about="A coarser image with more channels", addressing=True)
 def pixel_unshuffle(x: Value, factor: int, **_: Any) -> Value:
     return Build.view(x, maps.pixel_unshuffle(x.shape, factor), "pixel_unshuffle")
 
 
+@lowers("aten.channel_shuffle", "aten.native_channel_shuffle", about="Channels of groups in turn", addressing=True)
 def channel_shuffle(x: Value, groups: int, **_: Any) -> Value:
     return Build.view(x, maps.channel_shuffle(x.shape, groups), "channel_shuffle")
 
 
-OPERATORS: dict[str, Any] = {
-    "aten.pad": pad,
-    "aten.constant_pad_nd": constant_pad,
-    **{f"aten.reflection_pad{n}d": reflection_pad for n in (1, 2, 3)},
-    **{f"aten.replication_pad{n}d": replication_pad for n in (1, 2, 3)},
-    "aten.roll": roll,
-    "aten.repeat": repeat,
-    "aten.tile": repeat,
-    "aten.unfold": unfold,
-    "aten.diagonal": diagonal,
-    "aten.linalg_diagonal": lambda x, **k: diagonal(x, **{"dim1": -2, "dim2": -1} | k),
-    "aten.movedim": movedim,
-    "aten.moveaxis": movedim,
-    "aten.pixel_shuffle": pixel_shuffle,
-    "aten.pixel_unshuffle": pixel_unshuffle,
-    "aten.channel_shuffle": channel_shuffle,
-    "aten.native_channel_shuffle": channel_shuffle,
-}
+@lowers("aten.linalg_diagonal", about="What stands on a diagonal of the last two dims", addressing=True)
+def linalg_diagonal(x: Value, *, offset: int = 0, dim1: int = -2, dim2: int = -1, shape: Shape, **_: Any) -> Value:
+    return diagonal(x, offset, dim1, dim2, shape=shape)

@@ -10,7 +10,8 @@ import torch
 from ..graph.build import Build, NotLowered, Operand, opmath
 from ..graph.sizes import ONE, quotient
 from ..graph.value import Value
-from .reductions import variance
+from .reductions import told, variance
+from .registry import lowers
 
 
 def _normalise(x: Value, axes: tuple[int, ...], eps: float) -> tuple[Value, Value, Value]:
@@ -29,6 +30,11 @@ def _affine(x: Value, weight: Operand | None, bias: Operand | None, out: torch.d
     return Value(x.op, x.shape, out, x.name)
 
 
+@lowers(
+    "aten.layer_norm",
+    about="Layer norm",
+    formula="layer_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias",
+)
 def layer_norm(
     x: Value,
     normalized_shape: Any,
@@ -47,6 +53,7 @@ def layer_norm(
     return value
 
 
+@lowers("aten.native_layer_norm", about="Layer norm with the mean and the inverse deviation")
 def native_layer_norm(
     x: Value, normalized_shape: Any, weight: Any, bias: Any, eps: float, *, out: Any, **_: Any
 ) -> list[Value]:
@@ -55,9 +62,14 @@ def native_layer_norm(
     normal, average, inv_std = _normalise(x, axes, eps)
     value = _affine(normal, weight, bias, x.dtype)
     value.meaning = ("layer_norm", tuple(v for v in (x, weight, bias) if v is not None))
-    return [value, average, inv_std]
+    return [value, told(average, inv_std), inv_std]
 
 
+@lowers(
+    "aten.rms_norm",
+    about="Root-mean-square norm",
+    formula="rms_norm(v, weight) = v * rsqrt(mean(v * v) + eps) * weight",
+)
 def rms_norm(
     x: Value,
     normalized_shape: Any,
@@ -77,6 +89,10 @@ def rms_norm(
     return value
 
 
+@lowers(
+    "aten.group_norm",
+    formula="group_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias, per group of channels",
+)
 def group_norm(
     x: Value,
     groups: int,
@@ -112,6 +128,11 @@ def _per_channel(v: Value | None, positions: int) -> Value | None:
     return Build.reshape(v, (*v.shape, *([ONE] * positions)))
 
 
+@lowers(
+    "aten.instance_norm",
+    about="Instance norm without running statistics",
+    formula="instance_norm(v) = (v - mean(v)) * rsqrt(var(v) + eps), per channel",
+)
 def instance_norm(
     x: Value,
     weight: Value | None,
@@ -135,6 +156,7 @@ def instance_norm(
     return value
 
 
+@lowers("aten.batch_norm", formula="batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel")
 def batch_norm(
     x: Value,
     weight: Value | None,
@@ -163,13 +185,3 @@ def batch_norm(
     value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
     value.meaning = ("batch_norm", (x,))
     return value
-
-
-OPERATORS: dict[str, Any] = {
-    "aten.layer_norm": layer_norm,
-    "aten.native_layer_norm": native_layer_norm,
-    "aten.rms_norm": rms_norm,
-    "aten.group_norm": group_norm,
-    "aten.instance_norm": instance_norm,
-    "aten.batch_norm": batch_norm,
-}

@@ -15,6 +15,7 @@ from ..graph.division import Quotient
 from ..graph.map import Map, dim, dims
 from ..graph.sizes import ONE, ZERO, quotient
 from ..graph.value import Pointwise, Shape, Value
+from .registry import lowers
 from .windows import Windows, each, last, ones, windows_of
 
 
@@ -175,9 +176,10 @@ def _windows(size: Any, stride: Any, padding: Any, dilation: Any, spatial: int) 
     return found
 
 
-OPERATORS: dict[str, Any] = {
-    **{f"aten.max_pool{n}d": maximum(n, indices=False) for n in (1, 2, 3)},
-    **{f"aten.max_pool{n}d_with_indices": maximum(n, indices=True) for n in (1, 2, 3)},
-    **{f"aten.avg_pool{n}d": average(n) for n in (1, 2, 3)},
-    **{f"aten.adaptive_avg_pool{n}d": adaptive("avg", n) for n in (1, 2, 3)},
-}
+for _n in (1, 2, 3):
+    lowers(f"aten.max_pool{_n}d", about="The maximum of each window")(maximum(_n, indices=False))
+    lowers(f"aten.max_pool{_n}d_with_indices", about="The maximum of each window, and its place")(
+        maximum(_n, indices=True)
+    )
+    lowers(f"aten.avg_pool{_n}d", about="The mean of each window")(average(_n))
+    lowers(f"aten.adaptive_avg_pool{_n}d", about="The means of as many windows as are asked for")(adaptive("avg", _n))

@@ -7,51 +7,84 @@ from typing import Any
 
 import torch
 
-from ..graph.build import Build, NotLowered, opmath
-from ..graph.sizes import ONE
-from ..graph.value import Value
+from ..graph.build import Build, NotLowered, broadcast_shapes, opmath, size_operand
+from ..graph.sizes import ONE, ZERO
+from ..graph.value import Pointwise, Value, View, topological
 from .reductions import softmax_parts
+from .registry import lowers
 
 
+def _of_one_number(v: Value) -> bool:
+    """Whether every element is the same number, made of constants (``torch.zeros``) and sizes alone."""
+    return all(isinstance(part.op, Pointwise | View) for part in topological([v]))
+
+
+def _times_a_number(x: Value, y: Value) -> Value:
+    """A product with a matrix of one number c: sums of the other one, times c, repeated. NaN and infinity stay."""
+
+    def element(v: Value) -> Value:
+        for _ in v.shape:
+            v = Build.select(v, 0, ZERO)
+        return v
+
+    rows, columns = x.shape[:-1][-1:], y.shape[1:][-1:]
+    left, right = x if len(x.shape) > 1 else Build.unsqueeze(x, 0), y if len(y.shape) > 1 else Build.unsqueeze(y, 1)
+    batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    shape = (*batch, *rows, *columns)
+    if _of_one_number(x) and _of_one_number(y):
+        square = Build.pointwise("mul", element(x), element(y))
+        value = Build.pointwise("mul", square, size_operand(x.shape[-1]))
+    elif _of_one_number(x):
+        dim = len(right.shape) - 2
+        value = Build.reduce("sum", Build.pointwise("mul", right, element(x)), (dim,), name="product")
+        value = value if rows else Build.squeeze(value, (dim,))
+        value = value if columns else Build.squeeze(value, (len(value.shape) - 1,))
+    else:
+        dim = len(left.shape) - 1
+        value = Build.reduce("sum", Build.pointwise("mul", left, element(y)), (dim,), name="product")
+        value = value if columns else Build.squeeze(value, (dim,))
+        value = value if rows else Build.squeeze(value, (dim - 1,))
+    while len(value.shape) < len(shape):
+        value = Build.unsqueeze(value, 0)
+    return value if value.shape == shape else Build.expand(value, shape)
+
+
+@lowers("aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", about="Matrix product")
 def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     if out not in (torch.float32, torch.float16, torch.bfloat16):
         raise NotLowered(f"matrix products in {out}")
     row, col = len(x.shape) == 1, len(y.shape) == 1
+    if _of_one_number(x) or _of_one_number(y):
+        return _times_a_number(x, y)
     if row and col:
         return Build.squeeze(Build.reduce("sum", Build.pointwise("mul", x, y), (0,), name="product"), (0,))
-    if not col and (row or x.shape[-2] == ONE) and len(y.shape) == 2:
+    if not row and not col and x.shape[-1] == ONE:
+        return Build.pointwise("mul", x, y)  # nothing to sum over
+    if not col and (row or x.shape[-2] == ONE):
         # A vector-matrix product: likewise, down the columns.
         rank = len(x.shape)
         spread = Build.unsqueeze(x, rank) if row else Build.permute(x, (*range(rank - 2), rank - 1, rank - 2))
-        dim = len(spread.shape) - 2
-        value = Build.reduce("sum", Build.pointwise("mul", spread, y), (dim,), name="product")
+        terms = Build.pointwise("mul", spread, y)
+        dim = len(terms.shape) - 2
+        value = Build.reduce("sum", terms, (dim,), name="product")
         return Build.squeeze(value, (dim,)) if row else value
-    if not row and not col and y.shape[-1] == ONE and len(y.shape) == 2:
+    if not row and not col and y.shape[-1] == ONE:
         # The same with the vector as a matrix of one column.
-        vector, last = Build.squeeze(y, (1,)), len(x.shape) - 1
-        return Build.reduce("sum", Build.pointwise("mul", x, vector), (last,), name="product")
+        rank = len(y.shape)
+        turned = (*range(rank - 2), rank - 1, rank - 2)
+        vector = Build.squeeze(y, (1,)) if rank == 2 else Build.permute(y, turned)
+        terms = Build.pointwise("mul", x, vector)
+        return Build.reduce("sum", terms, (len(terms.shape) - 1,), name="product")
     if col:
         # A matrix-vector product reads the matrix once: a reduction, not a tiled product.
         last = len(x.shape) - 1
         return Build.squeeze(Build.reduce("sum", Build.pointwise("mul", x, y), (last,), name="product"), (last,))
-    if row:
-        raise NotLowered("a vector times a batch of matrices")
     product = Build.matmul(x, y, out)
     product.meaning = ("matmul", (x, y))
     return product
 
 
-def linear(x: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
-    turned = Build.permute(weight, (1, 0))
-    product = matmul(x, turned, out=out)
-    product.meaning = ("matmul", (x, weight))
-    if bias is None:
-        return product
-    value = Build.pointwise("add", product, bias, dtype=out)
-    value.meaning = ("linear", (x, weight, bias))
-    return value
-
-
+@lowers("aten.addmm", "aten.baddbmm", about="beta * c + alpha * (x @ y)")
 def addmm(c: Value, x: Value, y: Value, *, beta: Any = 1, alpha: Any = 1, out: torch.dtype, **_: Any) -> Value:
     product = matmul(x, y, out=out)
     if alpha != 1:
@@ -61,10 +94,19 @@ def addmm(c: Value, x: Value, y: Value, *, beta: Any = 1, alpha: Any = 1, out: t
     return Build.pointwise("add", product, c, dtype=out)
 
 
+def _batched(x: Value, y: Value, out: torch.dtype) -> Value:
+    """The product of two batches of matrices, tiled unless one of the three sizes is one."""
+    if ONE in (x.shape[-2], x.shape[-1], y.shape[-1]):
+        return matmul(x, y, out=out)
+    return Build.matmul(x, y, out)
+
+
+@lowers("aten.outer", about="The product of each with each")
 def outer(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     return Build.pointwise("mul", Build.unsqueeze(x, 1), y, dtype=out)
 
 
+@lowers("aten.scaled_dot_product_attention", formula="attention(q, k, v) = softmax(q @ k.T * scale) @ v")
 def attention(
     q: Value,
     k: Value,
@@ -88,7 +130,7 @@ def attention(
         scale = 1.0 / math.sqrt(float(width))
     rank = len(k.shape)
     turned = Build.permute(k, (*range(rank - 2), rank - 1, rank - 2))
-    scores = Build.pointwise("mul", Build.matmul(q, turned, out), float(scale), dtype=opmath(out), name="scores")
+    scores = Build.pointwise("mul", _batched(q, turned, out), float(scale), dtype=opmath(out), name="scores")
     if is_causal:
         i, j = Build.iota(scores.shape, rank - 2, name="i"), Build.iota(scores.shape, rank - 1, name="j")
         hidden = Build.pointwise("gt", j, i, dtype=torch.bool)
@@ -102,20 +144,22 @@ def attention(
     weights = Build.pointwise(
         "div", exps, denominator, dtype=out, name="weights", meaning=("softmax", (scores, (rank - 1,)))
     )
-    value = Build.matmul(weights, v, out)
+    value = _batched(weights, v, out)
     value.meaning = ("attention", (q, k, v))
     return value
 
 
-OPERATORS: dict[str, Any] = {
-    "aten.mm": matmul,
-    "aten.bmm": matmul,
-    "aten.matmul": matmul,
-    "aten.mv": matmul,
-    "aten.dot": matmul,
-    "aten.linear": linear,
-    "aten.addmm": addmm,
-    "aten.baddbmm": addmm,
-    "aten.outer": outer,
-    "aten.scaled_dot_product_attention": attention,
-}
+@lowers(
+    "aten.linear",
+    about="x times a weight's transpose, plus a bias",
+    formula="linear(v, weight, bias) = v @ weight.T + bias",
+)
+def linear(x: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
+    turned = Build.permute(weight, (1, 0))
+    product = matmul(x, turned, out=out)
+    product.meaning = ("matmul", (x, weight))
+    if bias is None:
+        return product
+    value = Build.pointwise("add", product, bias, dtype=out)
+    value.meaning = ("linear", (x, weight, bias))
+    return value

@@ -9,6 +9,7 @@ import torch
 
 from ..graph.build import Build, NotLowered, dims_of, normalise, size_operand
 from ..graph.value import Reduce, Value, numel
+from .registry import lowers
 
 
 def finish(value: Value, dims: tuple[int, ...], keepdim: bool) -> Value:
@@ -21,6 +22,7 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, bool]:
     return dims, bool(args[1]) if len(args) > 1 else False
 
 
+@lowers("aten.sum", about="Sum over dims")
 def total(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
     dims, keep = _split(args)
     axes = dims_of(dims, len(x.shape))
@@ -29,6 +31,7 @@ def total(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: An
     return finish(value, axes, keep or keepdim)
 
 
+@lowers("aten.mean", about="Mean over dims")
 def mean(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
     dims, keep = _split(args)
     axes = dims_of(dims, len(x.shape))
@@ -103,6 +106,7 @@ def _correction(args: tuple[Any, ...], correction: Any, unbiased: Any) -> tuple[
     return dims, float(correction), keep
 
 
+@lowers("aten.var", about="Variance over dims")
 def var(
     x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
 ) -> Value:
@@ -111,6 +115,7 @@ def var(
     return finish(variance(x, axes, amount)[0], axes, keep or keepdim)
 
 
+@lowers("aten.std", about="Standard deviation over dims")
 def std(
     x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
 ) -> Value:
@@ -120,14 +125,23 @@ def std(
     return finish(root, axes, keep or keepdim)
 
 
+@lowers("aten.var_mean", about="Variance and mean over dims")
 def var_mean(
     x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, **_: Any
 ) -> list[Value]:
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims, len(x.shape))
-    return [finish(v, axes, keep or keepdim) for v in variance(x, axes, amount)]
+    spread, average = variance(x, axes, amount)
+    return [finish(v, axes, keep or keepdim) for v in (spread, told(average, spread))]
 
 
+def told(average: Value, spread: Value) -> Value:
+    """The mean as torch gives it beside a variance: NaN where that is, as with an infinity among the elements."""
+    unknown = Build.comparison("ne", spread, spread)
+    return Build.pointwise("where", unknown, spread, average, dtype=average.dtype)
+
+
+@lowers("aten.norm")
 def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
     """The vector p-norm: (sum |x|^p)^(1/p), max |x| for infinity."""
     axes = dims_of(dims, len(x.shape))
@@ -151,6 +165,7 @@ def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: 
     return finish(result, axes, keepdim)
 
 
+@lowers("aten.linalg_vector_norm", about="The vector p-norm")
 def linalg_vector_norm(
     x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any
 ) -> Value:
@@ -165,6 +180,12 @@ def softmax_parts(x: Value, dim: int) -> tuple[Value, Value, Value]:
     return shifted, exps, Build.reduce("sum", exps, (dim,), name="denominator")
 
 
+@lowers(
+    "aten.softmax",
+    "aten._softmax",
+    about="Softmax along a dim",
+    formula="softmax(v) = exp(v - max(v)) / sum(exp(v - max(v)))",
+)
 def softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
     exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))[1:]
     return Build.pointwise(
@@ -172,6 +193,12 @@ def softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
     )
 
 
+@lowers(
+    "aten.log_softmax",
+    "aten._log_softmax",
+    about="Logarithm of the softmax",
+    formula="log_softmax(v) = v - max(v) - log(sum(exp(v - max(v))))",
+)
 def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
     shifted, _exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))
     result = Build.pointwise("sub", shifted, Build.pointwise("log", denominator, name="log_denominator"), dtype=out)
@@ -179,6 +206,9 @@ def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Val
     return result
 
 
+@lowers(
+    "aten.logsumexp", about="log(sum(exp(x))) over dims", formula="logsumexp(v) = max(v) + log(sum(exp(v - max(v))))"
+)
 def logsumexp(x: Value, dims: Any, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
     axes = dims_of(dims, len(x.shape))
     x = Build.cast(x, out)
@@ -208,25 +238,11 @@ def any_all(kind: str) -> Any:
     return lower
 
 
-OPERATORS: dict[str, Any] = {
-    "aten.sum": total,
-    "aten.mean": mean,
-    "aten.amax": extreme("max"),
-    "aten.amin": extreme("min"),
-    "aten.max": extreme_with_index("max"),
-    "aten.min": extreme_with_index("min"),
-    "aten.argmax": position("argmax"),
-    "aten.argmin": position("argmin"),
-    "aten.var": var,
-    "aten.std": std,
-    "aten.var_mean": var_mean,
-    "aten.norm": norm,
-    "aten.linalg_vector_norm": linalg_vector_norm,
-    "aten.softmax": softmax,
-    "aten._softmax": softmax,
-    "aten.log_softmax": log_softmax,
-    "aten._log_softmax": log_softmax,
-    "aten.logsumexp": logsumexp,
-    "aten.any": any_all("any"),
-    "aten.all": any_all("all"),
-}
+for _kind in ("max", "min"):
+    lowers(f"aten.a{_kind}", about=f"The {_kind}imum over dims")(extreme(_kind))
+    lowers(f"aten.{_kind}", about=f"The {_kind}imum of all, of two tensors, or over a dim with its place")(
+        extreme_with_index(_kind)
+    )
+    lowers(f"aten.arg{_kind}", about=f"The place of the {_kind}imum")(position(f"arg{_kind}"))
+lowers("aten.any", about="Whether one of the elements is not zero")(any_all("any"))
+lowers("aten.all", about="Whether no element is zero")(any_all("all"))

@@ -8,13 +8,13 @@ import torch
 
 from ..graph.build import Build, normalise
 from ..graph.value import Value
+from .registry import lowers
 
 
-def scan(kind: str) -> Any:
+def _scan(kind: str) -> Any:
     def lower(x: Value, dim: int, *, out: torch.dtype) -> Value:
-        """cumsum and cumprod: y[i] = x[0] + ... + x[i] along one dimension; a scalar is itself."""
         if not x.shape:
-            return Build.cast(x, out)
+            return Build.cast(x, out)  # a scalar is itself
         value = Build.scan(kind, Build.cast(x, out), normalise(dim, len(x.shape)), out)
         value.meaning = (f"cum{kind}", (x, (normalise(dim, len(x.shape)),)))
         return value
@@ -22,4 +22,5 @@ def scan(kind: str) -> Any:
     return lower
 
 
-OPERATORS: dict[str, Any] = {"aten.cumsum": scan("sum"), "aten.cumprod": scan("prod")}
+lowers("aten.cumsum", about="x[0] + ... + x[i] along one dimension; long ones in several programs")(_scan("sum"))
+lowers("aten.cumprod", about="x[0] * ... * x[i] along one dimension")(_scan("prod"))

@@ -11,17 +11,30 @@ from ..graph import maps
 from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise
 from ..graph.sizes import ONE, ZERO, same
 from ..graph.value import Pointwise, Shape, Value, numel
-from . import margins
+from .registry import lowers
 
 
+@lowers(
+    "aten.view",
+    "aten.reshape",
+    "aten._unsafe_view",
+    "aten.flatten",
+    "aten.unflatten",
+    "aten.view_as",
+    "aten.reshape_as",
+    about="The same elements in another shape",
+    addressing=True,
+)
 def reshape(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     return Build.reshape(x, shape)
 
 
+@lowers("aten.permute", about="The dims in another order", addressing=True)
 def permute(x: Value, dims: list[int], **_: Any) -> Value:
     return Build.permute(x, tuple(normalise(d, len(x.shape)) for d in dims))
 
 
+@lowers("aten.transpose", "aten.swapaxes", "aten.swapdims", about="Two dims exchanged", addressing=True)
 def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
     order = list(range(len(x.shape)))
     a, b = normalise(a, len(order)), normalise(b, len(order))
@@ -29,25 +42,30 @@ def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
     return Build.permute(x, tuple(order))
 
 
+@lowers("aten.t", "aten.numpy_T", about="The dims in reverse", addressing=True)
 def t(x: Value, **_: Any) -> Value:
     return Build.permute(x, tuple(reversed(range(len(x.shape)))))
 
 
+@lowers("aten.unsqueeze", about="A dim of size one more", addressing=True)
 def unsqueeze(x: Value, dim: int, **_: Any) -> Value:
     return Build.unsqueeze(x, normalise(dim, len(x.shape) + 1))
 
 
+@lowers("aten.squeeze", about="Dims of size one left out", addressing=True)
 def squeeze(x: Value, dims: Any = None, **_: Any) -> Value:
     chosen = dims_of(dims, len(x.shape))
-    return Build.squeeze(x, tuple(d for d in chosen if x.shape[d] == ONE))
+    return Build.squeeze(x, tuple(d for d in chosen if x.shape[d] == ONE)) if x.shape else x
 
 
+@lowers("aten.expand", "aten.expand_as", about="Dims of size one repeated", addressing=True)
 def expand(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     while len(x.shape) < len(shape):
         x = Build.unsqueeze(x, 0)
     return Build.expand(x, shape)
 
 
+@lowers("aten.slice", about="Part of a dim", addressing=True)
 def slice_(
     x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1, *, shape: Shape, **_: Any
 ) -> Value:
@@ -65,6 +83,7 @@ def slice_(
     return Build.slice(x, dim, begin, expr_of(step), shape[dim])
 
 
+@lowers("aten.select", about="One place of a dim", addressing=True)
 def select(x: Value, dim: int, index: Any, **_: Any) -> Value:
     dim = normalise(dim, len(x.shape))
     place = expr_of(index)
@@ -83,10 +102,19 @@ def split_sizes(x: Value, dim: int, shapes: list[Shape]) -> list[Value]:
     return pieces
 
 
+@lowers(
+    "aten.chunk",
+    "aten.split",
+    "aten.split_with_sizes",
+    "aten.tensor_split",
+    about="Pieces along a dim",
+    addressing=True,
+)
 def chunk(x: Value, _: Any, dim: int = 0, *, shapes: list[Shape], **__: Any) -> list[Value]:
     return split_sizes(x, dim, shapes)
 
 
+@lowers("aten.unbind", about="Every place of a dim by itself", addressing=True)
 def unbind(x: Value, dim: int = 0, *, shapes: list[Shape], **_: Any) -> list[Value]:
     dim = normalise(dim, len(x.shape))
     return [Build.select(x, dim, sympy.Integer(i)) for i in range(len(shapes))]
@@ -96,6 +124,7 @@ def unbind(x: Value, dim: int = 0, *, shapes: list[Shape], **_: Any) -> list[Val
 _MOST_PIECES = 8
 
 
+@lowers("aten.cat", about="Tensors one after the other, up to eight")
 def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     dim = normalise(dim, len(shape))
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
@@ -104,15 +133,18 @@ def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **
     return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)
 
 
+@lowers("aten.stack", about="Tensors along a new dim, up to eight")
 def stack(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     dim = normalise(dim, len(shape))
     return cat([Build.unsqueeze(v, dim) for v in values], dim, shape=shape, out=out)
 
 
+@lowers("aten.flip", about="Dims backwards", addressing=True)
 def flip(x: Value, dims: list[int], **_: Any) -> Value:
     return Build.view(x, maps.flip(x.shape, tuple(normalise(d, len(x.shape)) for d in dims)), "flip")
 
 
+@lowers("aten.rot90", about="Turned by right angles", addressing=True)
 def rot90(x: Value, times: int = 1, dims: Any = (0, 1), **_: Any) -> Value:
     a, b = (normalise(d, len(x.shape)) for d in dims)
     if times % 4 == 0:
@@ -136,12 +168,14 @@ def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dty
     return cat([*before, part, *after], dim, shape=(*x.shape[:dim], inside, *x.shape[dim + 1 :]), out=out)
 
 
+@lowers("aten.select_scatter", about="With a part in place of one place of a dim")
 def select_scatter(x: Value, part: Value, dim: int, index: Any, *, out: torch.dtype, **_: Any) -> Value:
     dim, place = normalise(dim, len(x.shape)), expr_of(index)
     place = sympy.expand(x.shape[dim] + place) if place.could_extract_minus_sign() else place
     return _replaced(x, Build.unsqueeze(part, dim), dim, place, out)
 
 
+@lowers("aten.slice_scatter", about="With a part in place of a slice")
 def slice_scatter(
     x: Value,
     part: Value,
@@ -160,6 +194,7 @@ def slice_scatter(
     return _replaced(x, part, dim, begin, out)
 
 
+@lowers("aten.repeat_interleave", about="Each element several times", addressing=True)
 def repeat_interleave(x: Value, repeats: Any, dim: int | None = None, **_: Any) -> Value:
     """x[..., i // repeats, ...]"""
     if not isinstance(repeats, int):
@@ -170,21 +205,33 @@ def repeat_interleave(x: Value, repeats: Any, dim: int | None = None, **_: Any) 
     return Build.view(x, map, "repeat_interleave")
 
 
+@lowers("aten.embedding", about="The rows that an index names")
 def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> Value:
     value = Build.gather(weight, index, 0, "rows", shape, "embedded")
     value.meaning = ("embedding", (weight, index))
     return value
 
 
+@lowers("aten.broadcast_tensors", about="Tensors expanded to one shape", addressing=True)
 def broadcast_tensors(values: list[Value], *, shapes: list[Shape], **_: Any) -> list[Value]:
     return [expand(v, shape=s) if v.shape != s else v for v, s in zip(values, shapes, strict=True)]
 
 
+@lowers("aten.index_select", about="The places of a dim that an index names")
 def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    if not index.shape:  # one place, which stays a dim
+        index = Build.unsqueeze(index, 0)
+    if not x.shape:
+        return x
     return Build.gather(x, index, normalise(dim, len(x.shape)), "rows", shape)
 
 
+@lowers("aten.gather", about="One element of a dim for each index")
 def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    if not x.shape:
+        return expand(x, shape=shape)
+    if not index.shape:
+        return Build.squeeze(Build.gather(x, Build.unsqueeze(index, 0), 0, "take", (ONE,)), (0,))
     return Build.gather(x, index, normalise(dim, len(x.shape)), "take", shape)
 
 
@@ -195,8 +242,8 @@ def full(*_: Any, shape: Shape, out: torch.dtype, fill: float, **__: Any) -> Val
 
 
 def _fill(x: Any, args: tuple[Any, ...], name: str) -> Any:
-    if name.startswith("aten.full"):
-        return args[0] if args else x
+    if "full" in name:
+        return args[-1] if args else x
     return 0 if "zeros" in name else 1
 
 
@@ -211,6 +258,7 @@ def filled(name: str) -> Any:
     return lower
 
 
+@lowers("aten.arange", about="Integers in a row", addressing=True)
 def arange(*args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     start, step = 0, 1
     if len(args) >= 2:
@@ -241,89 +289,67 @@ def _triangle(x: Value, diagonal: int, keep: str) -> Value:
     return Build.pointwise("where", inside, x, zero, dtype=x.dtype)
 
 
+@lowers("aten.tril", about="The lower triangle")
 def tril(x: Value, diagonal: int = 0, **_: Any) -> Value:
     return _triangle(x, diagonal, "le")
 
 
+@lowers("aten.triu", about="The upper triangle")
 def triu(x: Value, diagonal: int = 0, **_: Any) -> Value:
     return _triangle(x, diagonal, "ge")
 
 
+@lowers(
+    "aten.contiguous",
+    "aten.clone",
+    "aten.detach",
+    "aten.detach_",
+    "aten.alias",
+    "aten.lift_fresh_copy",
+    addressing=True,
+)
 def same_values(x: Value, *_: Any, **__: Any) -> Value:
     """Operators that change nothing a kernel sees: contiguous, clone, detach, dropout in eval mode."""
     return x
 
 
+@lowers("aten.dropout", "aten.feature_dropout", about="In eval mode: the same values", addressing=True)
 def dropout(x: Value, p: float, train: bool, **_: Any) -> Value:
     if train and p > 0:
         raise NotLowered("dropout in training mode draws random numbers")
     return x
 
 
-OPERATORS: dict[str, Any] = {
-    **margins.OPERATORS,
-    "aten.view": reshape,
-    "aten.reshape": reshape,
-    "aten._unsafe_view": reshape,
-    "aten.flatten": reshape,
-    "aten.unflatten": reshape,
-    "aten.view_as": reshape,
-    "aten.reshape_as": reshape,
-    "aten.permute": permute,
-    "aten.transpose": transpose,
-    "aten.t": t,
-    "aten.numpy_T": t,
-    "aten.mT": lambda x, **k: transpose(x, -2, -1),
-    "aten.swapaxes": transpose,
-    "aten.swapdims": transpose,
-    "aten.unsqueeze": unsqueeze,
-    "aten.squeeze": squeeze,
-    "aten.expand": expand,
-    "aten.expand_as": expand,
-    "aten.slice": slice_,
-    "aten.select": select,
-    "aten.narrow": lambda x, dim, start, length, *, shape, **k: slice_(x, dim, start, shape=shape),
-    "aten.chunk": chunk,
-    "aten.split": chunk,
-    "aten.split_with_sizes": chunk,
-    "aten.tensor_split": chunk,
-    "aten.unbind": unbind,
-    "aten.cat": cat,
-    "aten.stack": stack,
-    "aten.flip": flip,
-    "aten.fliplr": lambda x, **k: flip(x, [1]),
-    "aten.flipud": lambda x, **k: flip(x, [0]),
-    "aten.rot90": rot90,
-    "aten.select_scatter": select_scatter,
-    "aten.slice_scatter": slice_scatter,
-    "aten.repeat_interleave": repeat_interleave,
-    "aten.embedding": embedding,
-    "aten.index_select": index_select,
-    "aten.gather": gather,
-    "aten.broadcast_tensors": broadcast_tensors,
-    "aten.arange": arange,
-    "aten.tril": tril,
-    "aten.triu": triu,
-    **{
-        name: filled(name)
-        for name in (
-            "aten.full",
-            "aten.full_like",
-            "aten.zeros",
-            "aten.ones",
-            "aten.zeros_like",
-            "aten.ones_like",
-            "aten.new_zeros",
-            "aten.new_ones",
-            "aten.scalar_tensor",
-        )
-    },
-    "aten.contiguous": same_values,
-    "aten.clone": same_values,
-    "aten.detach": same_values,
-    "aten.detach_": same_values,
-    "aten.alias": same_values,
-    "aten.lift_fresh_copy": same_values,
-    "aten.dropout": dropout,
-    "aten.feature_dropout": dropout,
-}
+@lowers("aten.mT", about="The last two dims exchanged", addressing=True)
+def matrix_transpose(x: Value, **_: Any) -> Value:
+    return transpose(x, -2, -1)
+
+
+@lowers("aten.fliplr", about="The second dim backwards", addressing=True)
+def fliplr(x: Value, **_: Any) -> Value:
+    return flip(x, [1])
+
+
+@lowers("aten.flipud", about="The first dim backwards", addressing=True)
+def flipud(x: Value, **_: Any) -> Value:
+    return flip(x, [0])
+
+
+@lowers("aten.narrow", about="Part of a dim", addressing=True)
+def narrow(x: Value, dim: int, start: Any, length: Any, *, shape: Shape, **_: Any) -> Value:
+    return slice_(x, dim, start, shape=shape)
+
+
+for _name in (
+    "full",
+    "full_like",
+    "zeros",
+    "ones",
+    "zeros_like",
+    "ones_like",
+    "new_zeros",
+    "new_ones",
+    "scalar_tensor",
+    "new_full",
+):
+    lowers(f"aten.{_name}", about="One number in every place", addressing=True)(filled(f"aten.{_name}"))

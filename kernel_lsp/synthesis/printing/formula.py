@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
+from ..graph.names import variable_name
 from ..graph.value import (
     Concat,
     Contract,
@@ -20,26 +21,7 @@ from ..graph.value import (
     Value,
     View,
 )
-from .names import variable_name
-
-#: What the named operations compute, for the line under the formula.
-DEFINITIONS = {
-    "softmax": "softmax(v) = exp(v - max(v)) / sum(exp(v - max(v)))",
-    "log_softmax": "log_softmax(v) = v - max(v) - log(sum(exp(v - max(v))))",
-    "layer_norm": "layer_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias",
-    "rms_norm": "rms_norm(v, weight) = v * rsqrt(mean(v * v) + eps) * weight",
-    "group_norm": "group_norm(v, weight, bias) = (v - mean(v)) * rsqrt(var(v) + eps) * weight + bias, per group of channels",
-    "instance_norm": "instance_norm(v) = (v - mean(v)) * rsqrt(var(v) + eps), per channel",
-    "batch_norm": "batch_norm(v) = (v - mean) * rsqrt(var + eps) * weight + bias, per channel",
-    "gelu": "gelu(v) = v * (1 + erf(v / sqrt(2))) / 2",
-    "gelu_tanh": "gelu_tanh(v) = v * sigmoid(2 * sqrt(2 / pi) * (v + 0.044715 * v^3))",
-    "silu": "silu(v) = v * sigmoid(v)",
-    "cross_entropy": "cross_entropy(v, t) = log(sum(exp(v))) - v[t] in each row",
-    "mse": "mse(a, b) = (a - b)^2",
-    "logsumexp": "logsumexp(v) = max(v) + log(sum(exp(v - max(v))))",
-    "attention": "attention(q, k, v) = softmax(q @ k.T * scale) @ v",
-    "linear": "linear(v, weight, bias) = v @ weight.T + bias",
-}
+from ..operators.registry import DEFINITIONS
 
 #: Views that a formula leaves out.
 _SAME_ELEMENTS = ("reshape", "squeeze", "unsqueeze", "expand")

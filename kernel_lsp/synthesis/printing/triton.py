@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, literal, wrap
+from ..graph.names import Names
 from ..kernel.ir import (
     Add,
     Apply,
@@ -25,7 +26,6 @@ from ..kernel.ir import (
     Variable,
 )
 from ..schedule.program import Program
-from .names import Names
 
 #: Words that Triton has for dtypes, where they differ from torch's.
 _DTYPES = {torch.bool: "tl.int1"}

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import sympy
 
-from ..graph.value import Graph, Input, Partial, Value, View, input_of, operands, topological
+from ..graph.names import variable_name
+from ..graph.value import Graph, Input, Partial, Pointwise, Scalar, Value, View, input_of, operands, topological
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan
 from ..passes.rewrite import CHUNK
-from ..printing.names import variable_name
 from .choices import Chosen, scheduled
 from .contract import strided_operands
 from .program import Blocks, Program
@@ -113,7 +113,8 @@ def host_plan(
     ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``defined``: those that stand for other sizes; ``name``: what kernels are named after;
     ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
     """
-    inputs = used_inputs(plan, graph)
+    read = used_inputs(plan, graph)
+    inputs = [*read, *_for_sizes(graph, read)]
     inputs.sort(key=lambda v: input_of(v).kind != "argument")  # what forward is given comes first
     names, sizes = _size_symbols(inputs)
     for symbol, size in defined.items():
@@ -124,7 +125,7 @@ def host_plan(
     strided = _strided(plan)
     for value in inputs:
         op = input_of(value)
-        if not value.shape or value in strided:
+        if not value.shape or value in strided or value not in read:
             continue
         if op.kind == "argument" or op.source in scattered:
             result.operations.append(Contiguous(value))
@@ -166,6 +167,25 @@ def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
             used[step.value.op.operand] = None
     used.update({v: None for v in graph.outputs if isinstance(v.op, Input)})
     return [v for v in graph.inputs if v in used]
+
+
+def _for_sizes(graph: Graph, read: list[Value]) -> list[Value]:
+    """Inputs that no kernel reads, but whose sizes or device are asked for: ``x.expand_as(y)``, ``torch.zeros_like(x)``."""
+    needed: set[sympy.Symbol] = set()
+    for value in topological(graph.outputs):
+        scalars = (
+            [o.expr for o in value.op.operands if isinstance(o, Scalar)] if isinstance(value.op, Pointwise) else []
+        )
+        needed |= {symbol for size in (*value.shape, *scalars) for symbol in size.free_symbols}
+    needed -= {size for value in read for size in value.shape}
+    added: list[Value] = []
+    for value in graph.inputs:
+        if value not in read and needed & set(value.shape):
+            added.append(value)
+            needed -= set(value.shape)
+    if not read and not added:
+        added = graph.inputs[:1]
+    return added
 
 
 def _strided(plan: Plan) -> set[Value]:

@@ -6,6 +6,7 @@ import sympy
 import torch
 
 from ..graph.functions import NEUTRAL
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, offset
 from ..graph.value import Fold as GraphFold
 from ..graph.value import Reduce, Scan, Value, operands
@@ -30,7 +31,6 @@ from ..kernel.ir import (
     plus,
 )
 from ..kernel.steps import Hints, Kernel, fold_operand_index
-from ..printing.names import variable_name
 from .extents import total
 from .program import Program, fixed
 from .schedules import Columns, Passes, Rows, Unrolled

@@ -1,0 +1,79 @@
+"""What torch.export took to be true of the sizes and the graph depends on, as conditions for the class that is generated.
+
+Most of what it notes down asks whether a size is one (for strides and broadcasting), or follows from what is checked anyway.
+What is left says how many pieces a split has, or which sizes a reshape gives.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import sympy
+from torch.export import ExportedProgram
+
+from .value import Graph
+
+_TRIES = 200
+_LARGEST = 64
+
+
+def assumed(exported: ExportedProgram, graph: Graph) -> list[sympy.Basic]:
+    """Relations (``Eq``, ``<=``, …) of sizes that may be false for sizes that are otherwise accepted."""
+    env = _shapes(exported)
+    if env is None:
+        return []
+    found: list[sympy.Basic] = []
+    known = set(graph.hints)
+    for guard in env.guards:
+        for part in sympy.And.make_args(env.replace(guard.expr)):
+            if (
+                _of_interest(part)
+                and part.free_symbols <= known
+                and not _follows(part, [*_pairs(graph), *found], graph)
+            ):
+                found.append(part)
+    return found
+
+
+def _shapes(exported: ExportedProgram) -> Any:
+    for node in exported.graph.nodes:
+        mode = getattr(node.meta.get("val"), "fake_mode", None)
+        if mode is not None:
+            return mode.shape_env
+    return None
+
+
+def _of_interest(part: sympy.Basic) -> bool:
+    if not isinstance(part, sympy.core.relational.Relational) or isinstance(part, sympy.Ne):
+        return False
+    if part.has(sympy.Max, sympy.Min) or "Max" in str(part):  # about strides
+        return False
+    if isinstance(part, sympy.Eq):
+        return True
+    divided = any(
+        node.func.__name__ in ("FloorDiv", "Mod", "PythonMod", "CleanDiv") for node in sympy.preorder_traversal(part)
+    )
+    return divided and sympy.Integer(2) not in part.args  # "at least 2" is about sizes of one
+
+
+def _pairs(graph: Graph) -> list[sympy.Basic]:
+    return [sympy.Eq(a, b) for a, b in graph.equal]
+
+
+def _follows(part: sympy.Basic, known: list[sympy.Basic], graph: Graph) -> bool:
+    """Whether ``part`` is true for all sizes that were tried for which ``known`` is."""
+    symbols = sorted(part.free_symbols, key=str)
+    related = [one for one in known if one.free_symbols <= set(symbols)]
+    draw = random.Random(0)
+    for attempt in range(_TRIES):
+        values = {}
+        for symbol in symbols:
+            least, most = graph.ranges.get(symbol, (2, None))
+            least = max(least, 2)
+            highest = least + _LARGEST if most is None else min(most, least + _LARGEST)
+            # Small sizes first: each of them alone, as far as there is one symbol.
+            values[symbol] = min(least + attempt, highest) if len(symbols) == 1 else draw.randint(least, highest)
+        if all(one.subs(values) == sympy.true for one in related) and part.subs(values) == sympy.false:
+            return False
+    return True

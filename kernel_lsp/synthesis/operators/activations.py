@@ -1,0 +1,154 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..graph.build import Build, opmath
+from ..graph.value import Value
+from .elementwise import clamp
+from .registry import lowers
+
+
+@lowers("aten.relu", about="max(x, 0)")
+def relu(x: Value, *, out: torch.dtype) -> Value:
+    if not out.is_floating_point:
+        return Build.arithmetic("maximum_int", x, 0, result=out)
+    # Written so that NaN stays NaN, as torch.relu keeps it.
+    value = Build.pointwise("where", Build.comparison("lt", x, 0.0), 0.0, x, dtype=out)
+    value.meaning = ("relu", (x,))
+    return value
+
+
+@lowers("aten.silu", about="x * sigmoid(x)", formula="silu(v) = v * sigmoid(v)")
+def silu(x: Value, *, out: torch.dtype) -> Value:
+    value = Build.arithmetic("mul", x, Build.pointwise("sigmoid", x), result=out)
+    value.meaning = ("silu", (x,))
+    return value
+
+
+@lowers(
+    "aten.gelu",
+    formula=(
+        "gelu(v) = v * (1 + erf(v / sqrt(2))) / 2",
+        "gelu_tanh(v) = v * sigmoid(2 * sqrt(2 / pi) * (v + 0.044715 * v^3))",
+    ),
+)
+def gelu(x: Value, approximate: str = "none", *, out: torch.dtype) -> Value:
+    """x * Phi(x); the tanh form as x * sigmoid(2u), since (1 + tanh u) / 2 = sigmoid(2u)."""
+    if approximate == "tanh":
+        cubic = Build.pointwise("mul", Build.pointwise("mul", Build.pointwise("mul", x, x), x), 0.044715)
+        inner = Build.pointwise("add", x, cubic)
+        twice = Build.pointwise("mul", inner, 2.0 * math.sqrt(2.0 / math.pi))
+        value = Build.arithmetic("mul", x, Build.pointwise("sigmoid", twice), result=out)
+        value.meaning = ("gelu_tanh", (x,))
+        return value
+    cdf = Build.pointwise("add", Build.pointwise("erf", Build.pointwise("mul", x, math.sqrt(0.5))), 1.0)
+    value = Build.arithmetic("mul", Build.pointwise("mul", x, 0.5), cdf, result=out)
+    value.meaning = ("gelu", (x,))
+    return value
+
+
+@lowers("aten.leaky_relu", about="x, or slope * x where x is negative")
+def leaky_relu(x: Value, slope: float = 0.01, *, out: torch.dtype) -> Value:
+    scaled = Build.pointwise("mul", x, slope)
+    value = Build.pointwise("where", Build.comparison("gt", x, 0.0), x, scaled, dtype=out)
+    value.meaning = ("leaky_relu", (x,))
+    return value
+
+
+@lowers("aten.prelu", "aten._prelu_kernel", about="leaky_relu with a slope for each channel")
+def prelu(x: Value, weight: Value, *, out: torch.dtype) -> Value:
+    if len(weight.shape) == 1 and len(x.shape) > 2:
+        for _ in range(len(x.shape) - 2):
+            weight = Build.unsqueeze(weight, len(weight.shape))
+    return Build.pointwise("where", Build.comparison("gt", x, 0.0), x, Build.pointwise("mul", x, weight), dtype=out)
+
+
+@lowers("aten.elu", about="x, or alpha * (exp(x) - 1) where x is negative")
+def elu(x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, out: torch.dtype) -> Value:
+    inner = x if input_scale == 1 else Build.pointwise("mul", x, input_scale)
+    negative: Value = Build.pointwise("expm1", inner)
+    positive = x
+    if alpha * scale != 1:
+        negative = Build.pointwise("mul", negative, float(alpha * scale))
+    if scale != 1:
+        positive = Build.pointwise("mul", x, float(scale))
+    value = Build.pointwise("where", Build.comparison("gt", x, 0.0), positive, negative, dtype=out)
+    value.meaning = ("elu", (x,))
+    return value
+
+
+@lowers("aten.selu", about="elu with the constants of self-normalising networks")
+def selu(x: Value, *, out: torch.dtype) -> Value:
+    value = elu(x, 1.6732632423543772, 1.0507009873554805, out=out)
+    value.meaning = ("selu", (x,))
+    return value
+
+
+@lowers("aten.hardtanh", about="x within limits")
+def hardtanh(x: Value, low: float = -1.0, high: float = 1.0, *, out: torch.dtype) -> Value:
+    value = clamp(x, float(low), float(high), out=out)
+    value.meaning = ("hardtanh", (x,))
+    return value
+
+
+@lowers("aten.relu6", about="x from 0 to 6")
+def relu6(x: Value, *, out: torch.dtype) -> Value:
+    return hardtanh(x, 0.0, 6.0, out=out)
+
+
+@lowers("aten.hardsigmoid", about="x / 6 + 1/2 from 0 to 1")
+def hardsigmoid(x: Value, *, out: torch.dtype) -> Value:
+    value = clamp(Build.pointwise("add", Build.pointwise("mul", x, 1.0 / 6.0), 0.5), 0.0, 1.0, out=out)
+    value.meaning = ("hardsigmoid", (x,))
+    return value
+
+
+@lowers("aten.hardswish", about="x * hardsigmoid(x)")
+def hardswish(x: Value, *, out: torch.dtype) -> Value:
+    gate = hardsigmoid(x, out=opmath(out))
+    gate.meaning = None
+    value = Build.arithmetic("mul", x, gate, result=out)
+    value.meaning = ("hardswish", (x,))
+    return value
+
+
+def _softplus(x: Value) -> Value:
+    """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)), which neither overflows nor loses small results."""
+    tail = Build.pointwise("log1p", Build.pointwise("exp", Build.pointwise("neg", Build.pointwise("abs", x))))
+    return Build.pointwise("add", Build.pointwise("maximum", x, 0.0), tail)
+
+
+@lowers("aten.softplus", about="log(1 + exp(beta * x)) / beta")
+def softplus(x: Value, beta: float = 1.0, threshold: float = 20.0, *, out: torch.dtype) -> Value:
+    scaled = x if beta == 1 else Build.pointwise("mul", x, float(beta))
+    smooth = _softplus(scaled)
+    if beta != 1:
+        smooth = Build.pointwise("div", smooth, float(beta))
+    value = Build.pointwise("where", Build.comparison("gt", scaled, float(threshold)), x, smooth, dtype=out)
+    value.meaning = ("softplus", (x,))
+    return value
+
+
+@lowers("aten.mish", about="x * tanh(softplus(x))")
+def mish(x: Value, *, out: torch.dtype) -> Value:
+    value = Build.arithmetic("mul", x, Build.pointwise("tanh", _softplus(x)), result=out)
+    value.meaning = ("mish", (x,))
+    return value
+
+
+@lowers("aten.log_sigmoid", about="log(sigmoid(x))")
+def log_sigmoid(x: Value, *, out: torch.dtype) -> Value:
+    """min(x, 0) - log1p(exp(-|x|))."""
+    tail = Build.pointwise("log1p", Build.pointwise("exp", Build.pointwise("neg", Build.pointwise("abs", x))))
+    value = Build.arithmetic("sub", Build.pointwise("minimum", x, 0.0), tail, result=out)
+    value.meaning = ("log_sigmoid", (x,))
+    return value
+
+
+@lowers("aten.celu", about="x, or alpha * (exp(x / alpha) - 1) where x is negative")
+def celu(x: Value, alpha: float = 1.0, *, out: torch.dtype) -> Value:
+    return elu(x, alpha, 1.0, 1.0 / alpha, out=out)

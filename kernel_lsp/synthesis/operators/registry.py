@@ -1,0 +1,96 @@
+"""Which ATen operators are lowered: each lowering registers itself where it stands, with ``@lowers``.
+
+A lowering is a function from the operator's arguments (a tensor is a ``Value``) to the value or the list of values that it
+gives. Of the keywords ``out`` (torch.dtype), ``shape`` and ``shapes`` (of the results) it gets those that it names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Lowering = Callable[..., Any]
+_L = TypeVar("_L", bound=Lowering)
+
+#: The files with lowerings. Definitions stand in a kernel's docstring in this order.
+FAMILIES = (
+    "reductions",
+    "norms",
+    "elementwise",
+    "activations",
+    "losses",
+    "views",
+    "margins",
+    "products",
+    "einsum",
+    "convolution",
+    "pooling",
+    "scans",
+    "division",
+    "special",
+    "indexing",
+)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One entry: the ATen operator's name without overload, its lowering and the file that this stands in."""
+
+    name: str
+    lower: Lowering
+    family: str
+    about: str  # what it computes, or which of its forms are lowered; a line of the documentation
+    addressing: bool  # it only says how elements are addressed: no kernel is needed for it alone
+
+
+OPERATORS: dict[str, Operator] = {}
+
+#: What the named operations compute (``Value.meaning``), for the line under a kernel's formula: name → definition.
+DEFINITIONS: dict[str, str] = {}
+
+
+def lowers(
+    *names: str, about: str = "", formula: str | tuple[str, ...] = (), addressing: bool = False
+) -> Callable[[_L], _L]:
+    """Register a lowering for the ATen operators ``names``.
+
+    ``about`` is by default the first line of its docstring. ``formula``: definitions, ``"silu(v) = v * sigmoid(v)"``, of the
+    names that it gives as ``Value.meaning``. Raises ``ValueError`` for an operator that has a lowering already.
+    """
+
+    def register(lowering: _L) -> _L:
+        line = about or (lowering.__doc__ or "").partition("\n")[0]
+        family = lowering.__module__.rpartition(".")[2]
+        for name in names:
+            if name in OPERATORS:
+                raise ValueError(f"{name} is lowered twice")
+            OPERATORS[name] = Operator(name, lowering, family, line, addressing)
+        for definition in (formula,) if isinstance(formula, str) else formula:
+            DEFINITIONS[definition.partition("(")[0]] = definition
+        return lowering
+
+    return register
+
+
+def load() -> None:
+    """Import every family, so that ``OPERATORS`` is whole."""
+    for family in FAMILIES:
+        importlib.import_module(f".{family}", __package__)
+
+
+def table() -> str:
+    """The operators as a table of the documentation, a row for each lowering: family, names, what it computes."""
+    load()
+    rows: dict[tuple[str, str, bool], list[str]] = {}
+    for operator in OPERATORS.values():
+        key = (operator.family, operator.about, operator.addressing)
+        rows.setdefault(key, []).append(operator.name.removeprefix("aten."))
+    order = sorted(rows, key=lambda key: (FAMILIES.index(key[0]), rows[key][0].lstrip("_")))
+    lines = ["| file | operators | |", "| --- | --- | --- |"]
+    for family, about, addressing in order:
+        names = ", ".join(f"`{name}`" for name in sorted(rows[family, about, addressing], key=lambda n: n.lstrip("_")))
+        said = about.rstrip(".").replace("|", "\\|")
+        lines.append(f"| {family} | {names} | {said}{' (addressing alone)' if addressing else ''} |")
+    return "\n".join(lines)
