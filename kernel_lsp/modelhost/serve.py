@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from kernel_lsp import errors
 from kernel_lsp.modelhost.request import Request
-from kernel_lsp.worker.processes import die_with
+from kernel_lsp.processes import die_with
 
 #: backend → module under kernel_lsp.modelhost with a function ``load(params, request) -> Backend``
 BACKENDS = {"transformers": "transformers_backend", "llama-cpp": "llama_cpp_backend", "openai": "openai_backend"}

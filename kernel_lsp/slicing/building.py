@@ -16,7 +16,7 @@ from kernel_lsp.slicing.naming import GET_INIT_INPUTS, GET_INPUTS, MODEL
 from kernel_lsp.slicing.order import in_order
 from kernel_lsp.slicing.resolve import Defined, Imported, Resolver
 from kernel_lsp.slicing.writing import module_text
-from kernel_lsp.worker.examples import Example, function_for
+from kernel_lsp.specimen.examples import Example, function_for
 
 _WIDTH = 100
 

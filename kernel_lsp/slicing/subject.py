@@ -11,14 +11,14 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, schema
+from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.slicing.building import Slice, Subject, Unsliceable, build
 from kernel_lsp.slicing.collect import How
 from kernel_lsp.slicing.conditions import conditions
 from kernel_lsp.slicing.naming import Captured
 from kernel_lsp.slicing.verify import Nursery, all_described, described
-from kernel_lsp.synthesis.envelope.conditions import Signature
-from kernel_lsp.synthesis.errors import Unwritable
-from kernel_lsp.worker import examples, modules, specimen
+from kernel_lsp.specimen import examples, looking, modules
 
 #: from the least to the most that is taken over as it stands
 ATTEMPTS = (
@@ -37,7 +37,7 @@ def slice_class(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """The specimen and the ``schema.Subject`` as JSON. Raises NotSliceable, NotWritable, and what introspect raises."""
     nursery = Nursery([given["answers"]] if "answers" in given else [], given.get("scratch"))
     try:
-        seen = specimen.look(given, emit)
+        seen = looking.look(given, emit)
         emit("progress", {"stage": "slice", "message": f"slicing {given['class_name']}", "fraction": 0.6})
         source = sliced(nursery, seen, given["path"], given["class_name"])
     finally:
@@ -45,7 +45,7 @@ def slice_class(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     return {"specimen": schema.to_json(seen.specimen), "subject": schema.to_json(_subject(seen, given, source))}
 
 
-def sliced(nursery: Nursery, seen: specimen.Seen, path: str, class_name: str) -> str:
+def sliced(nursery: Nursery, seen: looking.Seen, path: str, class_name: str) -> str:
     """The first slice that turns out to be the class. Raises NotSliceable with what was wrong with the first one."""
     root, _ = modules.dotted_name(path)
     subject = Subject(path, root, class_name, seen.user_module, seen.cls, seen.example)
@@ -71,7 +71,7 @@ def sliced(nursery: Nursery, seen: specimen.Seen, path: str, class_name: str) ->
     raise errors.NotSliceable(path=path, line=_line(seen, path), class_name=class_name, detail=problem.rstrip("."))
 
 
-def _difference(nursery: Nursery, written: Slice, seen: specimen.Seen, root: str | None) -> str | None:
+def _difference(nursery: Nursery, written: Slice, seen: looking.Seen, root: str | None) -> str | None:
     """What distinguishes the slice's ``Model`` from the module; None where nothing was seen to.
 
     ``root``: the folder that imports of the workspace are found in, None for a slice that has to do without.
@@ -125,7 +125,7 @@ def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return torch.allclose(a, b, rtol=half, atol=half * max(scale, 1e-30), equal_nan=True)
 
 
-def _line(seen: specimen.Seen, path: str) -> int | None:
+def _line(seen: looking.Seen, path: str) -> int | None:
     """Where the class is in the user's file."""
 
     try:
@@ -136,7 +136,7 @@ def _line(seen: specimen.Seen, path: str) -> int | None:
     return 1
 
 
-def _subject(seen: specimen.Seen, given: dict[str, Any], source: str) -> schema.Subject:
+def _subject(seen: looking.Seen, given: dict[str, Any], source: str) -> schema.Subject:
     module, example = seen.module, seen.example
     exported = seen.exported if isinstance(seen.exported, ExportedProgram) else None
     if exported is not None:

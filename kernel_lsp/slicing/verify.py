@@ -20,7 +20,8 @@ from typing import Any, NoReturn
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.worker import examples, faults, processes
+from kernel_lsp import processes
+from kernel_lsp.specimen import examples, faking, faults
 
 #: seconds for one slice
 SECONDS = 60.0
@@ -113,8 +114,6 @@ def _look(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(path: str, root: str | None, given: str | None) -> dict[str, Any]:
-    from kernel_lsp.worker import faking
-
     if root:
         sys.path.insert(0, root)
     spec = importlib.util.spec_from_file_location(_NAME, path)

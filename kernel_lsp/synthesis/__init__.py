@@ -6,15 +6,16 @@ template, which tile) → templates and emit (a kernel's text) → host and sour
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 from kernel_lsp.schema import Candidate
 
-from .errors import Unwritable
 from .graph.value import Graph
 from .kernel.domain import Unalignable
 from .kernel.steps import Kernel
@@ -27,9 +28,11 @@ from .printing import bounds
 from .printing.source import compose
 from .schedule.choices import choices
 from .schedule.schedules import Product
-from .schedule.target import H100
+from .schedule.target import target
 
 GENERATOR = "synthesizer"
+#: operators that are tried as calls of torch, too
+_LEFT = frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"])
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 512
 _UNROLLED = (
@@ -86,7 +89,34 @@ def _candidates(
         detail = "complex numbers cannot be computed with in Triton; view them as pairs of real ones."
         raise NothingToLower(class_name=class_name, op=str(found).removeprefix("torch."), detail=detail)
 
-    graph = lower(exported)
+    def of(left: frozenset[str]) -> list[Candidate]:
+        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left)
+
+    result = of(frozenset())
+    # cuDNN may be the faster one: what is measured decides.
+    if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
+        with contextlib.suppress(NothingToLower):
+            first = of(_LEFT)[0]
+            first.variant, first.parent = "convolutions left to torch", 0
+            result.insert(1, first)
+    return result
+
+
+def _operators(exported: ExportedProgram) -> set[str]:
+    return {str(node.target) for node in exported.graph.nodes if node.op == "call_function"}
+
+
+def _scheduled(
+    module: torch.nn.Module,
+    exported: ExportedProgram,
+    class_name: str,
+    import_from: str,
+    import_file: str,
+    check_indices: bool,
+    left: frozenset[str],
+) -> list[Candidate]:
+    """Candidates with the operators in ``left`` as calls of torch."""
+    graph = lower(exported, left)
     hints = graph.hints
     defined = name_quotients(graph)
     share(graph)
@@ -104,7 +134,7 @@ def _candidates(
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
     if graph.kept:
         note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-    offered = choices(kernels, H100, hints)
+    offered = choices(kernels, target(), hints)
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:

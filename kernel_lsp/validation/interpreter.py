@@ -20,20 +20,23 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernel_lsp import targets
 from kernel_lsp.validation import interpreter_numbers
 
-#: what the pretended GPU, an H100, answers
+#: the GPU that there seems to be
+PRETENDED = targets.H100
+#: what its driver answers; clocks in kHz
 PROPERTIES = {
-    "max_shared_mem": 232448,
-    "multiprocessor_count": 132,
-    "warpSize": 32,
-    "max_num_regs": 65536,
+    "max_shared_mem": PRETENDED.shared_memory,
+    "multiprocessor_count": PRETENDED.multiprocessors,
+    "warpSize": PRETENDED.warp_size,
+    "max_num_regs": PRETENDED.registers,
     "sm_clock_rate": 1980000,
     "mem_clock_rate": 2619000,
     "mem_bus_width": 5120,
 }
-#: compute capability of the pretended GPU
-CAPABILITY = 90
+#: its compute capability as Triton writes it
+CAPABILITY = int(PRETENDED.architecture.removeprefix("sm_"))
 
 #: autotuned kernels that were launched → how many configurations each has
 autotuned: dict[str, int] = {}
@@ -165,14 +168,14 @@ def configuration(number: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def cuda_answers() -> Any:
-    """What a launcher may ask of ``torch.cuda`` is answered as an H100 would."""
+    """What a launcher may ask of ``torch.cuda`` is answered as ``PRETENDED`` would."""
     properties = types.SimpleNamespace(
-        name="NVIDIA H100 80GB HBM3",
-        multi_processor_count=PROPERTIES["multiprocessor_count"],
+        name=PRETENDED.device,
+        multi_processor_count=PRETENDED.multiprocessors,
         major=CAPABILITY // 10,
         minor=CAPABILITY % 10,
         total_memory=80 << 30,
-        warp_size=32,
+        warp_size=PRETENDED.warp_size,
     )
     with replaced(
         (torch.cuda, "device", lambda device: contextlib.nullcontext()),

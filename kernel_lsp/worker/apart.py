@@ -9,8 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from kernel_lsp import errors
-from kernel_lsp.worker import processes
+from kernel_lsp import errors, processes
 
 
 def attempt(task: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from kernel_lsp.confinement import entering, paths
-from kernel_lsp.worker import modules
+from kernel_lsp.specimen import modules
 
 
 def bounds(given: dict[str, Any], folder: str, source: str) -> entering.Bounds:

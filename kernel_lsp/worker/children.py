@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kernel_lsp import errors
-from kernel_lsp.worker import deaths, processes
+from kernel_lsp import errors, processes
+from kernel_lsp.worker import deaths
 
 #: lines of a child's standard error that are kept to explain its end
 KEPT_LINES = 20

@@ -17,10 +17,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors
+from kernel_lsp import errors, processes
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
+from kernel_lsp.specimen import faking, importing, looking
 from kernel_lsp.validation import answers, memory
-from kernel_lsp.worker import beginning, deaths, faking, importing, judging, processes, specimen
+from kernel_lsp.worker import beginning, deaths, judging
 
 #: seconds for importing the module and for the compiler, which stops after 40 by itself
 SECONDS = 55.0
@@ -119,7 +120,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
     _write(writing, _BEGINS)
 
     def hollow() -> Any:
-        example = specimen.example_of(given, user_module, cls, mode)
+        example = looking.example_of(given, user_module, cls, mode)
         args, kwargs = pytree.tree_map(faking.hollow, (example.args, example.kwargs))
 
         def make(kind: type) -> torch.nn.Module:
@@ -130,7 +131,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
         return make, args, kwargs
 
     def real() -> Any:
-        example = specimen.example_of(given, user_module, cls, None)
+        example = looking.example_of(given, user_module, cls, None)
         return (
             lambda kind: kind(*example.init_args, **example.init_kwargs).train(training),
             example.args,

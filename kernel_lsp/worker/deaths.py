@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 
-from kernel_lsp.worker import processes
+from kernel_lsp import processes
 
 #: the folder in the worker's scratch folder where it is noted what was ended, and why
 FOLDER = "ended"

@@ -16,11 +16,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, figures, loading, naming, schema
+from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.plain_process import Plain
 from kernel_lsp.validation.referee import Reach, Referee
-from kernel_lsp.worker import beside, gpu_lock, modules, preparing, recorded_shapes, specimen, trials
+from kernel_lsp.worker import beside, gpu_lock, preparing, recorded_shapes, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 1.5, "gpu": 0.8}
@@ -215,7 +216,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     where = torch.device("cpu" if mode == "interpreter" else given["device"])
     ready = preparing.prepare(given)
     module, example = ready.module, ready.example
-    names = specimen.input_names(type(module), example.args, example.kwargs)
+    names = specs.input_names(type(module), example.args, example.kwargs)
     leaves = pytree.tree_leaves((example.args, example.kwargs))
     names = [n for n, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.Tensor)]
     args, kwargs = preparing.moved(example, where)

@@ -18,8 +18,9 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 
+from kernel_lsp import processes
 from kernel_lsp.confinement import cgroup, syscalls
-from kernel_lsp.worker import deaths, processes
+from kernel_lsp.worker import deaths
 
 _PR_SET_CHILD_SUBREAPER = 36
 

@@ -14,8 +14,9 @@ import time
 import traceback
 from typing import Any
 
+from kernel_lsp import processes
 from kernel_lsp.confinement import descriptors, entering, layers
-from kernel_lsp.worker import beginning, processes, warming
+from kernel_lsp.worker import beginning, warming
 
 #: seconds for the confined process to start CUDA and open the memory
 _SECONDS = 20.0

@@ -44,9 +44,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_lsp import processes
 from kernel_lsp.confinement import descriptors, entering, environment, layers
+from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel, failures, interpreter
-from kernel_lsp.worker import beginning, deaths, examples, importing, processes
+from kernel_lsp.worker import beginning, deaths
 
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plain_program.py")
 #: milliseconds between two looks whether the process has ended

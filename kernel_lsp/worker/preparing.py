@@ -13,8 +13,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
+from kernel_lsp.specimen import building, examples, faking, importing, looking
 from kernel_lsp.validation import channel, memory
-from kernel_lsp.worker import building, examples, faking, importing, specimen
 
 #: bytes of inputs that are not made for the interpreter, which is given a small part of them anyway
 _LARGE = 1 << 30
@@ -60,7 +60,7 @@ def prepare(given: dict[str, Any]) -> Prepared:
         return other.args, other.kwargs
 
     if hollow:
-        example = specimen.example_of(given, user_module, cls, faking.mode())
+        example = looking.example_of(given, user_module, cls, faking.mode())
         example.args, example.kwargs = pytree.tree_map(faking.hollow, (example.args, example.kwargs))
         module = building.construct(cls, example, path, class_name)
     else:

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_lsp.envelope.modes import mode_dependent
+from kernel_lsp.specimen import examples, recorded, specs
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.recorded import MOST, MOSTLY, RecordedShape, RecordedShapes
-from kernel_lsp.worker import examples, recorded, specimen
 
 Made = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -52,8 +53,6 @@ def find(
 
 
 def _depends_on_mode(module: torch.nn.Module) -> bool:
-    from kernel_lsp.synthesis.envelope.conditions import mode_dependent
-
     return bool(mode_dependent(module))
 
 
@@ -86,13 +85,13 @@ def _add(found: RecordedShapes, call: dict[str, Any], made: Made, cls: type, inp
         known.seconds += call["seconds"]
         return
     tensors = [leaf for leaf in pytree.tree_leaves(made) if isinstance(leaf, torch.Tensor)]
-    names = specimen.input_names(cls, *made)
+    names = specs.input_names(cls, *made)
     names = [n for n, leaf in zip(names, pytree.tree_leaves(made), strict=True) if isinstance(leaf, torch.Tensor)]
-    specs = [specimen.spec(name, tensor) for name, tensor in zip(names, tensors, strict=True)]
-    for one in specs:
+    said = [specs.spec(name, tensor) for name, tensor in zip(names, tensors, strict=True)]
+    for one in said:
         one.device = str(inputs.device)
     make = _maker(inputs, call, sizes)
-    found.shapes.append(RecordedShape(text, call["calls"], call["seconds"], specs, made, make))
+    found.shapes.append(RecordedShape(text, call["calls"], call["seconds"], said, made, make))
 
 
 def _maker(inputs: Inputs, call: dict[str, Any], sizes: dict[str, int] | None) -> Callable[[], Made]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from kernel_lsp import errors, schema
 from kernel_lsp.confinement import entering, layers
-from kernel_lsp.worker import environment, faults, watching
+from kernel_lsp.specimen import faults
+from kernel_lsp.worker import environment, watching
 from kernel_lsp.worker.children import Zygote
 
 Emit = Callable[[str, Any], None]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_lsp import errors
-from kernel_lsp.worker import faults
+from kernel_lsp.specimen import faults
 
 #: task → (module, function); a function takes (parameters, emit) and returns the result as plain JSON data
 TASKS = {

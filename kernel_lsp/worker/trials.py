@@ -12,11 +12,13 @@ from typing import Any
 
 import torch
 
+from kernel_lsp import processes
 from kernel_lsp.confinement import descriptors, entering, layers
+from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel
 from kernel_lsp.validation.referee import Reach
 from kernel_lsp.validation.trial import Trial, serve
-from kernel_lsp.worker import beginning, deaths, examples, importing, processes
+from kernel_lsp.worker import beginning, deaths
 
 
 def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False) -> Reach:

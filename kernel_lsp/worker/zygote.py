@@ -30,8 +30,8 @@ import tempfile
 import time
 from typing import Any, NoReturn
 
-from kernel_lsp import errors
-from kernel_lsp.worker import keeper, processes
+from kernel_lsp import errors, processes
+from kernel_lsp.worker import keeper
 
 ROLES = ("native", "interpreter", "plain")
 

@@ -123,6 +123,8 @@ def _built(sample: Sample, step: Callable[[Any], Any] | None) -> tuple[Outcome, 
         exported = capture(module, tuple(sample.tensors))
     except Exception as error:
         return Outcome(NOT_LOWERED, f"not exported: {_short(error)}"), None, None
+    if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in exported.graph.nodes):
+        return Outcome(EAGER, "it draws random numbers"), None, None
     try:
         candidate = synthesize(module, exported, class_name="Sample", import_from=_MODULE)[0]
     except (NothingToLower, NotWritable) as error:

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.worker import building, examples, faking, importing
+from kernel_lsp.specimen import building, examples, faking, importing
 
 torch.set_num_threads(1)
 

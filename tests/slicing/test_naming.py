@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kernel_lsp.slicing.building import Subject, build
 from kernel_lsp.slicing.collect import How
 from kernel_lsp.slicing.naming import Captured
-from kernel_lsp.worker.examples import Example
+from kernel_lsp.specimen.examples import Example
 
 NAMES = ["Model", "Norm", "len", "x", "get_inputs", "get_init_inputs", "_a", "Größe", "λ"]
 

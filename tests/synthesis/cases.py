@@ -502,7 +502,7 @@ case("in_place", in_place, lambda n: [r(3, 7 + n, 16)])
 
 
 class Partly(nn.Module):
-    """A convolution stays with torch; what follows is a kernel."""
+    """A convolution with what follows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -512,4 +512,67 @@ class Partly(nn.Module):
         return torch.relu(self.conv(x)) * 2.0 + 1.0
 
 
-CASES["convolution_kept"] = Case(Partly, lambda n: [r(2, 3, 8 + n, 9)], kept=1, kernels=1)
+CASES["convolution_relu"] = Case(Partly, lambda n: [r(2, 3, 8 + n, 9)], kernels=1)
+
+# Convolutions: windows of the input times the weight, with what follows.
+module("conv1d_strided", nn.Conv1d, (4, 6, 3, 2, 0, 2), lambda n: [r(2, 4, 20 + n)], kernels=1)
+module("conv2d", nn.Conv2d, (5, 7, 3), lambda n: [r(2, 5, 13 + n, 11)], kernels=1)
+module("conv2d_same", nn.Conv2d, (4, 5, 3, 1, "same", 2), lambda n: [r(2, 4, 9, 8 + n)], kernels=1)
+module("conv2d_one", nn.Conv2d, (20, 9, 1, 1, 0, 1, 1, False), lambda n: [r(2 + n, 20, 7, 5)], kernels=1)
+module("conv2d_circular", nn.Conv2d, (3, 4, 3, 1, 1, 1, 1, True, "circular"), lambda n: [r(2, 3, 8 + n, 9)], kernels=2)
+module("conv2d_reflect", nn.Conv2d, (3, 4, (3, 5), 1, (1, 2), 1, 1, True, "reflect"), lambda n: [r(2, 3, 8 + n, 9)])
+module("conv2d_grouped", nn.Conv2d, (8, 12, 3, 2, 1, 1, 2), lambda n: [r(2, 8, 12 + n, 12)], kernels=1)
+module("conv2d_depthwise", nn.Conv2d, (6, 6, 3, 1, 1, 1, 6), lambda n: [r(2, 6, 9 + n, 8)], kernels=1)
+module("conv2d_no_batch", nn.Conv2d, (3, 4, 3), lambda n: [r(3, 8 + n, 9)], kernels=1)
+module("conv3d", nn.Conv3d, (3, 4, (2, 3, 3), 1, (0, 1, 1)), lambda n: [r(2, 3, 5 + n, 7, 6)], kernels=1)
+
+
+class ConvNormAct(nn.Module):
+    """A convolution with a norm in eval mode, an activation, a residual and a pool after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(6, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.norm.running_mean.normal_()
+        self.norm.running_var.uniform_(0.5, 2.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.max_pool2d(F.silu(self.norm(self.conv(x))) + x, 2)
+
+
+CASES["conv_norm_act_pool"] = Case(ConvNormAct, lambda n: [r(2, 6, 8 + n, 10)], kernels=2)
+
+# Pooling: reductions of windows.
+case("max_pool1d", lambda self, x: F.max_pool1d(x, 3, 2, 1), lambda n: [r(2 + n, 3, 17)], kernels=1)
+case("max_pool2d", lambda self, x: F.max_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)
+case(
+    "max_pool2d_ceil", lambda self, x: F.max_pool2d(x, 3, 2, ceil_mode=True), lambda n: [r(2, 3, 12, 11 + n)], kernels=1
+)
+case("max_pool2d_dilated", lambda self, x: F.max_pool2d(x, 2, 1, 1, 2), lambda n: [r(2, 3, 9 + n, 8)], kernels=1)
+case("max_pool2d_places", lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True), lambda n: [r(2, 3, 9 + n, 8)])
+case("max_pool3d", lambda self, x: F.max_pool3d(x, 2), lambda n: [r(2, 3, 4 + n, 6, 8)], kernels=1)
+case("avg_pool1d", lambda self, x: F.avg_pool1d(x, 4, 2, 1), lambda n: [r(2, 3, 17 + n)], kernels=1)
+case("avg_pool2d", lambda self, x: F.avg_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)
+case(
+    "avg_pool2d_ceil",
+    lambda self, x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+    lambda n: [r(2, 3, 14 + n, 11)],
+    kernels=1,
+)
+case("avg_pool2d_divided", lambda self, x: F.avg_pool2d(x, 2, divisor_override=3), lambda n: [r(2, 3, 8 + n, 6)])
+case("avg_pool3d", lambda self, x: F.avg_pool3d(x, 2, 1, 1), lambda n: [r(2, 3, 4 + n, 5, 6)], kernels=1)
+case("adaptive_pool1d", lambda self, x: F.adaptive_avg_pool1d(x, 4), lambda n: [r(2, 3, 10 + n)], kernels=1)
+case("adaptive_pool2d", lambda self, x: F.adaptive_avg_pool2d(x, (3, 5)), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+case("adaptive_pool2d_one", lambda self, x: F.adaptive_avg_pool2d(x, 1), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+
+# Scans.
+case("cumsum", lambda self, x: torch.cumsum(x, -1), lambda n: [r(4, 37 + n)], kernels=1)
+case("cumsum_columns", lambda self, x: torch.cumsum(x, 1) * 2.0, lambda n: [r(4, 150 + n, 5)], kernels=1)
+case("cumsum_reversed", lambda self, x: x.flip(-1).cumsum(-1).flip(-1), lambda n: [r(4, 37 + n)], kernels=1)
+case("cumsum_exclusive", lambda self, x: torch.cumsum(x, -1) - x, lambda n: [r(4, 37 + n)], kernels=1)
+case("cumsum_softmax", lambda self, x: torch.softmax(torch.cumsum(x, -1), -1), lambda n: [r(4, 37 + n)])
+case("cumsum_long", lambda self, x: torch.cumsum(x, 1), lambda n: [r(2, 40000 + n)], kernels=3)
+case("cumsum_long_rows", lambda self, x: torch.cumsum(x * 0.1, 1) + 1.0, lambda n: [r(130, 33000 + n)], kernels=1)
+case("cumsum_integers", lambda self, x: torch.cumsum(x, 0), lambda n: [torch.randint(0, 9, (5 + n, 8))], kernels=1)
+case("cumprod", lambda self, x: torch.cumprod(x, 0), lambda n: [positive(7, 20 + n)], kernels=1)
+case("cumprod_half", lambda self, x: torch.cumprod(x, 1), lambda n: [positive(3, 20 + n).half()], tolerance=2e-3)

@@ -23,8 +23,15 @@ FOLDER = Path(__file__).parent / "golden"
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 #: of cases that differ in one function alone, one
-_LIKE_ANOTHER = ("one_", "act_", "mean_", "amax_", "sum_0", "sum_1", "sum_2", "var_0", "var_1", "var_2")
-_ALSO = ("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12")
+_LIKE_ANOTHER = (
+    *("one_", "act_", "mean_", "amax_", "sum_0", "sum_1", "sum_2", "var_0", "var_1", "var_2"),
+    *("padded_", "replicated", "circular", "rolled_", "repeated_", "tiled", "below_", "row_rep", "dimension", "turned"),
+    *("windows", "pixels_un", "channels_sh", "reshaped_across_", "product_of_padded"),
+)
+_ALSO = (
+    *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),
+    *("padded_twice", "padded_softmax", "windows_mean", "product_of_padded_sides"),
+)
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
 
 

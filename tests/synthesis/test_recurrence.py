@@ -10,8 +10,8 @@ from torch import nn
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
+from kernel_lsp.specimen import faking
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.worker import faking
 
 LAYERS = {
     "lstm": lambda: nn.LSTM(6, 8, num_layers=2, bidirectional=True, batch_first=True),

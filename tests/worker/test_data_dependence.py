@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_lsp.worker.data_dependence import described
+from kernel_lsp.specimen.data_dependence import described
 from tests.worker.worker_client import Client, WorkerError
 
 MODULE = """\

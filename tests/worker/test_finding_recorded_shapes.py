@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from kernel_lsp.specimen.examples import Example
 from kernel_lsp.validation.inputs import Inputs, Leaf
 from kernel_lsp.worker import recorded_shapes
-from kernel_lsp.worker.examples import Example
 from tests.recording.made import tensor
 
 

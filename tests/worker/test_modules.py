@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kernel_lsp.worker import modules
+from kernel_lsp.specimen import modules
 from tests.worker.worker_client import WorkerError
 
 HEAD = "import torch\nfrom torch import nn\n"

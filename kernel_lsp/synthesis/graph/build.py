@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, overload
 
 import sympy
@@ -9,8 +11,8 @@ import torch
 
 from ..graph.sizes import ONE, same
 from . import maps
-from .map import Map
-from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View, numel
+from .map import Map, compose
+from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Scan, Shape, Value, View, numel
 
 Operand = Value | Scalar | float | int | bool
 
@@ -103,6 +105,11 @@ class Build:
             return operand
         if dtype.is_complex or operand.dtype.is_complex:
             raise NotLowered("complex numbers")
+        if isinstance(operand.op, Pointwise) and operand.op.function == "constant":
+            number = operand.op.operands[0]
+            kind = float if dtype.is_floating_point else bool if dtype == torch.bool else int
+            if dtype.is_floating_point or math.isfinite(number):
+                return Value(Pointwise("constant", (kind(number),)), operand.shape, opmath(dtype))
         return Value(Pointwise(_conversion(dtype), (operand,)), operand.shape, opmath(dtype))
 
     @classmethod
@@ -139,6 +146,16 @@ class Build:
         """``operand`` addressed by ``map``. ``same_meaning``: the elements are the operand's, and its name and meaning stay."""
         kept = (operand.name, operand.meaning) if same_meaning else ("", None)
         return Value(View(map, operand, name), map.shape, operand.dtype, *kept)
+
+    @classmethod
+    def views(cls, operand: Value, name: str, *ways: Callable[[Shape], Map]) -> Value:
+        """``operand`` addressed in several ways, each of what the one before gives, as one view."""
+        whole = ways[0](operand.shape)
+        for way in ways[1:]:
+            both = compose(way(whole.shape), whole)
+            assert both is not None, "two pads"
+            whole = both
+        return cls.view(operand, whole, name)
 
     @classmethod
     def reshape(cls, operand: Value, shape: Shape) -> Value:
@@ -196,6 +213,11 @@ class Build:
         letters = "abcdefgh"[: max(len(left.shape), len(right.shape)) - 2]
         of_left, of_right = (letters[len(letters) - len(v.shape) + 2 :] for v in (left, right))
         return cls.contract(left, right, f"{of_left}mk", f"{of_right}kn", f"{letters}mn", dtype)
+
+    @staticmethod
+    def scan(kind: str, operand: Value, dim: int, dtype: torch.dtype) -> Value:
+        """What the elements up to each along ``dim`` come to, as many as there are."""
+        return Value(Scan(kind, operand, (dim,)), operand.shape, dtype)
 
     @classmethod
     def mean(cls, operand: Value, dims: tuple[int, ...], name: str = "mean") -> Value:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 import sympy
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
-from .sizes import ONE, ZERO, quotient, same
+from .sizes import ONE, ZERO, exact, quotient, same
 
 #: Each symbol with its size: it is from 0 to size - 1.
 Ranges = Mapping[sympy.Symbol, sympy.Expr]
@@ -61,12 +61,9 @@ def terms(expr: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
     """(coefficient, factor) for each different factor of an expanded expression; that of a constant is 1."""
     coefficient: dict[sympy.Expr, sympy.Expr] = {}
     for term in sympy.Add.make_args(expr):
-        size: list[sympy.Expr] = []
-        rest: list[sympy.Expr] = []
-        for factor in sympy.Mul.make_args(term):
-            (size if is_size(factor) else rest).append(factor)
-        of = sympy.Mul(*rest)
-        coefficient[of] = coefficient.get(of, ZERO) + sympy.Mul(*size)
+        factors = sympy.Mul.make_args(term)
+        of = sympy.Mul(*(f for f in factors if not is_size(f)))
+        coefficient[of] = coefficient.get(of, ZERO) + sympy.Mul(*(f for f in factors if is_size(f)))
     return [(c, of) for of, c in coefficient.items()]
 
 
@@ -76,6 +73,12 @@ def nonnegative(expr: sympy.Expr) -> bool:
     expr = sympy.expand(expr)
     if expr.is_number:
         return bool(expr >= 0)
+    # A division that is taken away is no more than it is without rounding.
+    expr = (
+        sympy.expand(sum((exact(t) if t.could_extract_minus_sign() else t for t in expr.args), ZERO))
+        if expr.is_Add
+        else expr
+    )
     # With each size written as 1 + what it is beyond that, terms without a minus sign cannot be negative.
     beyond = {s: s + 1 for s in expr.free_symbols}
     for term in sympy.Add.make_args(sympy.expand(expr.xreplace(beyond))):
@@ -219,7 +222,7 @@ def _scaled(inside: sympy.Expr, n: sympy.Expr, ranges: Ranges) -> tuple[sympy.Ex
     """(x, m, g, small): inside = g * x + small, n = g * m, and 0 <= small < g, which a division does not see."""
     parts = terms(inside)
     for g in dict.fromkeys(c for c, factor in parts if factor != ONE and c != ONE):
-        m = quotient(n, g)
+        m = quotient(n, g) if nonnegative(g) else None
         if m is None:
             continue
         large = [(q, factor) for c, factor in parts if (q := quotient(c, g)) is not None]

@@ -148,6 +148,7 @@ FUNCTIONS: dict[str, Function] = {
 #: and min may drop it, where it shows in the result anyway (the shift of a softmax).
 NEUTRAL = {
     "sum": 0.0,
+    "prod": 1.0,
     "max": -math.inf,
     "min": math.inf,
     "amax": -math.inf,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import sympy
 
 from .division import Ranges, is_size, simplify
-from .sizes import ONE, ZERO, Index, offset
+from .sizes import ONE, ZERO, Index, exact, offset
 from .value import Shape
 
 #: (expression, low, high): the operand has such an element where low <= expression < high.
@@ -53,8 +53,8 @@ class Map:
         if self.guard or self.inverse is None or None in self.inverse:
             return False
         here = offset(_without_ones(self.shape), self.shape)
-        there = offset(tuple(e.xreplace(_ones(self.shape)) for e in self.index), self.operand)
-        return here == simplify(there, self.ranges)
+        there = simplify(offset(tuple(e.xreplace(_ones(self.shape)) for e in self.index), self.operand), self.ranges)
+        return here == there or exact(here) == exact(there)  # it is a reshape: what is divided leaves no remainder
 
     @property
     def ranges(self) -> Ranges:

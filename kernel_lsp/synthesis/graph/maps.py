@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -9,13 +10,9 @@ import sympy
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 from .division import Quotient, Remainder, within
-from .map import Map, dim, dims
-from .sizes import ONE, ZERO, Index, offset, quotient, same, strides
-from .value import Shape
-
-
-def identity(shape: Shape) -> Map:
-    return Map(shape, shape, dims(len(shape)), inverse=dims(len(shape)))
+from .map import Map, dim, dims, invert
+from .sizes import ONE, ZERO, Index, exact, offset, quotient, same, strides
+from .value import Shape, numel
 
 
 def permute(operand: Shape, order: tuple[int, ...]) -> Map:
@@ -44,7 +41,7 @@ def reshape(operand: Shape, shape: Shape) -> Map:
     )
 
 
-def _regrouped(groups: list[tuple[list[int], list[int]]], given: Shape, wanted: Shape) -> Index:
+def _regrouped(groups: Runs, given: Shape, wanted: Shape) -> Index:
     """The index into ``wanted`` of the element that ``dim(0)``, … address in ``given``."""
     result: list[sympy.Expr] = [ZERO] * len(wanted)
     for run, places in groups:
@@ -55,14 +52,38 @@ def _regrouped(groups: list[tuple[list[int], list[int]]], given: Shape, wanted: 
     return tuple(result)
 
 
-def _groups(a: Shape, b: Shape) -> list[tuple[list[int], list[int]]]:
+Runs = list[tuple[list[int], list[int]]]
+
+
+def _groups(a: Shape, b: Shape) -> Runs:
     """Pairs of runs of dimensions of a and b with equal products; size-one dimensions belong to no run.
 
-    Where no runs match for all values of the sizes, everything is one run.
+    A size n of one shape matches k * (n // k) of the other: nothing can be missing, since the products of the whole are
+    equal. Where no runs match, everything is one run.
     """
+    found = _runs(a, b)
+    if found is None:
+        found = _runs(tuple(exact(n) for n in a), tuple(exact(n) for n in b))
+        found = None if found is None or _rounded_in_both(found, a, b) else found
+    if found is None:
+        found = [([i for i, n in enumerate(a) if n != ONE], [j for j, n in enumerate(b) if n != ONE])]
+    return found
+
+
+def _rounded_in_both(runs: Runs, a: Shape, b: Shape) -> bool:
+    """Whether what one shape might lack in one run, the other might lack in another one."""
+    less = set()
+    for run_a, run_b in runs:
+        size_a, size_b = numel(tuple(a[i] for i in run_a)), numel(tuple(b[j] for j in run_b))
+        if not same(size_a, size_b):
+            less |= {side for side, n in enumerate((size_a, size_b)) if not same(n, exact(n))}
+    return len(less) > 1
+
+
+def _runs(a: Shape, b: Shape) -> Runs | None:
     left = [i for i, n in enumerate(a) if n != ONE]
     right = [j for j, n in enumerate(b) if n != ONE]
-    groups: list[tuple[list[int], list[int]]] = []
+    groups: Runs = []
     i = j = 0
     while i < len(left) and j < len(right):
         run_a, run_b = [left[i]], [right[j]]
@@ -79,9 +100,9 @@ def _groups(a: Shape, b: Shape) -> list[tuple[list[int], list[int]]]:
                 run_b.append(right[j])
                 j += 1
             else:
-                return [(left, right)]
+                return None
         groups.append((run_a, run_b))
-    return groups if i == len(left) and j == len(right) else [(left, right)]
+    return groups if i == len(left) and j == len(right) else None
 
 
 def slice_(operand: Shape, d: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Map:
@@ -244,13 +265,17 @@ def replicate(operand: Shape, margins: Margins) -> Map:
 
 
 def circular(operand: Shape, margins: Margins) -> Map:
-    """Margins that go on at the operand's other end; at most as wide as the operand."""
+    """Margins that go on at the operand's other end.
+
+    They may be as wide as the operand and no wider: the shape says so, as a size that is greater where they are.
+    """
 
     def place(d: int, n: sympy.Expr, low: sympy.Expr, high: sympy.Expr) -> sympy.Expr:
         around = _grows(low) or _grows(high)
         return Remainder(sympy.expand(dim(d) - low + n), n) if around else dim(d) - low
 
-    return _margin(operand, margins, place)
+    widest = tuple(sympy.Max(n, *ends) for n, ends in zip(operand, margins, strict=True))
+    return dataclasses.replace(_margin(operand, margins, place), shape=_padded(widest, margins))
 
 
 def _margin(operand: Shape, margins: Margins, place: Place) -> Map:
@@ -259,20 +284,23 @@ def _margin(operand: Shape, margins: Margins, place: Place) -> Map:
 
 
 def pixel_shuffle(operand: Shape, r: int) -> Map:
-    """[..., C * r * r, H, W] as [..., C, H * r, W * r]: channels become places in squares of ``r`` by ``r``."""
+    """[..., C * r * r, H, W] as [..., C, H * r, W * r]: channels become places in squares of ``r`` by ``r``.
+
+    The shape is that without rounding: no integer where the channels do not divide.
+    """
     c, h, w = _last_three(len(operand))
     together = (r * r * c + r * Remainder(h, sympy.Integer(r)) + Remainder(w, sympy.Integer(r)), _cut(h, r), _cut(w, r))
     apart = (_cut(c, r * r), r * h + Remainder(_cut(c, r), sympy.Integer(r)), r * w + Remainder(c, sympy.Integer(r)))
-    shape = FloorDiv(operand[-3], r * r), operand[-2] * r, operand[-1] * r
+    shape = operand[-3] / (r * r), operand[-2] * r, operand[-1] * r
     return _on_last_three(operand, shape, together, apart)
 
 
 def pixel_unshuffle(operand: Shape, r: int) -> Map:
     """The inverse of ``pixel_shuffle``."""
-    small = (*operand[:-3], operand[-3] * r * r, FloorDiv(operand[-2], r), FloorDiv(operand[-1], r))
-    whole = pixel_shuffle(small, r)
-    assert whole.inverse is not None
-    return Map(small, operand, tuple(e for e in whole.inverse if e is not None), inverse=whole.index)
+    small = (*operand[:-3], operand[-3] * r * r, operand[-2] / r, operand[-1] / r)
+    other = invert(pixel_shuffle(small, r))
+    assert other is not None
+    return other
 
 
 def channel_shuffle(operand: Shape, groups: int) -> Map:

@@ -32,6 +32,12 @@ def quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
     return num if den == ONE else None
 
 
+def exact(size: sympy.Expr) -> sympy.Expr:
+    """What ``size`` is where every division in it leaves no remainder; never less than ``size`` for a product."""
+    floors = [part for part in sympy.preorder_traversal(size) if part.func.__name__ in ("FloorDiv", "CleanDiv")]
+    return sympy.expand(size.xreplace({part: part.args[0] / part.args[1] for part in floors}))
+
+
 def strides(shape: Shape) -> list[sympy.Expr]:
     """Row-major strides in elements."""
     result: list[sympy.Expr] = []

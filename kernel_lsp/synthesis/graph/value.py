@@ -72,12 +72,28 @@ class View(Op):
 
 
 @dataclass(eq=False)
-class Reduce(Op):
-    """``kind`` (sum, max, min, argmax, argmin) of ``operand`` over ``dims``, which keep size 1 in the result."""
+class Fold(Op):
+    """``kind`` of ``operand`` over ``dims``, element after element."""
 
     kind: str
     operand: Value
     dims: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Reduce(Fold):
+    """What the elements over ``dims`` come to (sum, max, min, argmax, argmin); those dimensions keep size 1."""
+
+
+@dataclass(eq=False)
+class Scan(Fold):
+    """What the elements up to each come to (sum, prod), along the one dimension in ``dims``.
+
+    ``start``: where the scan runs in chunks, what it has come to at the end of each: shape [chunks, *operand], with size 1
+    along the dimension.
+    """
+
+    start: Value | None = None
 
 
 @dataclass(eq=False)
@@ -203,6 +219,8 @@ def operands(value: Value) -> list[Value]:
     op = value.op
     if isinstance(op, Pointwise | Concat):
         return [v for v in op.operands if isinstance(v, Value)]
+    if isinstance(op, Scan):
+        return [op.operand] if op.start is None else [op.operand, op.start]
     if isinstance(op, View | Reduce | Partial):
         return [op.operand]
     if isinstance(op, Gather):

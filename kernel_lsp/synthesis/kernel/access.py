@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 
 from ..graph.sizes import ZERO, Index, broadcast
-from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Value, View
+from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Value, View
 from .domain import Domain, Unalignable
 
 #: Stands for an index that is loaded from memory, where only the shape of an access matters.
@@ -27,7 +27,7 @@ def operand_indices(value: Value, index: Index, domain: Domain) -> list[tuple[Va
         return pairs
     if isinstance(op, Gather):
         return [(op.index, gather_index(value, index))]
-    if isinstance(op, Iota | Reduce):
+    if isinstance(op, Iota | Fold):
         return []
     raise Unalignable(f"{type(op).__name__} inside a kernel")
 

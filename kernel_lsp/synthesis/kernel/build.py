@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import sympy
 import torch
 
 from ..graph import division
 from ..graph.functions import FUNCTIONS
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Gather, Iota, Pointwise, Reduce, Scalar, Shape, Value, View
-from ..printing.names import variable_name
+from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain
@@ -45,6 +46,7 @@ class Builder:
         self.conditions: list[Expr] = []
         self.pad_hint = 0.0
         self.reduced_axis: Axis | None = None
+        self.scan: Callable[[Value], Expr] | None = None  # computes a scan inside a loop along it
         self.raw_half = False  # keep half precision as loaded, for tl.dot
 
     # -- indices ------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ class Builder:
             self.uses[key] > 1
             or reshaped_leaf(value, self.stored) is not None
             or value in self.reduced
-            or isinstance(value.op, Reduce)
+            or isinstance(value.op, Fold)
         ):
             return
         if isinstance(value.op, Gather):
@@ -157,6 +159,8 @@ class Builder:
             return self.value(operand, i)
         if isinstance(op, Concat):
             return self._concat(value, op, index)
+        if isinstance(op, Scan) and self.scan is not None:
+            return self.scan(value)
         if isinstance(op, Iota):
             return self.index(index[op.dim] * op.step + op.start)
         if isinstance(op, Gather):
@@ -234,7 +238,7 @@ class Builder:
         masks = (*self.masks(where.axes | asked), *self.conditions)  # what is asked spreads the load along its axes
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes
         for axis in self.axes:
-            if axis in missing:
+            if axis in missing and axis.vector:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
         if other is None:
             other = self.pad_hint if value.dtype.is_floating_point else 0
@@ -262,7 +266,7 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
-        inside = any(axis.role == "loop" for axis in axes)
+        inside = any(axis.role in ("loop", "unrolled") for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 
     def store(self, value: Value, index: Index) -> None:

@@ -15,7 +15,7 @@ import torch
 
 from ..graph.functions import FUNCTIONS, literal
 
-Role = Literal["grid", "tile", "loop"]
+Role = Literal["grid", "tile", "loop", "unrolled"]
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class Axis:
     """One axis of a kernel with the domain's ``atoms`` flattened into it, outermost first.
 
     ``grid``: a scalar that the program's place gives; ``tile``: a vector that the program holds whole; ``loop``: a
-    vector that walks along the extent. ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a
+    vector that walks along the extent; ``unrolled``: a scalar that a loop goes through, written out. ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a
     tile only where it is used. ``mask``: which lanes lie inside, None where all do.
     """
 
@@ -43,6 +43,11 @@ class Axis:
 
     @property
     def vector(self) -> bool:
+        return self.role in ("tile", "loop")
+
+    @property
+    def varies(self) -> bool:
+        """Whether it takes several values within a program."""
         return self.role != "grid"
 
 
@@ -56,7 +61,7 @@ class Expr:
 
     @property
     def axes(self) -> frozenset[Axis]:
-        """The axes that its shape has."""
+        """The axes along which it varies: those of its shape, and an unrolled one."""
         return frozenset().union(*(part.axes for part in self.parts))
 
     @property
@@ -99,7 +104,7 @@ class AxisIndex(Expr):
 
     @property
     def axes(self) -> frozenset[Axis]:
-        return frozenset({self.axis}) if self.axis.vector else frozenset()
+        return frozenset({self.axis}) if self.axis.varies else frozenset()
 
 
 @dataclass(frozen=True)
@@ -164,10 +169,25 @@ class Fold(Expr):
 
 
 @dataclass(frozen=True)
-class Full(Expr):
-    """A tile of one number. ``shape``: constants of the launch."""
+class PrefixScan(Expr):
+    """What the elements of ``operand`` up to each along ``axis``, its dimension ``place``, come to: sum or prod."""
 
-    shape: tuple[Variable, ...]
+    kind: str
+    operand: Expr
+    axis: Axis
+    place: int
+    dtype: torch.dtype
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Full(Expr):
+    """A tile of one number. ``shape``: constants of the launch, None for size one."""
+
+    shape: tuple[Variable | None, ...]
     value: float | int
     dtype: torch.dtype
     over: frozenset[Axis]
@@ -239,12 +259,12 @@ class Store:
 
 @dataclass(frozen=True)
 class For:
-    """``variable`` from ``begin`` to before ``end`` by ``step``."""
+    """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out."""
 
     variable: Variable
     begin: Expr
     end: Expr
-    step: Variable
+    step: Variable | None
     body: tuple[Statement, ...]
 
 

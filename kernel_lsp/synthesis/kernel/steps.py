@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from ..graph.sizes import Index
-from ..graph.value import Reduce, Shape, Value
+from ..graph.value import Fold, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -28,12 +28,18 @@ class Kernel:
     domain: Domain
     stores: list[tuple[Value, Index]] = field(default_factory=list)
     placed: dict[Value, Index] = field(default_factory=dict)
-    reduces: list[Value] = field(default_factory=list)
+    folds: list[Value] = field(default_factory=list)  # reductions and scans, operands first
     contract: Value | None = None
     operand_index: Index = ()  # where the reductions' operand is addressed: all atoms
     leaves: list[Value] = field(default_factory=list)  # what it loads
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
+    chunked: Value | None = None  # a scan that runs in chunks
     partial: Value | None = None  # the buffer of partial results that a split reduction fills
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether one program takes one chunk of what is folded."""
+        return self.partial is not None or self.chunked is not None
 
 
 @dataclass(eq=False)
@@ -55,10 +61,10 @@ class Plan:
     stored: set[Value] = field(default_factory=set)
 
 
-def reduce_operand_index(kernel: Kernel, v: Value, index: Index) -> Index:
-    """Where reduction ``v`` addresses its operand."""
+def fold_operand_index(kernel: Kernel, v: Value, index: Index) -> Index:
+    """Where fold ``v`` addresses its operand."""
     op = v.op
-    assert isinstance(op, Reduce)
+    assert isinstance(op, Fold)
     if op.operand in kernel.placed:
         return kernel.placed[op.operand]
     return tuple(kernel.operand_index[d] if d in op.dims else e for d, e in enumerate(index))

@@ -49,8 +49,8 @@ class Untraceable(Exception):
         super().__init__(f"{op}: {detail}")
 
 
-def lower(exported: ExportedProgram) -> Graph:
-    """The graph of an exported program. Raises ``Untraceable``."""
+def lower(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Graph:
+    """The graph of an exported program, the operators in ``left`` kept as calls of torch. Raises ``Untraceable``."""
     graph = Graph()
     env: dict[Any, Any] = {}
     specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
@@ -59,7 +59,7 @@ def lower(exported: ExportedProgram) -> Graph:
             env[node] = _placeholder(node, specs.get(node.name), exported, graph)
         elif node.op == "call_function":
             graph.hints = graph.hints or _size_hints(graph, exported)
-            env[node] = _call(node, env, graph)
+            env[node] = _call(node, env, graph, left)
         elif node.op == "output":
             mutated = [s for s in exported.graph_signature.output_specs if s.kind.name != "USER_OUTPUT"]
             if mutated:
@@ -148,7 +148,7 @@ def _folded(node: Any, env: dict[Any, Any], fake: Any) -> float | None:
         return None
 
 
-def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
+def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:
     name = _name(node.target)
     fake = node.meta.get("val")
     if name.startswith(_BOOKKEEPING) or not _has_tensor(fake):
@@ -164,7 +164,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     if reason := data_dependence.why(node, (args, kwargs)):
         raise Untraceable(name, reason, data_dependence.place(node))
     known = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
-    if known is not None:
+    if known is not None and name not in left:
         fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
         if name == "aten.squeeze" and isinstance(fake, torch.Tensor):
             graph.not_one += [size for size in shape_of(fake.shape) if not size.is_number]
@@ -177,10 +177,10 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
             if os.environ.get(RAISE_FAULTS):
                 raise
             graph.faults.append(_fault(name, error))
-    if name not in registry.OPERATORS or "not_lowered" in node.meta:
+    if name not in left and (name not in registry.OPERATORS or "not_lowered" in node.meta):
         try:
             if (parts := decompose.steps(node)) is not None:
-                results = _by_parts(*parts, env, graph)
+                results = _by_parts(*parts, env, graph, left)
                 return _finished(results[0] if isinstance(fake, torch.Tensor) else results, fake, node, graph)
         except (NotLowered, Untraceable) as error:
             node.meta.setdefault("not_lowered", str(error))
@@ -189,7 +189,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph) -> Any:
     return _kept(node, name, args, kwargs, fake)
 
 
-def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph) -> Any:
+def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:
     """The results of an operator's definition, ``parts``, whose placeholders are ``sources``. Raises ``NotLowered``."""
     inner: dict[Any, Any] = {}
     remaining = iter(sources)
@@ -200,7 +200,7 @@ def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph)
                 source = next(remaining)
                 inner[node] = env[source] if isinstance(source, torch.fx.Node) else _scalar(source)
             elif node.op == "call_function":
-                inner[node] = _call(node, inner, graph)
+                inner[node] = _call(node, inner, graph, left)
             elif node.op == "output":
                 results = [inner[n] for n in node.args[0]]
                 if not results or not all(isinstance(result, Value) for result in results):

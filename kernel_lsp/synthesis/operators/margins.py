@@ -66,8 +66,13 @@ def replication_pad(x: Value, pads: list[Any], **_: Any) -> Value:
 def roll(x: Value, shifts: Any, dims: Any = (), **_: Any) -> Value:
     shifts, dims = ([v] if isinstance(v, int | Scalar) else list(v) for v in (shifts, dims))
     if not dims:
-        flat = roll(Build.reshape(x, (numel(x.shape),)), shifts, [0])
-        return Build.reshape(flat, x.shape)
+        return Build.views(
+            x,
+            "roll",
+            lambda shape: maps.reshape(shape, (numel(shape),)),
+            lambda shape: maps.roll(shape, {0: expr_of(shifts[0])}),
+            lambda shape: maps.reshape(shape, x.shape),
+        )
     total: dict[int, sympy.Expr] = {}
     for d, shift in zip(dims, shifts, strict=True):
         place = normalise(d, len(x.shape))

@@ -8,11 +8,12 @@ from typing import Any
 
 import sympy
 import torch
+from torch.utils._sympy.functions import FloorDiv
 
 from ..graph.build import Build, NotLowered, size_operand
 from ..graph.division import Quotient
 from ..graph.map import Map, dim, dims
-from ..graph.sizes import ONE, ZERO
+from ..graph.sizes import ONE, ZERO, quotient
 from ..graph.value import Pointwise, Shape, Value
 from .registry import lowers
 from .windows import Windows, each, last, ones, windows_of
@@ -138,18 +139,15 @@ def adaptive(kind: str, spatial: int) -> Any:
 def _adaptive_windows(x: Value, sizes: Shape, counts: Shape) -> tuple[Value, Any]:
     """``x`` [..., *sizes] as [..., *counts, *longest windows], and how many elements each window has."""
     rank, spatial = len(x.shape), len(sizes)
-    if all(sympy.expand(n - c * (n / c)) == 0 and (n / c).is_Integer for n, c in zip(sizes, counts, strict=True)):
+    if all(quotient(n, c) is not None for n, c in zip(sizes, counts, strict=True)):
         whole = tuple(n / c for n, c in zip(sizes, counts, strict=True))
         even = Windows(whole, whole, ones(spatial), (ZERO,) * spatial)
         return windows_of(x, even, counts, 0.0), size_operand(sympy.prod(even.sizes))
     index, guard, longest = list(dims(rank)), [], []
     for k, (n, c) in enumerate(zip(sizes, counts, strict=True)):
-        if not (n.is_Integer and c.is_Integer):
-            raise NotLowered("adaptive pooling of a size that varies, which the windows do not divide")
         d = rank - spatial + k
         begin, end = Quotient(dim(d) * n, c), Quotient((dim(d) + 1) * n + c - 1, c)
-        lengths = [-(-(i + 1) * int(n) // int(c)) - i * int(n) // int(c) for i in range(int(c))]
-        longest.append(sympy.Integer(max(lengths)))
+        longest.append(_longest(n, c))
         index[d] = begin + dim(rank + k)
         guard.append((end - begin - dim(rank + k), ONE, longest[-1] + 1))
     shape = (*x.shape[: rank - spatial], *counts, *longest)
@@ -159,6 +157,14 @@ def _adaptive_windows(x: Value, sizes: Shape, counts: Shape) -> tuple[Value, Any
     inside = last(len(seen.shape), spatial)
     count = Build.squeeze(Build.reduce("sum", held, inside, name="count"), inside)
     return seen, count
+
+
+def _longest(n: sympy.Expr, count: sympy.Expr) -> sympy.Expr:
+    """The most elements of a window where ``count`` windows go over ``n``, or one more where that is not known."""
+    if not (n.is_Integer and count.is_Integer):
+        return FloorDiv(n - 1, count) + 2
+    n, count = int(n), int(count)
+    return sympy.Integer(max(-(-(i + 1) * n // count) - i * n // count for i in range(count)))
 
 
 def _windows(size: Any, stride: Any, padding: Any, dilation: Any, spatial: int) -> Windows:

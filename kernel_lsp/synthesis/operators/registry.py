@@ -27,6 +27,7 @@ FAMILIES = (
     "einsum",
     "convolution",
     "pooling",
+    "scans",
     "division",
     "special",
     "indexing",

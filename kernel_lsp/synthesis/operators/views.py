@@ -151,16 +151,21 @@ def rot90(x: Value, times: int = 1, dims: Any = (0, 1), **_: Any) -> Value:
         return x
     if times % 4 == 2:
         return Build.view(x, maps.flip(x.shape, (a, b)), "flip")
-    turned = Build.view(x, maps.flip(x.shape, (b if times % 4 == 1 else a,)), "flip")
-    return transpose(turned, a, b)
+    order = tuple(b if d == a else a if d == b else d for d in range(len(x.shape)))
+    turned = b if times % 4 == 1 else a
+    return Build.views(x, "rot90", lambda shape: maps.flip(shape, (turned,)), lambda shape: maps.permute(shape, order))
 
 
 def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dtype) -> Value:
-    """``x`` with ``part`` in place of as many elements along ``dim``, from ``start``."""
+    """``x`` with ``part`` in place of as many elements along ``dim``, from ``start``.
+
+    The result's size is greater than that of ``x`` where the part does not lie inside: that makes it a condition.
+    """
     end, size = sympy.expand(start + part.shape[dim]), x.shape[dim]
+    inside = sympy.expand(size + sympy.Max(0, -start) + sympy.Max(0, end - size))
     before = [Build.slice(x, dim, ZERO, ONE, start)] if start != ZERO else []
     after = [] if same(end, size) else [Build.slice(x, dim, end, ONE, sympy.expand(size - end))]
-    return cat([*before, part, *after], dim, shape=x.shape, out=out)
+    return cat([*before, part, *after], dim, shape=(*x.shape[:dim], inside, *x.shape[dim + 1 :]), out=out)
 
 
 @lowers("aten.select_scatter", about="With a part in place of one place of a dim")

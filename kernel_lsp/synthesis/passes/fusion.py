@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from ..graph.sizes import Index, same
-from ..graph.value import Contract, Gather, Graph, Partial, Pointwise, Reduce, TorchCall, Value, operands, topological
+from ..graph.value import (
+    Contract,
+    Fold,
+    Gather,
+    Graph,
+    Partial,
+    Pointwise,
+    TorchCall,
+    Value,
+    View,
+    operands,
+    topological,
+)
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Materialise
 
 
 def epilogues(graph: Graph) -> dict[Value, Value]:
-    """For each product, the last value up to which everything that follows it is elementwise and only leads there."""
+    """For each product, the last value up to which everything that follows it is elementwise and only leads there.
+
+    Between elementwise values the shape may change, as long as the order of elements stays.
+    """
     order = topological(graph.outputs)
     users: dict[Value, list[Value]] = {}
     for v in order:
@@ -20,16 +35,20 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
     for product in order:
         if not isinstance(product.op, Contract):
             continue
-        inside, cut = {product}, product
+        inside, cut, shape = {product}, product, product.shape
         for v in order[order.index(product) + 1 :]:
             if any(o in graph.outputs for o in inside if o is not cut) or cut in graph.outputs:
                 break
             if not any(o in inside for o in operands(v)):
                 continue
-            fits = isinstance(v.op, Pointwise) and len(v.shape) == len(product.shape)
-            fits = fits and all(same(a, b) for a, b in zip(v.shape, product.shape, strict=True))
+            if isinstance(v.op, View) and v.op.map.keeps_order and v.op.operand is cut and users.get(cut) == [v]:
+                inside.add(v)
+                shape = v.shape
+                continue
+            fits = isinstance(v.op, Pointwise) and len(v.shape) == len(shape)
+            fits = fits and all(same(a, b) for a, b in zip(v.shape, shape, strict=True))
             if not fits or any(
-                isinstance(w.op, Contract | Partial | Reduce | TorchCall)
+                isinstance(w.op, Contract | Partial | Fold | TorchCall)
                 for o in operands(v)
                 if o not in inside
                 for w in topological([o])
@@ -78,16 +97,36 @@ def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
     return True
 
 
+def place_product(root: Value, product: Value, stored: set[Value]) -> Kernel:
+    """A kernel that computes ``product`` and stores ``root``, which completes it. Raises as ``placing.place``."""
+    domain = Domain()
+    domain.origin = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
+    for _ in range(50):
+        kernel = Kernel(domain, stores=[(root, domain.origin)], contract=product)
+        try:
+            trace_product(kernel, stored)
+        except Refined:
+            continue
+        kernel.stores = [(root, tuple(domain.resolve(e) for e in domain.origin))]
+        return kernel
+    raise Unalignable("the domain did not settle")
+
+
 def trace_product(kernel: Kernel, stored: set[Value]) -> None:
-    """Check the epilogue's accesses; the operands' own are checked where the kernel is written."""
+    """Place the product where the epilogue reads it, and check the epilogue's accesses.
+
+    The operands' own are checked where the kernel is written. Raises ``Refined`` as ``placing.place`` does.
+    """
     product = kernel.contract
     assert product is not None
     seen: dict[Value, None] = {}
 
     def visit(v: Value, index: Index) -> None:
         if v is product:
-            if index != kernel.placed[product]:
+            if kernel.placed.setdefault(product, index) != index:
                 raise Unalignable("an epilogue that moves elements")
+            for e in index:
+                kernel.domain.terms(e)
             return
         leaf = reshaped_leaf(v, stored)
         if leaf is not None:
@@ -99,11 +138,11 @@ def trace_product(kernel: Kernel, stored: set[Value]) -> None:
             pairs = operand_indices(v, index, kernel.domain)
             if isinstance(v.op, Gather):
                 pairs.append((v.op.table, gather_table(v, index, GATHERED)))
-        except (Unalignable, Refined):
+        except Unalignable:
             raise Materialise(operands(v)[0]) from None
         for o, i in pairs:
             visit(o, i)
 
     for v, index in kernel.stores:
-        visit(v, index)
+        visit(v, tuple(kernel.domain.resolve(e) for e in index))
     kernel.leaves = list(seen)

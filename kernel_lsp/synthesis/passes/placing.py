@@ -11,10 +11,10 @@ import sympy
 
 from ..graph.map import back
 from ..graph.sizes import ONE, ZERO, Index, same
-from ..graph.value import Gather, Pointwise, Reduce, Value, View, operands
+from ..graph.value import Fold, Gather, Pointwise, Scan, Value, View, operands
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Kernel, Materialise, reduce_operand_index
+from ..kernel.steps import Kernel, Materialise, fold_operand_index
 
 
 def place(roots: list[Value], tree: list[Value], stored: set[Value]) -> Kernel:
@@ -33,8 +33,11 @@ def place(roots: list[Value], tree: list[Value], stored: set[Value]) -> Kernel:
 
 def _place_in(roots: list[Value], tree: list[Value], stored: set[Value], domain: Domain) -> Kernel:
     kernel = Kernel(domain)
-    kernel.reduces = [v for v in tree if isinstance(v.op, Reduce)]
-    if kernel.reduces:
+    kernel.folds = [v for v in tree if isinstance(v.op, Fold)]
+    kernel.chunked = next((v for v in kernel.folds if isinstance(v.op, Scan) and v.op.start is not None), None)
+    if kernel.chunked is not None and len(kernel.folds) > 1:
+        _apart(kernel, kernel.chunked)
+    if kernel.folds:
         _place_reduction(kernel, tree, roots)
     else:
         if not domain.size:
@@ -51,10 +54,21 @@ def _place_in(roots: list[Value], tree: list[Value], stored: set[Value], domain:
     return kernel
 
 
+def _apart(kernel: Kernel, scan: Value) -> None:
+    """A scan in chunks shares its kernel with no other fold: what comes before it is stored, or the scan is."""
+    assert isinstance(scan.op, Fold)
+    raise Materialise(scan if kernel.folds[0] is scan else scan.op.operand)
+
+
+def _result_index(op: Fold, operand: Index) -> Index:
+    """Where a fold's result stands: a reduction's at 0 along what it reduces, a scan's with its operand."""
+    return operand if isinstance(op, Scan) else tuple(ZERO if d in op.dims else e for d, e in enumerate(operand))
+
+
 def _place_reduction(kernel: Kernel, tree: list[Value], roots: list[Value]) -> None:
-    domain, anchor = kernel.domain, kernel.reduces[0]
+    domain, anchor = kernel.domain, kernel.folds[0]
     op = anchor.op
-    assert isinstance(op, Reduce)
+    assert isinstance(op, Fold)
     if not domain.size:
         domain.origin = tuple(
             domain.atom("r" if i in op.dims else "k", n, reduced=i in op.dims) for i, n in enumerate(op.operand.shape)
@@ -66,8 +80,8 @@ def _place_reduction(kernel: Kernel, tree: list[Value], roots: list[Value]) -> N
     placed = kernel.placed
     for v in tree:
         if v is anchor:
-            placed[v] = tuple(ZERO if i in op.dims else e for i, e in enumerate(kernel.operand_index))
-        elif isinstance(v.op, Reduce):
+            placed[v] = _result_index(op, kernel.operand_index)
+        elif isinstance(v.op, Fold):
             placed[v] = _place_other(kernel, v, anchor, reduced)
         elif any(o in placed for o in operands(v)):
             placed[v] = _place_after(v, placed, reduced, domain)
@@ -85,7 +99,7 @@ def _place_reduction(kernel: Kernel, tree: list[Value], roots: list[Value]) -> N
 def _place_other(kernel: Kernel, v: Value, anchor: Value, reduced: list[tuple[sympy.Expr, sympy.Expr]]) -> Index:
     """The index of another reduction, if it runs over the same domain as the anchor."""
     op, first = v.op, anchor.op
-    assert isinstance(op, Reduce) and isinstance(first, Reduce)
+    assert isinstance(op, Fold) and isinstance(first, Fold)
     depends = op.operand in kernel.placed
     fits = op.dims == first.dims and len(op.operand.shape) == len(first.operand.shape)
     fits = fits and all(same(a, b) for a, b in zip(op.operand.shape, first.operand.shape, strict=True))
@@ -96,10 +110,10 @@ def _place_other(kernel: Kernel, v: Value, anchor: Value, reduced: list[tuple[sy
         kept = [kernel.domain.resolve(e) for d, e in enumerate(index) if d not in op.dims]
         inside = set(kernel.domain.reduced)
         if covered == wanted and not any(e.free_symbols & inside for e in kept):
-            return tuple(ZERO if d in op.dims else e for d, e in enumerate(index))
+            return _result_index(op, index)
         raise Materialise(op.operand)
     if fits:
-        return tuple(ZERO if d in op.dims else e for d, e in enumerate(kernel.operand_index))
+        return _result_index(op, kernel.operand_index)
     raise Materialise(v)
 
 
@@ -178,7 +192,7 @@ def _trace(kernel: Kernel, stored: set[Value]) -> None:
             leaves[leaf] = None
             kernel.accesses.append((leaf, index, v.shape))
             return
-        if isinstance(v.op, Reduce):
+        if isinstance(v.op, Fold):
             if v not in kernel.placed or tuple(kernel.domain.resolve(e) for e in kernel.placed[v]) != index:
                 raise Materialise(v)
             return
@@ -194,14 +208,14 @@ def _trace(kernel: Kernel, stored: set[Value]) -> None:
         for o, i in pairs:
             visit(o, i)
 
-    for v in kernel.reduces:
+    for v in kernel.folds:
         op = v.op
-        assert isinstance(op, Reduce)
+        assert isinstance(op, Fold)
         index = kernel.placed[v]
         if op.operand in kernel.placed:
             visit(op.operand, kernel.placed[op.operand])
         else:
-            visit(op.operand, reduce_operand_index(kernel, v, index))
+            visit(op.operand, fold_operand_index(kernel, v, index))
     for v, index in kernel.stores:
         visit(v, index)
     kernel.leaves = list(leaves)

@@ -8,10 +8,10 @@ that value as an input.
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Graph, Partial, Reduce, TorchCall, Value, View, operands, topological
-from ..kernel.domain import Domain, Unalignable
+from ..graph.value import Contract, Fold, Graph, Partial, Reduce, Scan, TorchCall, Value, View, operands, topological
+from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
-from .fusion import addressable, cheap_prologue, epilogues, trace_product
+from .fusion import addressable, cheap_prologue, epilogues, place_product
 from .placing import place
 
 
@@ -21,6 +21,7 @@ def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
     ``stored``: values that are stored before a kernel reads them, though it could compute them itself.
     """
     completes, forced = epilogues(graph), set(stored or ())
+    forced |= {v.op.start for v in topological(graph.outputs) if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
         attempt = _Planner(graph, completes, forced)
         shared = attempt.run()
@@ -47,7 +48,7 @@ class _Planner:
         for step in self.plan.steps:
             if not isinstance(step, Kernel) or step.contract is not None:
                 continue
-            for value in step.reduces:
+            for value in step.folds:
                 other = computed_in.setdefault(value, step)
                 if other is not step and value not in self.forced:
                     again.add(value)
@@ -158,7 +159,7 @@ class _Planner:
                 break
             except Materialise as need:
                 self.store(need.value, [])
-        if len(kernel.reduces) > 1:
+        if len(kernel.folds) > 1:
             self.store(op.operand, [])
             kernel = self.place([whole])
         kernel.partial = value
@@ -196,15 +197,20 @@ class _Planner:
                 for o in operands(v):
                     if o not in self.plan.stored and o not in tree and o is not product:
                         self.store(o, [])
-            domain = Domain()
-            index = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
-            kernel = Kernel(domain, stores=[(root, index)], contract=product)
-            kernel.placed[product] = index
             try:
-                trace_product(kernel, self.plan.stored)
+                kernel = place_product(root, product, self.plan.stored)
                 break
             except Materialise as need:
                 self.store(need.value, [])
+            except Unalignable:  # its epilogue does not fit the product's tiles
+                if root is product:
+                    raise
+                del self.completes[root]
+                self.completes[product] = product
+                self.busy.remove(root)
+                self.store(root, [])
+                self.busy.append(root)
+                return
         self._append(kernel, [root])
 
     def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:
@@ -216,7 +222,7 @@ class _Planner:
             if (
                 v in seen
                 or v in self.plan.stored
-                or isinstance(v.op, TorchCall | Contract | Partial | Reduce)
+                or isinstance(v.op, TorchCall | Contract | Partial | Fold)
                 or (v in self.completes and v is not root)
                 or v in self.forced
             ):
@@ -237,8 +243,15 @@ class _Planner:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
             self.store(base, [])
-        if not addressable(operand, base, self.plan.stored):
-            self.store(operand, [])
+        if addressable(operand, base, self.plan.stored):
+            return
+        # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
+        views = [operand]
+        while isinstance(views[-1].op, View) and views[-1].op.operand is not base:
+            views.append(views[-1].op.operand)
+        self.store(
+            next(v for v in reversed(views) if v is operand or addressable(operand, v, {*self.plan.stored, v})), []
+        )
 
 
 def _on_host(value: Value, products: dict[Value, Value]) -> bool:

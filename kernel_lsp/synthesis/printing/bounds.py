@@ -12,11 +12,12 @@ from typing import Any
 
 import sympy
 
+from kernel_lsp.size_text import python
+
 from ..graph.division import is_size, nonnegative, terms
 from ..graph.sizes import ONE, ZERO, same
 from ..graph.value import Gather, Graph, Input, Iota, Pointwise, TorchCall, Value, View, operands, topological
 from ..kernel.steps import Kernel
-from .sizes import python
 
 #: The function of the generated file that looks at a tensor of indices.
 HELPER = '''def _check_indices(name, indices, size):

@@ -6,9 +6,22 @@ import re
 from typing import Any
 
 from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
-from ..graph.value import Concat, Contract, Gather, Iota, Partial, Pointwise, Reduce, Scalar, TorchCall, Value, View
+from ..graph.names import variable_name
+from ..graph.value import (
+    Concat,
+    Contract,
+    Gather,
+    Iota,
+    Partial,
+    Pointwise,
+    Reduce,
+    Scalar,
+    Scan,
+    TorchCall,
+    Value,
+    View,
+)
 from ..operators.registry import DEFINITIONS
-from .names import variable_name
 
 #: Views that a formula leaves out.
 _SAME_ELEMENTS = ("reshape", "squeeze", "unsqueeze", "expand")
@@ -64,6 +77,8 @@ class _Printer:
             if op.name in (*_SAME_ELEMENTS, "select", "flip"):
                 return text, precedence
             return f"{op.name}({text})", ATOM
+        if isinstance(op, Scan):
+            return f"cum{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Reduce | Partial):
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):

@@ -10,8 +10,11 @@ from typing import Any
 import sympy
 import torch
 
-from ..errors import Unwritable
+from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.size_text import python
+
 from ..graph.functions import literal
+from ..graph.names import Names, variable_name
 from ..graph.sizes import same
 from ..graph.value import Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
 from ..kernel.steps import Kernel
@@ -19,9 +22,7 @@ from ..schedule.plan import Allocate, CallTorch, CheckIndices, Contiguous, Defin
 from ..schedule.program import Blocks, Constant, Factor, PowerOfTwo, Program
 from . import bounds
 from .formula import formula
-from .names import Names, variable_name
 from .sharing import form
-from .sizes import python
 from .triton import constants, definition, kernel_names
 
 

@@ -1,81 +1,12 @@
-"""Names for variables and kernels: what a reader would call them."""
+"""Names in the generated file beside those of values: its host function's, and that of the class that it imports."""
 
 from __future__ import annotations
 
 import builtins
 import keyword
-import re
 from collections.abc import Iterable
 
-from ..graph.value import Gather, Input, Iota, Pointwise, Reduce, Value, View
-
-_NOUNS = {
-    "add": "total",
-    "sub": "difference",
-    "mul": "scaled",
-    "div": "ratio",
-    "exp": "exponential",
-    "log": "logarithm",
-    "sqrt": "root",
-    "rsqrt": "inv_root",
-    "sigmoid": "gate",
-    "where": "selected",
-    "neg": "negated",
-    "maximum": "larger",
-    "minimum": "smaller",
-    "abs": "magnitude",
-    "pow": "power",
-    "eq": "equal",
-    "ne": "differs",
-    "lt": "below",
-    "le": "at_most",
-    "gt": "above",
-    "ge": "at_least",
-}
-
-
-#: Names that the templates use themselves.
-_RESERVED = frozenset(
-    [
-        "tl",
-        "triton",
-        "torch",
-        "libdevice",
-        "range",
-        "self",
-        "row",
-        "rows",
-        "col",
-        "cols",
-        "mask",
-        "row_mask",
-        "col_mask",
-        "offsets",
-        "start",
-        "tile",
-        "tiles",
-        "n_tiles",
-        "outer",
-        "block",
-        "chunk",
-        "acc",
-        "ks",
-        "batch",
-        "group",
-        "group_rows",
-        "row_block",
-        "row_blocks",
-        "col_block",
-        "col_blocks",
-        "better",
-        "index",
-        "BLOCK",
-        "ROWS",
-        "CHUNK",
-        "GROUP",
-    ]
-)
-
+from ..graph.names import Names
 
 #: Names of the generated file's imports.
 _IMPORTED = frozenset(["torch", "triton", "tl", "libdevice"])
@@ -94,47 +25,3 @@ def function_name(wanted: str, taken: Iterable[str]) -> str:
 def class_alias(name: str) -> str:
     """What the file calls a class that it imports: ``name``, unless that is one of its own imports."""
     return f"{name}_module" if name in _IMPORTED else name
-
-
-class Names:
-    """Hands out names, each once."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken)
-
-    def fresh(self, wanted: str) -> str:
-        wanted = re.sub(r"\W", "_", wanted).strip("_") or "value"
-        if wanted[0].isdigit() or keyword.iskeyword(wanted):
-            wanted = f"v_{wanted}"
-        if wanted in _RESERVED:
-            wanted = f"{wanted}_value"
-        name, number = wanted, 2
-        while name in self.taken:
-            name = f"{wanted}{'_' if wanted[-1].isdigit() else ''}{number}"
-            number += 1
-        self.taken.add(name)
-        return name
-
-
-def variable_name(value: Value) -> str:
-    """What a variable that holds ``value`` is called."""
-    op = value.op
-    if value.module or value.name:
-        return value.module or value.name
-    if value.meaning is not None:
-        return value.meaning[0]
-    if isinstance(op, Input):
-        return value.name or "x"
-    if isinstance(op, Pointwise):
-        return _NOUNS.get(op.function, op.function.removeprefix("to_"))
-    if isinstance(op, Reduce):
-        return {"sum": "total", "argmax": "position", "argmin": "position"}.get(
-            op.kind, f"row_{op.kind.removeprefix('a')}"
-        )
-    if isinstance(op, View):
-        return variable_name(op.operand)
-    if isinstance(op, Gather):
-        return "picked"
-    if isinstance(op, Iota):
-        return "position"
-    return "value"

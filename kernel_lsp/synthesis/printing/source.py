@@ -9,10 +9,10 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import attribute, snake_case
 
-from ..envelope.conditions import Signature, conditions
 from ..graph.functions import FUNCTIONS
 from ..graph.value import Graph, Value, input_of, numel
 from ..kernel.ir import Apply
@@ -21,6 +21,7 @@ from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
 from . import bounds
+from .envelope import conditions, name_arguments
 from .formula import definitions
 from .host import Host, write
 from .names import class_alias, function_name
@@ -52,7 +53,7 @@ def compose(
     name = snake_case(class_name)
     plain = class_name.rsplit(".", 1)[-1]
     signature = Signature(module, *exported.example_inputs)
-    signature.name_arguments(graph)
+    name_arguments(graph, signature)
     held = [*module.named_parameters(), *module.named_buffers()]
     scattered = frozenset(attribute(path) for path, tensor in held if not tensor.is_contiguous())
     outer, _, rest = class_name.partition(".")

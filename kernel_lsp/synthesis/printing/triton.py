@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, literal, wrap
+from ..graph.names import Names
 from ..kernel.ir import (
     Add,
     Apply,
@@ -16,6 +17,7 @@ from ..kernel.ir import (
     Full,
     Load,
     Number,
+    PrefixScan,
     ProgramId,
     Ref,
     Set,
@@ -24,7 +26,6 @@ from ..kernel.ir import (
     Variable,
 )
 from ..schedule.program import Program
-from .names import Names
 
 #: Words that Triton has for dtypes, where they differ from torch's.
 _DTYPES = {torch.bool: "tl.int1"}
@@ -73,6 +74,9 @@ class Printer:
         if isinstance(statement, Store):
             where = self.pointer(statement.pointer, statement.offset)
             return [f"{indent}tl.store({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
+        if statement.step is None:
+            head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
+            return [head, *self.block(statement.body, depth + 1)]
         end = f"{self.text(statement.begin)}, {self.text(statement.end)}, {self.name(statement.step)}"
         head = f"{indent}for {self.name(statement.variable)} in range({end}):"
         return [head, *self.block(statement.body, depth + 1)]
@@ -107,12 +111,14 @@ class Printer:
             return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other})"
         if isinstance(expr, Fold):
             return self.fold(expr)
+        if isinstance(expr, PrefixScan):
+            return f"tl.cum{expr.kind}({self.text(expr.operand)}, axis={expr.place})"
         if isinstance(expr, ProgramId):
             return f"tl.program_id({expr.place})"
         if isinstance(expr, Arange):
             return f"tl.arange(0, {self.name(expr.size)}){_lane(expr.lane)}"
         if isinstance(expr, Full):
-            shape = f"[{', '.join(map(self.name, expr.shape))}]"
+            shape = f"[{', '.join('1' if v is None else self.name(v) for v in expr.shape)}]"
             if expr.value == 0:
                 return f"tl.zeros({shape}, dtype={_dtype(expr.dtype)})"
             return f"tl.full({shape}, {literal(expr.value)}, dtype={_dtype(expr.dtype)})"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sympy
 import torch
 
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Input, Value, View
 from ..kernel.access import reshaped_leaf
@@ -37,7 +38,6 @@ from ..kernel.ir import (
     plus,
 )
 from ..kernel.steps import Hints, Kernel
-from ..printing.names import variable_name
 from .elementwise import blocked, mask_of
 from .extents import contract_atoms, total
 from .program import Blocks, Program, fixed, set_all

@@ -13,8 +13,9 @@ import torch
 
 from ..graph.value import Contract, Value, numel
 from ..kernel.steps import Hints, Kernel, hint
+from ..passes.rewrite import CHUNK
 from .extents import inner_atoms, power_of_two, product_extents, total
-from .schedules import Columns, Flat, Passes, Product, Rows, Schedule
+from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Unrolled
 from .target import Target
 
 
@@ -42,7 +43,7 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Co
         programs = -(-results // schedule.rows)
         lanes = length / power_of_two(length)
     elif isinstance(schedule, Passes):
-        programs = results if kernel.partial is None else results * hint(kernel.partial.shape[0], hints)
+        programs = results * (-(-length // CHUNK) if kernel.in_chunks else 1)
         read *= _passes(kernel)
     elif isinstance(schedule, Columns):
         width = hint(total(domain, inner_atoms(kernel, hints)), hints)
@@ -50,7 +51,7 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Co
         if schedule.rows < length:
             read *= _passes(kernel)
         lanes = width / (-(-width // schedule.cols) * schedule.cols)
-    elif isinstance(schedule, Flat):
+    elif isinstance(schedule, Flat | Unrolled):
         programs = -(-results // schedule.block)
     else:
         programs = -(-results // (schedule.rows * schedule.cols))
@@ -65,7 +66,7 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Co
 def _passes(kernel: Kernel) -> int:
     """How often a kernel reads its operand where it does not keep it."""
     stores_all = any(len(index) and set(kernel.domain.reduced) & _symbols(index) for _, index in kernel.stores)
-    return len(kernel.reduces) + stores_all
+    return len(kernel.folds) + stores_all
 
 
 def _symbols(index: tuple[object, ...]) -> set[object]:

@@ -51,6 +51,22 @@ def contiguous_is_kept(kernel: Kernel, hints: Hints) -> bool:
     return bool(unit) and unit[0] in kernel.domain.kept
 
 
+#: Elements that a result may have where its program takes them one after the other, written out.
+_MOST_UNROLLED = 64
+
+
+def goes_over_windows(kernel: Kernel, hints: Hints) -> bool:
+    """Whether results are of few elements each, which lie among those of other results: pooling, small convolutions."""
+    length = total(kernel.domain, kernel.domain.reduced)
+    if kernel.in_chunks or not length.is_Integer or length > _MOST_UNROLLED:
+        return False
+    found = {atom: hint(c, hints) for atom, c in main_access(kernel, hints).items()}
+    reduced = [(c, int(kernel.domain.size[a])) for a, c in found.items() if a in kernel.domain.reduced]
+    reach = sum(abs(c) * (n - 1) for c, n in reduced) + 1
+    neighbours = any(0 < abs(c) < reach for a, c in found.items() if a in kernel.domain.kept)
+    return neighbours and any(abs(c) == 1 for c, _ in reduced)
+
+
 def inner_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
     """The trailing kept atoms that the main load walks contiguously."""
     coefficients = main_access(kernel, hints)

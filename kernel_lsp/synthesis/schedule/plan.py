@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import sympy
 
+from ..graph.names import variable_name
 from ..graph.value import Graph, Input, Partial, Pointwise, Scalar, Value, View, input_of, operands, topological
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan
 from ..passes.rewrite import CHUNK
-from ..printing.names import variable_name
 from .choices import Chosen, scheduled
 from .contract import strided_operands
 from .program import Blocks, Program

@@ -63,6 +63,17 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Unrolled:
+    """Blocks of consecutive results, each of few elements, which are taken one after the other."""
+
+    block: int = 512
+    warps: int = 4
+
+    def __str__(self) -> str:
+        return f"blocks of {self.block}, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
 class Product:
     """``m`` x ``n`` tiles in steps of ``k``, tiles numbered in groups of ``group`` rows; ``precision``: how float32 is multiplied."""
 
@@ -79,7 +90,7 @@ class Product:
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 
-Schedule = Flat | Turned | Rows | Passes | Columns | Product
+Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product
 
 
 def _warps(count: int) -> str:

@@ -6,8 +6,17 @@ import dataclasses
 
 from ..graph.value import Contract
 from ..kernel.steps import Hints, Kernel, hint
-from .extents import LONGEST_ROW, contiguous_is_kept, inner_atoms, power_of_two, product_extents, total, transposed_atom
-from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned
+from .extents import (
+    LONGEST_ROW,
+    contiguous_is_kept,
+    goes_over_windows,
+    inner_atoms,
+    power_of_two,
+    product_extents,
+    total,
+    transposed_atom,
+)
+from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 
 
@@ -15,8 +24,10 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     """Legal schedules, the default first. ``hints``: the sizes that the default is chosen for."""
     if kernel.contract is not None:
         return _products(kernel, target, hints)
-    if not kernel.reduces:
+    if not kernel.folds:
         return _elementwise(kernel, hints)
+    if goes_over_windows(kernel, hints):
+        return [Unrolled(), Unrolled(256), Unrolled(1024)]
     if contiguous_is_kept(kernel, hints):
         return _columns(kernel, target, hints)
     return _rows(kernel, target, hints)
@@ -29,7 +40,7 @@ def _elementwise(kernel: Kernel, hints: Hints) -> list[Schedule]:
 
 
 def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    if kernel.partial is not None:  # a chunk of a split reduction
+    if kernel.in_chunks:
         return [Passes(4096, 8), Passes(4096, 16), Passes(4096, 4)]
     domain = kernel.domain
     length, count = hint(total(domain, domain.reduced), hints), hint(total(domain, domain.kept), hints)

@@ -2,6 +2,7 @@
 
 - rows: the reduced elements are contiguous. One program holds one row (or several short ones) in registers.
 - long rows: as rows, but the row does not fit in registers; each dependent reduction takes a pass over the row.
+- unrolled: few elements a result, among those of others. A program goes through them for a block of results.
 - columns: a kept dimension is contiguous. A program holds a tile of columns and walks down the reduced extent.
 """
 
@@ -15,7 +16,7 @@ from ..passes.rewrite import CHUNK
 from .elementwise import blocked, mask_of
 from .extents import LONGEST_ROW, inner_atoms, power_of_two, total
 from .program import Blocks, PowerOfTwo, Program, fixed, set_all
-from .schedules import Columns, Passes, Rows
+from .schedules import Columns, Passes, Rows, Unrolled
 
 #: The variable of a loop along the reduced extent, and a program's chunk of it.
 START, CHUNK_PLACE = fixed("start"), fixed("chunk")
@@ -25,7 +26,8 @@ START, CHUNK_PLACE = fixed("start"), fixed("chunk")
 class Tiling:
     """How a reduction runs. ``place``: the dimension of the tile (of ``rank``) that is reduced; ``shape``: the tile's constants.
 
-    ``statements`` set the index variables up, ``loop`` those of each round; the loop goes from ``begin`` to ``end`` by ``step``.
+    ``statements`` set the index variables up, ``loop`` those of each round; the loop goes from ``begin`` to ``end`` by ``step``,
+    or is written out where there is none.
     """
 
     axes: list[Axis]
@@ -33,7 +35,7 @@ class Tiling:
     place: int
     rank: int
     shape: tuple[Variable, ...]
-    step: Variable
+    step: Variable | None
     begin: Expr
     end: Expr
     statements: list[Statement]
@@ -64,7 +66,7 @@ def row_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Rows | 
         program.grid = [[Blocks(n_rows, per_program)]]
     elif domain.kept:
         row = Axis(fixed("row"), list(domain.kept), "grid")
-        statements += set_all((row.variable, ProgramId(1 if kernel.partial is not None else 0)))
+        statements += set_all((row.variable, ProgramId(1 if kernel.in_chunks else 0)))
         axes.append(row)
         program.grid = [[n_rows]]
     lane = (1, 2) if rank == 2 else None
@@ -74,7 +76,7 @@ def row_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Rows | 
     if isinstance(schedule, Passes):
         step = program.block("BLOCK", schedule.block)
         loop = set_all((cols.variable, plus(Ref(START), Arange(step, cols, lane))), mask_of(cols, "mask", end))
-        if kernel.partial is not None:
+        if kernel.in_chunks:
             begin, last = _chunk(kernel, program, end, statements)
     else:
         exact = n_cols.is_number and power_of_two(length) == length
@@ -91,7 +93,9 @@ def row_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Rows | 
     it = "it" if per_program == 1 else "them"
     how = "walks along it in blocks" if looped else f"keeps {it} in registers"
     program.tiling = f"One program takes {what} of {length} columns and {how}."
-    if kernel.partial is not None:
+    if kernel.chunked is not None:
+        program.tiling = f"One program scans one chunk of {CHUNK} elements, from what comes before it."
+    elif kernel.partial is not None:
         program.tiling = f"One program reduces one chunk of {CHUNK} elements; the next kernel reduces the chunks."
     return Tiling(axes, cols, place, rank, tuple(shape), step, begin, last, statements, loop)
 
@@ -114,13 +118,13 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
     arguments.name_size(n_rows, "n_rows")
     arguments.name_size(n_cols, "n_cols")
     length, block_rows, block_cols = hint(n_rows, hints), schedule.rows, schedule.cols
-    looped = block_rows < length or not n_rows.is_number or kernel.partial is not None
+    looped = block_rows < length or not n_rows.is_number or kernel.in_chunks
     height, breadth = program.block("BLOCK_ROWS", block_rows), program.block("BLOCK_COLS", block_cols)
     program.num_warps = schedule.warps
     rows = Axis(fixed("rows"), list(domain.reduced), "loop" if looped else "tile")
     cols = Axis(fixed("cols"), inner, "tile")
     col_end, row_end = arguments.size(n_cols), arguments.size(n_rows)
-    block, place = fixed("block"), ProgramId(1 if kernel.partial is not None else 0)
+    block, place = fixed("block"), ProgramId(1 if kernel.in_chunks else 0)
     statements: list[Statement] = []
     axes: list[Axis] = []
     program.grid = [[Blocks(n_cols, block_cols)]]
@@ -142,7 +146,7 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
     if looped:
         inside = plus(Ref(START), Arange(height, rows, (0, 2)))
         loop = set_all((rows.variable, inside), mask_of(rows, "row_mask", row_end))
-        if kernel.partial is not None:
+        if kernel.in_chunks:
             begin, last = _chunk(kernel, program, row_end, statements)
     else:
         statements += set_all((rows.variable, Arange(height, rows, (0, 2))), mask_of(rows, "row_mask", row_end))
@@ -151,3 +155,21 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
         f"One program takes {block_cols} neighbouring columns and walks down {length} rows, {block_rows} at a time."
     )
     return Tiling(axes, rows, 0, 2, (height, breadth), height, begin, last, statements, loop)
+
+
+def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Tiling:
+    domain, arguments = kernel.domain, program.arguments
+    n, length = total(domain, domain.kept), total(domain, domain.reduced)
+    arguments.name_size(n, "n_elements")
+    size = program.block("BLOCK", schedule.block)
+    program.grid = [[Blocks(n, schedule.block)]]
+    program.num_warps = schedule.warps
+    offsets = Axis(fixed("offsets"), list(domain.kept), "tile")
+    within = Axis(arguments.variable("k"), list(domain.reduced), "unrolled")
+    statements = set_all(
+        (offsets.variable, blocked(ProgramId(0), size, offsets)), mask_of(offsets, "mask", arguments.size(n))
+    )
+    program.tiling = (
+        f"One program takes {schedule.block} consecutive results, and the {length} elements of each in turn."
+    )
+    return Tiling([offsets, within], within, 0, 1, (size,), None, Number(0), Number(int(length)), statements, [])

@@ -51,7 +51,7 @@ class _Verifier:
             if isinstance(statement, For):
                 for bound in (statement.begin, statement.end):
                     self.expression(bound, known)
-                if statement.step not in self.given:
+                if statement.step is not None and statement.step not in self.given:
                     self.fail(f"a loop's step {statement.step.wanted} is no constant of the launch")
                 inside = {*known, statement.variable}
                 self.block(statement.body, inside)  # what only the loop sets is not known after it

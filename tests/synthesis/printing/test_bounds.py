@@ -43,6 +43,29 @@ class Loss(nn.Module):
         return F.nll_loss(x, target, ignore_index=3)
 
 
+class Moved(nn.Module):
+    """Ids in another order, each once: all of them are looked at as they lie."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(12, 16)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.words(ids.roll(2, 1).flip(0).t())
+
+
+class Skipping(Moved):
+    """Some ids are never read: what is looked at are the ones that are, gathered first."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.words(ids.unfold(1, 2, 3)) + self.words(ids.diagonal())[:, None, None][:1]
+
+
+class Padded(Moved):
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.words(F.pad(ids, (1, 1), value=11))
+
+
 IDS, SCORES = torch.randint(0, 12, (4, 9)), torch.randn(6, 10)
 
 
@@ -92,3 +115,15 @@ def test_an_ignored_target_is_no_error(tmp_path: Path) -> None:
     with pytest.raises(IndexError, match="target holds the index 11"):
         kernel(SCORES, torch.tensor([0, 3, 9, 3, 11, 0]))
     loaded._check_indices("nothing", torch.empty(0, dtype=torch.int64), 10)
+
+
+def test_all_indices_are_looked_at_where_they_lie_if_all_are_read(tmp_path: Path) -> None:
+    text, _ = generated(Moved(), (IDS,), tmp_path)
+    assert '_check_indices("ids", ids, 12)' in text
+
+
+@pytest.mark.parametrize("kind", [Skipping, Padded])
+def test_indices_of_a_part_are_gathered_before_they_are_looked_at(kind: type[nn.Module], tmp_path: Path) -> None:
+    text, _ = generated(kind(), (IDS,), tmp_path)
+    assert '_check_indices("indices", indices, 12)' in text
+    assert '_check_indices("ids"' not in text

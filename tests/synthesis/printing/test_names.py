@@ -1,7 +1,8 @@
 import pytest
 
 from kernel_lsp.naming import snake_case
-from kernel_lsp.synthesis.printing.names import Names, class_alias, function_name
+from kernel_lsp.synthesis.graph.names import Names
+from kernel_lsp.synthesis.printing.names import class_alias, function_name
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloatTrueDiv, FloorDiv, Max, Min, PythonMod, ToFloat
 
+from kernel_lsp.size_text import python
 from kernel_lsp.synthesis.graph.functions import FUNCTIONS
 from kernel_lsp.synthesis.graph.value import Input, Pointwise, Value
 from kernel_lsp.synthesis.kernel.arguments import Arguments
@@ -20,7 +21,6 @@ from kernel_lsp.synthesis.kernel.build import Builder
 from kernel_lsp.synthesis.kernel.domain import Domain
 from kernel_lsp.synthesis.kernel.ir import Ref, Variable
 from kernel_lsp.synthesis.printing.formula import formula
-from kernel_lsp.synthesis.printing.sizes import python
 from kernel_lsp.synthesis.printing.triton import Printer
 from kernel_lsp.synthesis.schedule.program import Program
 

@@ -1,0 +1,50 @@
+"""Conditions on the mode of the module, on hooks, on gradients and on autocast."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+
+from .modules import is_of_torch, submodules
+
+
+def mode_dependent(module: torch.nn.Module) -> list[str]:
+    """The modules that may compute something else in training mode than in the eval mode that was exported."""
+    result = []
+    for source, child in submodules(module):
+        if not is_of_torch(child):
+            code = getattr(inspect.unwrap(type(child).forward), "__code__", None)
+            depends = code is None or "training" in code.co_names or any("dropout" in n for n in code.co_names)
+        else:
+            special = (
+                "dropout" in type(child).__name__.lower() or hasattr(child, "running_mean") or hasattr(child, "dropout")
+            )
+            depends = special and getattr(child, "p", 1.0) != 0.0
+        if depends:
+            result.append(source)
+    return result
+
+
+def mode_conditions(module: torch.nn.Module) -> list[str]:
+    """The mode that the module is in, where the other one may compute something else."""
+    mode = mode_dependent(module)
+    word = "" if module.training else "not "
+    return (
+        [f"{word}self.training", *(f"{word}{source}.training" for source in mode if source != "self")] if mode else []
+    )
+
+
+def hooks(module: torch.nn.Module) -> list[str]:
+    """That no submodule has got a hook since, which eager would call; hooks of the example are in its graph."""
+    children = [child for child in module.modules() if child is not module]
+    if not children or any(child._forward_hooks or child._forward_pre_hooks for child in children):
+        return []
+    return ["not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules() if m is not self)"]
+
+
+def gradient_conditions(tracked: list[str]) -> list[str]:
+    """That nobody asks for gradients of the floating-point tensors ``tracked``, and that autocast is off."""
+    either = " or ".join(f"{source}.requires_grad" for source in tracked)
+    grad = f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})"
+    return [*([grad] if tracked else []), "not torch.is_autocast_enabled(_DEVICE)"]

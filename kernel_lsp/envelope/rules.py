@@ -1,0 +1,83 @@
+"""All rules of an envelope in their order: what decides for which calls the kernel runs.
+
+They serve two kinds of kernel. Of one that the synthesizer wrote it is known what it reads. One that a language model
+wrote may rely on anything that it was validated with (``Basis.opaque``), so more is held of the module and the tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy
+import torch
+
+from kernel_lsp.size_text import python
+
+from .modes import gradient_conditions, hooks, mode_conditions
+from .signature import Signature
+from .sizes import Sizes, range_conditions
+from .tensors import Tensor, looked_up_once, tensor_conditions, unregistered
+from .tree import configuration, structure
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the conditions are written from.
+
+    ``arguments``: the tensors that forward is given; ``state``: the module's own that the kernel reads. ``names``: the
+    Python of a state tensor → the name that a condition gives it. ``exact``: whether an equal number of another type
+    would change the result's dtype. ``requires``: conditions of the kernel's tiling. ``opaque``: nothing is known of
+    the kernel but what it was validated with.
+    """
+
+    module: torch.nn.Module
+    signature: Signature
+    arguments: list[Tensor]
+    state: list[Tensor]
+    names: dict[str, str]
+    exact: bool
+    sizes: Sizes = field(default_factory=Sizes)
+    requires: list[str] = field(default_factory=list)
+    opaque: bool = False
+
+
+def conditions(basis: Basis) -> list[str]:
+    """Conditions in order of what most often differs; all must hold for the kernel to run.
+
+    They use ``_DEVICE``, ``_PLAIN`` and ``_MOST_ELEMENTS``. A state tensor gets its name where it is first looked at
+    (``type(weight := self.weight) in _PLAIN``). Raises ``Unwritable``.
+    """
+    tensors = [*basis.arguments, *basis.state]
+    symbols: dict[sympy.Symbol, str] = {}
+    later: list[tuple[str, sympy.Expr]] = []
+
+    def about(some: list[Tensor]) -> list[str]:
+        return [text for one in some for text in tensor_conditions(one, tensors[0].source, symbols, later)]
+
+    arguments, state = about(basis.arguments), about(basis.state)
+    sizes = [*(f"{text} == {python(n, symbols)}" for text, n in later), *range_conditions(basis.sizes, symbols)]
+    sizes += basis.requires
+    # The tree comes before the state: a module of another class may not have the parameter at all.
+    held = [*structure(basis.module), *state]
+    # An opaque kernel's state has fixed sizes; in a graph it may have those that the conditions on sizes are about.
+    result = [*basis.signature.conditions, *arguments]
+    result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
+    result += settings(basis.module, exact=basis.exact, opaque=basis.opaque)
+    result += gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
+    return looked_up_once(result, basis.names)
+
+
+def settings(module: torch.nn.Module, *, exact: bool, opaque: bool) -> list[str]:
+    """The conditions on what the module's tree holds beside parameters and buffers, on its mode and its hooks."""
+    held = [*configuration(module, exact), *(unregistered(module) if opaque else [])]
+    return [*held, *mode_conditions(module), *hooks(module)]
+
+
+def about_the_module(module: torch.nn.Module, arguments: list[torch.Tensor]) -> list[str]:
+    """The conditions for any kernel that are about neither forward's ``arguments`` nor parameters and buffers.
+
+    Parents come first, so that what later conditions look at is there. Raises ``Unwritable``.
+    """
+    tensors = [*arguments, *module.parameters(), *module.buffers()]
+    exact = any(not tensor.dtype.is_floating_point for tensor in tensors)
+    return [*structure(module), *settings(module, exact=exact, opaque=True)]

@@ -1,0 +1,64 @@
+"""Conditions on the sizes of tensors: fixed ones, equal ones, and the ranges of those that are free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy
+
+from kernel_lsp.size_text import python
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What torch.export knows of the free sizes: the range of each symbol, and expressions that it took to be equal."""
+
+    ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)
+    equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)
+    assumed: list[sympy.Basic] = field(default_factory=list)  # comparisons of sizes that it took to be true
+    not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
+
+
+def size_conditions(
+    source: str,
+    shape: tuple[sympy.Expr, ...],
+    symbols: dict[sympy.Symbol, str],
+    later: list[tuple[str, sympy.Expr]],
+) -> list[str]:
+    """Conditions for the shape of ``source``; a symbol that is new stays free, and gets its Python in ``symbols``.
+
+    ``later`` gets (Python, size) of what follows from symbols that are not known yet: those of an argument further on.
+    """
+    if all(n.is_number for n in shape):
+        return [f"{source}.shape == {tuple(int(n) for n in shape)}"]
+    result = [f"{source}.dim() == {len(shape)}"]
+    for i, n in enumerate(shape):
+        text = f"{source}.shape[{i}]"
+        if isinstance(n, sympy.Symbol) and n not in symbols:
+            symbols[n] = text
+        elif not n.free_symbols <= symbols.keys():
+            later.append((text, n))
+        else:
+            result.append(f"{text} == {python(n, symbols)}")
+    return [*result, f"0 < {source}.numel() < _MOST_ELEMENTS"]
+
+
+def range_conditions(sizes: Sizes, symbols: dict[sympy.Symbol, str]) -> list[str]:
+    """The sizes that the graph was exported for, and what torch.export assumed to be equal."""
+    result = []
+    for symbol, text in symbols.items():
+        least, most = sizes.ranges.get(symbol, (0, None))
+        if least > 2:  # torch.export counts from 2; one is among the sizes that are checked
+            result.append(f"{text} >= {least}")
+        if most is not None:
+            result.append(f"{text} <= {most}")
+    result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(sizes.equal)]
+    result += [f"{python(size, symbols)} != 1" for size in dict.fromkeys(sizes.not_one)]
+    return result + [_comparison(one, symbols) for one in dict.fromkeys(sizes.assumed)]
+
+
+def _comparison(one: sympy.Basic, symbols: dict[sympy.Symbol, str]) -> str:
+    """A comparison of sizes as Python."""
+    assert isinstance(one, sympy.core.relational.Relational)
+    operator = "==" if isinstance(one, sympy.Eq) else one.rel_op
+    return f"{python(one.lhs, symbols)} {operator} {python(one.rhs, symbols)}"

@@ -1,0 +1,82 @@
+"""Conditions on tensors: those that forward is given, and those that the module holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+import torch
+
+from kernel_lsp.naming import attribute
+
+from .sizes import size_conditions
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor that a kernel reads.
+
+    ``source``: its Python inside forward. ``shape``: free sizes are symbols. ``argument``: forward is given it; else the
+    module holds it. ``like``: the tensor whose layout and strides the kernel may rely on; None where it takes any.
+    """
+
+    source: str
+    dtype: torch.dtype
+    shape: tuple[sympy.Expr, ...]
+    argument: bool
+    like: torch.Tensor | None = None
+
+
+def tensor_conditions(
+    tensor: Tensor, first: str, symbols: dict[sympy.Symbol, str], later: list[tuple[str, sympy.Expr]]
+) -> list[str]:
+    """The conditions on one tensor. ``first``: the Python of the first tensor, whose device all are on.
+
+    ``symbols`` and ``later`` are as in ``size_conditions``.
+    """
+    source = tensor.source
+    result = [f"type({source}) in _PLAIN"]
+    if source == first:  # Triton launches on the current device, whichever the tensors are on
+        result.append(f"{source}.device.type == _DEVICE")
+        result.append(f"({source}.device.index is None or {source}.device.index == torch.cuda.current_device())")
+    else:
+        result.append(f"{source}.device == {first}.device")
+    result.append(f"{source}.dtype == {tensor.dtype}")
+    result += _layout_conditions(tensor)
+    return [*result, *size_conditions(source, tensor.shape, symbols, later)]
+
+
+def _layout_conditions(tensor: Tensor) -> list[str]:
+    """How the elements lie in memory. The bits for negative and conjugate say that memory holds other values."""
+    source, like, result = tensor.source, tensor.like, []
+    if like is not None and like.layout is not torch.strided:
+        return [f"{source}.layout == {like.layout}"]
+    if tensor.argument and tensor.dtype.is_floating_point:
+        result.append(f"not {source}.is_neg()")
+    if tensor.argument and tensor.dtype.is_complex:
+        result.append(f"not {source}.is_neg() and not {source}.is_conj()")
+    if like is not None:
+        contiguous = like.is_contiguous()
+        result.append(f"{source}.is_contiguous()" if contiguous else f"{source}.stride() == {like.stride()}")
+    return result
+
+
+def unregistered(module: torch.nn.Module) -> list[str]:
+    """Tensors that are neither parameters nor buffers, but for those of one element, which are settings."""
+    result = []
+    for path, child in module.named_modules():
+        for name, value in vars(child).items():
+            if isinstance(value, torch.Tensor) and value.numel() != 1 and value.layout is torch.strided:
+                source = f"{attribute(path)}.{name}"
+                result += [f"{source}.dtype == {value.dtype}", f"{source}.shape == {tuple(value.shape)}"]
+                result.append(f"{source}.stride() == {value.stride()}")
+    return result
+
+
+def looked_up_once(conditions: list[str], names: dict[str, str]) -> list[str]:
+    """The conditions with a name for each parameter and buffer: nn.Module takes a microsecond to look one up."""
+    for source, name in names.items():
+        conditions = [c.replace(f"{source}.", f"{name}.") for c in conditions]
+        first = conditions.index(f"type({source}) in _PLAIN")
+        conditions[first] = f"type({name} := {source}) in _PLAIN"
+    return conditions

@@ -1,0 +1,100 @@
+"""Conditions on the module's tree: what it is made of, and the settings that its modules hold."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+
+from .errors import Unwritable
+from .held import absent, literal, of_every_module, read, setting, settings_in
+from .modes import mode_dependent
+from .modules import is_of_torch, submodules
+
+_TORCH_DERIVED = frozenset(
+    [
+        "in_features",
+        "out_features",
+        "num_features",
+        "normalized_shape",
+        "num_channels",
+        "embedding_dim",
+        "num_embeddings",
+        "training",
+        "inplace",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+        "elementwise_affine",
+        "affine",
+        "track_running_stats",
+        "dump_patches",
+        "call_super_init",
+        "transposed",
+        "output_padding",
+    ]
+)
+
+_CONTAINERS = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
+
+
+def structure(module: torch.nn.Module) -> list[str]:
+    """What the module's tree is made of, parents first, so that what later conditions look at is there."""
+    result: list[str] = []
+    for source, child in submodules(module):
+        kind = type(child)
+        if child is not module:
+            known = getattr(torch.nn, kind.__name__, None) is kind  # others may have a module of that name, too
+            text = f"type({source}) is torch.nn.{kind.__name__}"
+            result.append(text if known else f'type({source}).__name__ == "{kind.__name__}"')
+        if not is_of_torch(child) or isinstance(child, _CONTAINERS):
+            names = [name for name, value in child._modules.items() if value is not None]
+            if names or isinstance(child, _CONTAINERS):
+                result.append(f"[*{source}._modules] == {[*child._modules]}")
+        missing = [*child._parameters.items(), *child._buffers.items(), *child._modules.items()]
+        result += [f"{source}.{name} is None" for name, value in missing if value is None and name.isidentifier()]
+    return result
+
+
+def configuration(module: torch.nn.Module, exact: bool) -> list[str]:
+    """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree.
+
+    ``exact``: whether an equal number of another type would change the result's dtype.
+    """
+    result: list[str] = []
+    mode = mode_dependent(module)
+    for source, child in submodules(module):
+        own, kind = is_of_torch(child), type(child)
+        for name, value in vars(child).items():
+            if of_every_module(name) or (own and (name.startswith("_") or name in _TORCH_DERIVED)):
+                continue
+            if name.startswith("_") and not read(kind, name):
+                continue  # bookkeeping of a library; public names may be read by functions given the module
+            drops = own and name == "p" and source in mode and "dropout" in kind.__name__.lower()
+            if drops and not module.training:
+                continue  # how much is dropped in training matters only there
+            if (text := setting(f"{source}.{name}", value)) is not None:
+                typed = exact and not own and type(value) in (int, float)
+                result.append(f"type({source}.{name}) is {type(value).__name__} and {text}" if typed else text)
+            elif isinstance(value, torch.Tensor):
+                result += _held_tensor(f"{source}.{name}", value)
+            elif inspect.isroutine(value) and hasattr(value, "__qualname__"):
+                result.append(f"{source}.{name}.__qualname__ == {value.__qualname__!r}")
+            elif not own:
+                result += settings_in(kind, f"{source}.{name}", name, value)
+        if not own:
+            result += absent(source, child)
+    return result
+
+
+def _held_tensor(source: str, tensor: torch.Tensor) -> list[str]:
+    """Conditions for a tensor that is neither parameter nor buffer: with one element it is a constant of the kernel."""
+    if tensor.numel() != 1 or tensor.is_complex():
+        return []  # lowering has stopped if forward reads it
+    if tensor.device.type != "cpu":
+        raise Unwritable("forward", f"{source} is a tensor but no buffer; register_buffer makes it one")
+    return [
+        f'{source}.device.type == "cpu"',
+        f"{source}.dtype == {tensor.dtype}",
+        f"{source}.tolist() == {literal(tensor.tolist())}",
+    ]

@@ -1,0 +1,62 @@
+"""A module from its class and example, and one call of it, with every failure under its own name."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from kernel_lsp import errors
+from kernel_lsp.specimen import examples, faults
+from kernel_lsp.validation import channel
+
+
+def construct(
+    cls: type, example: examples.Example, path: str, class_name: str, training: bool = False
+) -> torch.nn.Module:
+    """``cls(*init)`` in eval (or training) mode, weights from seed 0. Raises InitFailed, DeviceMissing."""
+    examples.seed_all(0)
+    try:
+        return cls(*example.init_args, **example.init_kwargs).train(training)
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        line, detail = faults.line_in(path, error), faults.sentence(error)
+        if device := faults.missing_device(error):
+            raise errors.DeviceMissing(
+                path=path, line=line, class_name=class_name, device=device, detail=detail
+            ) from None
+        raise errors.InitFailed(path=path, line=line, class_name=class_name, detail=detail) from None
+
+
+def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name: str) -> Any:
+    """``module(*args, **kwargs)`` under no_grad. Raises ForwardFailed, DeviceMissing, OutputsNotTensors."""
+    try:
+        with torch.no_grad():
+            out = module(*args, **kwargs)
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        line, detail = faults.line_in(path, error), faults.sentence(error)
+        if device := faults.missing_device(error):
+            raise errors.DeviceMissing(
+                path=path, line=line, class_name=class_name, device=device, detail=detail
+            ) from None
+        raise errors.ForwardFailed(path=path, line=line, class_name=class_name, detail=detail) from None
+    check_outputs(out, path, class_name)
+    return channel.plain(out)
+
+
+def check_outputs(out: Any, path: str, class_name: str) -> None:
+    """Raises OutputsNotTensors unless there are tensors in ``out``, and beside them but numbers, texts and None.
+
+    Tuples, lists, dicts, named tuples, dataclasses and what else pytree knows may hold them.
+    """
+    leaves = pytree.tree_leaves(channel.plain(out))
+    known = (torch.Tensor, bool, int, float, str, type(None), torch.dtype, torch.device)
+    kinds = [type(leaf).__name__ for leaf in leaves if not isinstance(leaf, known)]
+    if kinds or not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        kind = "None" if out is None else type(out).__name__
+        if kinds and kinds[0] != kind:
+            kind = f"{kind} with {kinds[0]} in it"
+        raise errors.OutputsNotTensors(path=path, class_name=class_name, kind=kind)

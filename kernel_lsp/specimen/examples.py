@@ -1,0 +1,174 @@
+"""Example inputs and constructor arguments, from where the user gave them."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import random
+import re
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy
+import torch
+
+from kernel_lsp import errors
+from kernel_lsp.specimen import faults, recorded
+
+_TENSOR = re.compile(r"^(?P<dtype>[a-z]+[a-z0-9_]*)\[(?P<shape>[\d,\s]*)\](?:\s*<\s*(?P<below>\d+))?$")
+
+
+@dataclass
+class Example:
+    """How to construct a module and call it. ``inputs_from`` names the source for a person."""
+
+    init_args: tuple[Any, ...] = ()
+    init_kwargs: dict[str, Any] = field(default_factory=dict)
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    inputs_from: str = ""
+
+
+def seed_all(seed: int) -> None:
+    """Seed every generator that example inputs are made with."""
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def resolve(
+    module: ModuleType,
+    cls: type,
+    path: str,
+    class_name: str,
+    table: dict[str, Any] | None,
+    seed: int = 0,
+    inside: contextlib.AbstractContextManager[None] | None = None,
+) -> Example:
+    """Example inputs of ``cls``: its own functions, then the file's, then ``table``.
+
+    ``table``: from pyproject.toml, and under ``recorded`` what ``kernel-lsp record`` saw, which comes last.
+
+    ``inside``: entered while forward's inputs are made; the constructor's arguments are made outside of it. Raises
+    NoExampleInputs, ExampleInputsFailed, DeviceMissing.
+    """
+    example = Example()
+    example.init_args, example.init_kwargs = constructor(module, cls, path, class_name, table)
+    seed_all(seed)
+    with inside or contextlib.nullcontext():
+        example.args, example.kwargs, example.inputs_from = _forward(module, cls, path, class_name, table)
+    return example
+
+
+def constructor(
+    module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    own = function_for(module, "get_init_inputs", class_name)
+    if own:
+        return _call(own, path, class_name)
+    shared = getattr(module, "get_init_inputs", None)
+    if callable(shared):
+        args, kwargs = _call(shared, path, class_name)
+        if _accepts(cls, args, kwargs):
+            return args, kwargs
+    if table and ("init" in table or "init-kwargs" in table):
+        return tuple(parse(table.get("init", []))), parse(table.get("init-kwargs", {}))
+    if table and "recorded" in table and not (_inputs_given(module, class_name, table) and _accepts(cls, (), {})):
+        return recorded.constructor(table["recorded"])
+    return (), {}
+
+
+def _inputs_given(module: ModuleType, class_name: str, table: dict[str, Any]) -> bool:
+    """Whether forward's inputs are the user's own: recorded ones belong to the recorded constructor."""
+    functions = (function_for(module, "get_inputs", class_name), getattr(module, "get_inputs", None))
+    return any(map(callable, functions)) or "args" in table or "kwargs" in table
+
+
+def _forward(
+    module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
+) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+    own = function_for(module, "get_inputs", class_name)
+    if own:
+        return *_call(own, path, class_name), f"{own.__name__}()"
+    shared = getattr(module, "get_inputs", None)
+    if callable(shared):
+        args, kwargs = _call(shared, path, class_name)
+        if _accepts(cls.forward, (None, *args), kwargs):  # type: ignore[attr-defined]
+            return args, kwargs, "get_inputs()"
+    if table and ("args" in table or "kwargs" in table):
+        try:
+            return tuple(parse(table.get("args", []))), parse(table.get("kwargs", {})), "pyproject.toml"
+        except (ValueError, RuntimeError, AttributeError) as error:
+            detail = faults.sentence(error)
+            raise errors.ExampleInputsFailed(function="[tool.kernel-lsp.inputs]", line=None, detail=detail) from None
+    if table and "recorded" in table:
+        return recorded.forward(table["recorded"])
+    raise errors.NoExampleInputs(path=path, class_name=class_name)
+
+
+def function_for(module: ModuleType, prefix: str, class_name: str) -> Callable[[], Any] | None:
+    """``get_inputs_Outer_Inner`` or ``get_inputs_Inner`` for the class ``Outer.Inner``."""
+    for name in (class_name.replace(".", "_"), class_name.rpartition(".")[2]):
+        found = getattr(module, f"{prefix}_{name}", None)
+        if callable(found):
+            return found
+    return None
+
+
+def _accepts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:  # no signature to be had
+        return True
+    return True
+
+
+def _call(function: Callable[[], Any], path: str, class_name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    try:
+        return split(function())
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        line = faults.line_in(path, error)
+        detail = faults.sentence(error)
+        if device := faults.missing_device(error):
+            raise errors.DeviceMissing(
+                path=path, line=line, class_name=class_name, device=device, detail=detail
+            ) from None
+        raise errors.ExampleInputsFailed(
+            path=path, line=line, function=f"{function.__name__}()", detail=detail
+        ) from None
+
+
+def split(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """(args, kwargs) from a flat list (KernelBench), from ``[[args], {kwargs}]`` (KernelBook), a dict or one value."""
+    if isinstance(given, dict):
+        return (), given
+    if isinstance(given, (list, tuple)):
+        if len(given) == 2 and isinstance(given[0], (list, tuple)) and isinstance(given[1], dict):
+            return tuple(given[0]), dict(given[1])
+        return tuple(given), {}
+    return (given,), {}
+
+
+def parse(value: Any) -> Any:
+    """A value of the pyproject table: "float32[8, 512]" becomes a tensor, "int64[8] < 100" one of integers below 100."""
+    if isinstance(value, dict):
+        return {k: parse(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [parse(v) for v in value]
+    found = _TENSOR.match(value.strip()) if isinstance(value, str) else None
+    dtype = getattr(torch, found["dtype"], None) if found else None
+    if found is None or not isinstance(dtype, torch.dtype):
+        return value
+    shape = [int(n) for n in found["shape"].split(",") if n.strip()]
+    if dtype is torch.bool:
+        return torch.rand(shape) < 0.5
+    if dtype.is_floating_point or dtype.is_complex:
+        wide = torch.complex64 if dtype.is_complex else torch.float32
+        return torch.randn(shape, dtype=wide).to(dtype)
+    return torch.randint(0, int(found["below"] or 2), shape, dtype=dtype)

@@ -1,0 +1,127 @@
+"""The graph of a module, or why there is none, in words for whoever wrote the module."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import os
+import re
+import textwrap
+import traceback
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from kernel_lsp import errors
+from kernel_lsp.specimen import building, data_dependence, examples, faults
+
+_ON_VALUES = "what it does next depends on values in the tensors, not on their sizes alone"
+_IN_NUMPY = "it leaves torch for numpy"
+#: what torch says → what it means
+_WORDS = (
+    (
+        r"GuardOnDataDependentSymNode|DataDependentOutputException|data-dependent",
+        _ON_VALUES,
+    ),
+    (r"unbacked symint", "a size depends on values in the tensors"),
+    (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
+    (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
+    (r"in output, which is not a known type", "it returns an object of a type that torch.export does not know"),
+    (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
+    (r"_dispatch_keys|FakeTensor.*data_ptr|data pointer of", "it reads the memory of a tensor directly"),
+)
+
+
+def export(
+    module: torch.nn.Module, example: examples.Example, path: str, class_name: str, *, ran: bool, training: bool
+) -> ExportedProgram | errors.NotExportable | errors.AttributeAssigned:
+    """The graph, or the error that says why not: a module that cannot be exported can still be judged.
+
+    ``ran``: whether its forward has run on the example. Raises ForwardFailed, DeviceMissing, OutputsNotTensors where
+    it had not and does not.
+    """
+    from kernel_lsp.synthesis.capture import Assigned, capture
+
+    try:
+        return capture(module, example.args, example.kwargs, training=training)
+    except Assigned as error:
+        at, line = _assignment(module, error.attribute) or _forward_at(module) or (path, 1)
+        return errors.AttributeAssigned(path=at, line=line, class_name=class_name, attribute=error.attribute)
+    except Exception as error:
+        traceback.print_exc()
+        if not ran:  # perhaps it does not even run
+            building.call(module, example.args, example.kwargs, path, class_name)
+        found = _told_line(path, error) or faults.line_in(path, error)
+        at, line = (path, found) if found is not None else _forward_at(module) or (path, 1)
+        detail = _plainly(error, at, line)
+        if detail.startswith(_ON_VALUES) and (told := data_dependence.described(at, line)) is not None:
+            detail, advice = f"{_ON_VALUES} ({told.what})", told.advice
+            return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=advice)
+        other = {"advice": "Use torch's own functions there."} if detail.startswith(_IN_NUMPY) else {}
+        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, **other)
+
+
+def _told_line(path: str, error: Exception) -> int | None:
+    """The line of the user's file that torch.export itself names."""
+    for file, line in re.findall(r'raised this error:\s+File "([^"]+)", line (\d+)', str(error)):
+        if os.path.realpath(file) == os.path.realpath(path):
+            return int(line)
+    return None
+
+
+def _plainly(error: Exception, file: str, line: int) -> str:
+    """One sentence without the words of torch.export where these are known, with the line it is about; else torch's own."""
+    said = faults.sentence(error)
+    whole = f"{type(error).__name__}: {error}"
+    for pattern, words in _WORDS:
+        if re.search(pattern, whole):
+            code = linecache.getline(file, line).strip()
+            about = "" if not code or code.startswith(("def ", "class ", "@")) else f" (`{code}`)"
+            return f"{words}{about}"
+    return said
+
+
+def _forward_at(module: torch.nn.Module) -> tuple[str, int] | None:
+    """(file, line) of forward: of a class that the user's file only imports, in the package."""
+    try:
+        function = inspect.unwrap(type(module).forward)
+        return inspect.getsourcefile(function) or "", inspect.getsourcelines(function)[1]
+    except (OSError, TypeError):
+        return None
+
+
+def _assignment(module: torch.nn.Module, attribute: str) -> tuple[str, int] | None:
+    """(file, line) where a method but the constructor assigns ``attribute`` ("self.hidden", "self.cell.state")."""
+    owner, _, name = attribute.removeprefix("self.").partition("[")[0].rpartition(".")
+    try:
+        kind = type(module.get_submodule(owner))
+        lines, first = inspect.getsourcelines(kind)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        file = inspect.getsourcefile(kind) or ""
+    except (OSError, TypeError, SyntaxError, AttributeError):
+        return None
+    methods = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name != "__init__"]
+    found = [
+        n.lineno
+        for method in methods
+        for n in ast.walk(method)
+        if isinstance(n, ast.stmt | ast.Call) and _assigns(n, name)
+    ]
+    return (file, first + min(found) - 1) if found else None
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    """``self.name = …``, ``self.name[…] = …`` or ``self.name.copy_(…)``."""
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+        targets: list[Any] = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(_is_attribute(part, name) for target in targets for part in ast.walk(target))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        method = node.func.attr
+        return method.endswith("_") and not method.endswith("__") and _is_attribute(node.func.value, name)
+    return False
+
+
+def _is_attribute(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name

@@ -1,0 +1,47 @@
+"""The envelope of a kernel that the synthesizer wrote: what its graph says of the tensors that it reads."""
+
+from __future__ import annotations
+
+import torch
+
+from kernel_lsp.envelope import rules
+from kernel_lsp.envelope.signature import Signature
+from kernel_lsp.envelope.sizes import Sizes
+from kernel_lsp.envelope.tensors import Tensor
+
+from ..graph.value import Graph, Input, Value, input_of
+
+
+def name_arguments(graph: Graph, signature: Signature) -> None:
+    """Give the graph's arguments, which come in the order of the flattened call, their Python. Raises ``Unwritable``."""
+    arguments = [v for v in graph.inputs if isinstance(v.op, Input) and v.op.kind == "argument"]
+    for value, text in zip(arguments, signature.flattened(len(arguments)), strict=True):
+        input_of(value).source = text
+
+
+def conditions(
+    module: torch.nn.Module, graph: Graph, signature: Signature, used: list[tuple[str, Value]], requires: list[str]
+) -> list[str]:
+    """Conditions for the kernels of ``graph``, to be joined with ``and``. Raises ``Unwritable``.
+
+    ``used``: what the host function is given, with its names there; ``requires``: conditions of the tilings.
+    """
+    state = [(name, v) for name, v in used if input_of(v).kind != "argument"]
+    return rules.conditions(
+        rules.Basis(
+            module,
+            signature,
+            arguments=[_tensor(v) for v in graph.inputs if input_of(v).kind == "argument"],
+            state=[_tensor(v) for _, v in state],
+            names={input_of(v).source: name for name, v in state if name not in signature.names},
+            # An integer times 2 is an integer, times 2.0 it is a float.
+            exact=any(not v.dtype.is_floating_point for v in graph.inputs),
+            sizes=Sizes(graph.ranges, graph.equal, graph.assumed, graph.not_one),
+            requires=requires,
+        )
+    )
+
+
+def _tensor(value: Value) -> Tensor:
+    read = input_of(value)
+    return Tensor(read.source, value.dtype, value.shape, argument=read.kind == "argument")

@@ -1,0 +1,68 @@
+"""Sizes that eager refuses lie outside the envelope, where the operator's lowering would take them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
+
+
+class Wide(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (2, 2), mode="circular") * 2.0
+
+
+class Mirrored(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (2, 2), mode="reflect") * 2.0
+
+
+class Shuffled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pixel_shuffle(x, 2) * 2.0
+
+
+class Row(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.select_scatter(x, x[:, 0], 1, -3) * 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "taken", "refused"),
+    [
+        (Wide, (3, 4, 8), (3, 4, 3), (3, 4, 1)),
+        (Mirrored, (3, 4, 8), (3, 4, 3), (3, 4, 2)),
+        (Shuffled, (3, 8, 2, 3), (3, 12, 2, 3), (3, 6, 2, 3)),
+        (Row, (3, 8), (3, 4), (3, 2)),
+    ],
+)
+def test_what_eager_refuses_is_outside(
+    kind: type[nn.Module], shape: tuple[int, ...], taken: tuple[int, ...], refused: tuple[int, ...], tmp_path: Path
+) -> None:
+    module = kind().eval()
+    exported = capture(module, (torch.randn(shape),))
+    made = synthesize(module, exported, class_name=kind.__name__, import_from=__name__)[0].source
+    path = tmp_path / f"{kind.__name__.lower()}_sizes.py"
+    path.write_text(made)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, path.stem, loaded)
+        patch.setenv("TRITON_INTERPRET", "1")
+        spec.loader.exec_module(loaded)
+    kernel = getattr(loaded, f"{kind.__name__}Triton")().eval()
+    with torch.no_grad():
+        module(torch.randn(taken))
+        assert kernel._in_envelope(torch.randn(taken))
+        assert not kernel._in_envelope(torch.randn(refused))
+        with pytest.raises((RuntimeError, IndexError)):
+            module(torch.randn(refused))

@@ -1,0 +1,90 @@
+"""What is learned with tensors that take no memory is what real ones would have said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from kernel_lsp.errors import NothingToLower
+from kernel_lsp.specimen import faking
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
+from tests.synthesis.cases import CASES
+
+
+def texts(kind: type[nn.Module], init: tuple[Any, ...], inputs: Any, fake: bool) -> list[str]:
+    mode = faking.mode() if fake else None
+    torch.manual_seed(0)
+    with faking.within(mode):
+        module, args = kind(*init).eval(), tuple(inputs())
+    if fake:
+        assert all(map(faking.is_fake, [*module.parameters(), *pytree.tree_leaves(args)]))
+    try:
+        written = synthesize(module, capture(module, args), class_name=kind.__name__, import_from="cases")
+    except NothingToLower as error:
+        return [str(error)]
+    return [candidate.source for candidate in written]
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_same_text_is_written(name: str) -> None:
+    case = CASES[name]
+
+    def inputs() -> list[Any]:
+        return case.inputs(0)
+
+    try:
+        fake = texts(case.kind, case.init, inputs, True)
+    except (AssertionError, torch._subclasses.fake_tensor.DataDependentOutputException):
+        pytest.skip("its inputs or its constructor need values")
+    assert fake == texts(case.kind, case.init, inputs, False)
+
+
+def test_a_shared_parameter_stays_shared_when_it_is_converted() -> None:
+    with faking.within(faking.mode()):
+        first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+        second.weight = first.weight
+        both = nn.Sequential(first, second).half()
+    assert both[0].weight is both[1].weight
+    assert both[0].weight.dtype == torch.float16
+    assert len(list(both.parameters())) == 3
+
+
+def test_a_forward_that_assigns_an_attribute_leaves_the_module_as_it_was() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+            self.register_buffer("last", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            self.last = x
+            self.more = x
+            return x + 1
+
+    module = Counting()
+    outputs, flops = faking.run(module, (torch.randn(3),), {}) or (None, None)
+    assert outputs.shape == (3,) and flops == 0
+    assert module.calls == 0 and not faking.is_fake([module.last]) and not hasattr(module, "more")
+
+
+def test_another_device_is_left_to_the_real_attempt() -> None:
+    with pytest.raises((faking.OtherDevice, RuntimeError, AssertionError)), faking.within(faking.mode()):
+        torch.zeros(3, device="cuda:77")
+
+
+def test_hollow_tensors_are_plain_zeros_of_the_same_layout() -> None:
+    with faking.within(faking.mode()):
+        module = nn.BatchNorm1d(3).bfloat16()
+        module.scale = torch.tensor(2.5)
+        x = torch.randn(4, 3, dtype=torch.float16).t()
+    faking.hollowed(module)
+    assert type(module.weight) is nn.Parameter and module.weight.dtype == torch.bfloat16
+    assert type(module.running_mean) is torch.Tensor and module.scale.item() == 2.5
+    plain = faking.hollow(x)
+    assert type(plain) is torch.Tensor and plain.stride() == (1, 3) and plain.count_nonzero() == 0
