@@ -238,7 +238,8 @@ class Builder:
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.variable(f"{variable_name(value)}_ptr")
         where = self.address(value, index, value.shape if shape is None else shape)
-        masks = (*self.masks(where.axes), *self.conditions)
+        asked = frozenset[Axis]().union(*(condition.axes for condition in self.conditions))
+        masks = (*self.masks(where.axes | asked), *self.conditions)  # what is asked spreads the load along its axes
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes
         for axis in self.axes:
             if axis in missing and axis.vector:
