@@ -11,12 +11,13 @@ from kernel_lsp.size_text import python
 
 @dataclass(frozen=True)
 class Sizes:
-    """What torch.export knows of the free sizes: the range of each symbol, and expressions that it took to be equal."""
+    """What torch.export knows of the free sizes: the range of each symbol, expressions that it took to be equal, sizes that
+    it took not to be one, and other relations that it took to hold."""
 
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)
-    assumed: list[sympy.Basic] = field(default_factory=list)  # comparisons of sizes that it took to be true
-    not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
+    not_one: list[sympy.Expr] = field(default_factory=list)
+    assumed: list[sympy.Basic] = field(default_factory=list)
 
 
 def size_conditions(
@@ -54,11 +55,11 @@ def range_conditions(sizes: Sizes, symbols: dict[sympy.Symbol, str]) -> list[str
             result.append(f"{text} <= {most}")
     result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(sizes.equal)]
     result += [f"{python(size, symbols)} != 1" for size in dict.fromkeys(sizes.not_one)]
-    return result + [_comparison(one, symbols) for one in dict.fromkeys(sizes.assumed)]
+    return result + [_relation(relation, symbols) for relation in dict.fromkeys(sizes.assumed)]
 
 
-def _comparison(one: sympy.Basic, symbols: dict[sympy.Symbol, str]) -> str:
+def _relation(relation: sympy.Basic, symbols: dict[sympy.Symbol, str]) -> str:
     """A comparison of sizes as Python."""
-    assert isinstance(one, sympy.core.relational.Relational)
-    operator = "==" if isinstance(one, sympy.Eq) else one.rel_op
-    return f"{python(one.lhs, symbols)} {operator} {python(one.rhs, symbols)}"
+    assert isinstance(relation, sympy.core.relational.Relational)
+    operator = "==" if isinstance(relation, sympy.Eq) else relation.rel_op
+    return f"{python(relation.lhs, symbols)} {operator} {python(relation.rhs, symbols)}"

@@ -40,7 +40,7 @@ def conditions(
             state,
             names={one.source: names.fresh(one.source.removeprefix("self")) for one in state},
             exact=any(not one.dtype.is_floating_point for one in [*arguments, *state]),
-            sizes=Sizes() if graph is None else Sizes(graph.ranges, graph.equal),
+            sizes=Sizes() if graph is None else Sizes(graph.ranges, graph.equal, graph.not_one, graph.assumed),
             opaque=True,
         )
     )

@@ -487,7 +487,7 @@ einsum("each_with_each", "i,j", lambda n: [r(7 + n), r(9)], kernels=1)
 einsum("of_three", "bn,anm,bm->ba", lambda n: [r(4, 5), r(3, 5, 6), r(4, 6)])
 einsum("position", "bhwc,hkc->bhwk", lambda n: [r(2, 3, 5 + n, 16), r(3, 6, 16)])
 case("zeros_times", lambda self, x, w: x.new_zeros(4, 20) @ w + x, lambda n: [r(4, 9), r(20, 9)])
-case("times_ones", lambda self, x: x @ torch.ones(20, 9) * 2, lambda n: [r(3, 5 + n, 20)])
+case("times_ones", lambda self, x: x @ torch.ones(20, 9, device=x.device) * 2, lambda n: [r(3, 5 + n, 20)])
 
 
 def in_place(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -11,11 +11,10 @@ from ..graph.value import Value
 from .registry import lowers
 
 
-def scan(kind: str) -> Any:
+def _scan(kind: str) -> Any:
     def lower(x: Value, dim: int, *, out: torch.dtype) -> Value:
-        """cumsum and cumprod: y[i] = x[0] + ... + x[i] along one dimension; a scalar is itself."""
         if not x.shape:
-            return Build.cast(x, out)
+            return Build.cast(x, out)  # a scalar is itself
         value = Build.scan(kind, Build.cast(x, out), normalise(dim, len(x.shape)), out)
         value.meaning = (f"cum{kind}", (x, (normalise(dim, len(x.shape)),)))
         return value
@@ -23,5 +22,5 @@ def scan(kind: str) -> Any:
     return lower
 
 
-for _name, _kind in (("cumsum", "sum"), ("cumprod", "prod")):
-    lowers(f"aten.{_name}", about=f"The {_kind} up to each element")(scan(_kind))
+lowers("aten.cumsum", about="x[0] + ... + x[i] along one dimension; long ones in several programs")(_scan("sum"))
+lowers("aten.cumprod", about="x[0] * ... * x[i] along one dimension")(_scan("prod"))

@@ -36,7 +36,7 @@ def conditions(
             names={input_of(v).source: name for name, v in state if name not in signature.names},
             # An integer times 2 is an integer, times 2.0 it is a float.
             exact=any(not v.dtype.is_floating_point for v in graph.inputs),
-            sizes=Sizes(graph.ranges, graph.equal, graph.assumed, graph.not_one),
+            sizes=Sizes(graph.ranges, graph.equal, graph.not_one, graph.assumed),
             requires=requires,
         )
     )

@@ -1,0 +1,110 @@
+"""Which schedules kernels get on which GPU, and how the estimated cost ranks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.kernel.steps import Hints, Kernel
+from kernel_lsp.synthesis.operators import lower
+from kernel_lsp.synthesis.passes.regions import plan
+from kernel_lsp.synthesis.passes.rewrite import share, split_long_reductions
+from kernel_lsp.synthesis.passes.sizes import name_quotients
+from kernel_lsp.synthesis.schedule.choices import choices, ranked
+from kernel_lsp.synthesis.schedule.cost import cost
+from kernel_lsp.synthesis.schedule.schedules import Columns, Flat, Passes, Product, Rows, Turned, Unrolled
+from kernel_lsp.synthesis.schedule.space import space
+from kernel_lsp.synthesis.schedule.target import target
+from kernel_lsp.targets import NAMED
+
+H100, L4 = target("H100"), target("L4")
+
+
+def kernels_of(forward: Callable[..., Any], *inputs: torch.Tensor) -> tuple[list[Kernel], Hints]:
+    """The planned kernels of a forward; its inputs are on the meta device, of any size."""
+    module = type("Module", (nn.Module,), {"forward": forward})().eval()
+    graph = lower(capture(module, tuple(inputs)))
+    name_quotients(graph)
+    share(graph)
+    split_long_reductions(graph, graph.hints)
+    return [step for step in plan(graph).steps if isinstance(step, Kernel)], graph.hints
+
+
+def meta(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.empty(shape, device="meta", dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("forward", "shape", "kind"),
+    [
+        (lambda self, x: torch.exp(x), (64, 4096), Flat),
+        (lambda self, x: x.transpose(0, 1) + 1.0, (4096, 4096), Turned),
+        (lambda self, x: torch.softmax(x, -1), (4096, 1000), Rows),
+        (lambda self, x: torch.softmax(x, -1), (4096, 100_000), Passes),
+        (lambda self, x: x.sum(0), (512, 100_000), Columns),
+        (lambda self, x: nn.functional.max_pool2d(x, 3, 2, 1), (16, 64, 112, 112), Unrolled),
+        (lambda self, x: x @ x, (512, 512), Product),
+    ],
+)
+def test_the_default_schedule_fits_the_kernel(forward: Any, shape: tuple[int, ...], kind: type) -> None:
+    (kernel,), hints = kernels_of(forward, meta(*shape))
+    found = space(kernel, H100, hints)
+    assert isinstance(found[0], kind)
+    assert len(found) == len(set(found)) >= 2
+    assert set(ranked(kernel, H100, hints)) == set(found)
+    assert ranked(kernel, H100, hints)[0] == found[0]
+
+
+def test_a_smaller_gpu_gets_what_fits_its_shared_memory() -> None:
+    (kernel,), hints = kernels_of(lambda self, x, y: x @ y, meta(4096, 4096), meta(4096, 4096))
+    for known in NAMED.values():
+        for schedule in space(kernel, known, hints):
+            assert isinstance(schedule, Product)
+            assert cost(kernel, schedule, known, hints).shared <= known.shared_memory, (known.name, schedule)
+
+
+def test_every_multiprocessor_gets_a_tile() -> None:
+    """A product with few large tiles gets smaller ones, as soon as the GPU has more multiprocessors than there are tiles."""
+    (kernel,), hints = kernels_of(lambda self, x, y: x @ y, meta(1024, 512), meta(512, 768))  # 8 x 12 tiles of 128 x 64
+    large, small = space(kernel, L4, hints)[0], space(kernel, H100, hints)[0]
+    assert isinstance(large, Product) and isinstance(small, Product)
+    assert L4.multiprocessors < 96 < H100.multiprocessors
+    assert (large.m, large.n) == (128, 64)
+    assert (small.m, small.n) == (64, 64)
+
+
+def test_cost_counts_bytes_passes_and_operations() -> None:
+    (kernel,), hints = kernels_of(lambda self, x: torch.softmax(x, -1), meta(4096, 20_000))
+    once = 4096 * 20_000 * 4
+    whole, walked = (cost(kernel, s, H100, hints) for s in (Rows(1, 8), Passes(8192, 16)))
+    assert whole.bytes == 2 * once  # read and written
+    assert walked.bytes == 4 * once  # read for the greatest, for the sum, and for the result
+    assert whole.programs == 4096
+    assert whole.seconds < walked.seconds
+
+    (kernel,), hints = kernels_of(lambda self, x, y: x @ y, meta(4096, 4096), meta(4096, 4096))
+    three, six = (cost(kernel, Product(128, 64, 32, 8, 3, how), H100, hints) for how in ("tf32x3", "bf16x6"))
+    assert three.operations == 3 * 2 * 4096**3
+    assert six.operations == 6 * 2 * 4096**3
+    assert three.seconds >= three.operations / H100.rate("tf32")
+
+    half = meta(4096, 4096, dtype=torch.float16)
+    (kernel,), hints = kernels_of(lambda self, x, y: x @ y, half, half)
+    large, small = (cost(kernel, Product(m, n, 64, 8, 3), H100, hints) for m, n in ((128, 128), (64, 64)))
+    assert large.seconds < small.seconds  # what is read through L2 is halved
+
+
+def test_choices_vary_one_sort_of_kernel_at_a_time() -> None:
+    kernels, hints = kernels_of(lambda self, x: torch.softmax(x @ x, -1), meta(2048, 2048))
+    default, *others = choices(kernels, H100, hints)
+    assert default[0] == ""
+    assert len(kernels) == 2
+    for label, chosen in others:
+        changed = [kernel for kernel in kernels if chosen[kernel] != default[1][kernel]]
+        assert len({type(chosen[kernel]) for kernel in changed}) == 1
+        assert label == "; ".join(dict.fromkeys(str(chosen[kernel]) for kernel in changed))
