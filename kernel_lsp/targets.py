@@ -82,8 +82,8 @@ LIMITS: dict[tuple[int, int], Limits] = {
 }
 
 
-#: Bytes that a multiprocessor gets from L2 in a cycle: 5.5 TB/s measured on an H100 with 132 of them at 1.755 GHz. Data
-#: sheets do not give it, so the other GPUs have this estimate.
+#: Bytes that a multiprocessor gets from L2 in a cycle, taken to be what 5.5 TB/s on an H100 come to (132 of them at 1.755 GHz).
+#: Data sheets do not give it, and it was not measured here: it only ranks schedules.
 _FROM_L2 = 5.5e12 / (132 * 1.755e9)
 
 

@@ -189,6 +189,10 @@ class Builder:
         if op.function == "constant":
             return Number(op.operands[0])
         terms = tuple(self._operand(o, value, index) for o in op.operands)
+        if op.function.startswith("to_") and isinstance(terms[0], Number):
+            return Number(
+                FUNCTIONS[op.function].evaluate(terms[0].value)
+            )  # a place that is known: 0.to(…) is no Triton
         return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Expr:

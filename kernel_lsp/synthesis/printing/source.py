@@ -63,7 +63,7 @@ def compose(
     host = write(
         host_plan(graph, plan, hints, chunks, defined, name, chosen, scattered, check_indices), graph, function
     )
-    checks = conditions(module, graph, signature, host.parameters, host.requires)
+    checks = conditions(module, graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
     parts = [
         _module_docstring(class_name, graph, host, hints),
         _imports(host, import_lines(import_from, import_file, outer, alias)),
