@@ -234,4 +234,7 @@ def get_init_inputs():
     assert candidate["kept"] == {"aten.conv_transpose2d": 2}
     with pytest.raises(WorkerError) as caught:
         worker.call("synthesize", path=write(HEAD + text.replace("{!r}", "'sort'")), class_name="Mixed")
-    assert caught.value.data == {"op": "aten.conv_transpose2d.input", "kept": {"aten.conv_transpose2d": 2, "aten.sort": 1}}
+    assert caught.value.data == {
+        "op": "aten.conv_transpose2d.input",
+        "kept": {"aten.conv_transpose2d": 2, "aten.sort": 1},
+    }
