@@ -25,12 +25,10 @@ def assumed(exported: ExportedProgram, graph: Graph) -> list[sympy.Basic]:
         return []
     found: list[sympy.Basic] = []
     known = set(graph.hints)
-    divides = {node.args for guard in env.guards for node in guard.expr.atoms(sympy.Function) if _named(node, "Mod")}
     for guard in env.guards:
         for part in sympy.And.make_args(env.replace(guard.expr)):
             if (
                 _of_interest(part)
-                and not _refused(part, divides)
                 and part.free_symbols <= known
                 and not _follows(part, [*_pairs(graph), *found], graph)
             ):
@@ -57,23 +55,6 @@ def _of_interest(part: sympy.Basic) -> bool:
         node.func.__name__ in ("FloorDiv", "Mod", "PythonMod", "CleanDiv") for node in sympy.preorder_traversal(part)
     )
     return divided and sympy.Integer(2) not in part.args  # "at least 2" is about sizes of one
-
-
-def _named(node: sympy.Basic, *names: str) -> bool:
-    return node.func.__name__ in names
-
-
-def _refused(part: sympy.Basic, divides: set[Any]) -> bool:
-    """Whether eager raises where ``part`` is false: a reshape to another number of elements, a dim that does not divide."""
-    if not isinstance(part, sympy.Eq):
-        return False
-    nodes = list(sympy.preorder_traversal(part))
-    if any(_named(node, "Mod", "PythonMod") for node in nodes):
-        return True
-    quotients = [node for node in nodes if _named(node, "FloorDiv", "CleanDiv")]
-    if quotients:
-        return all(node.args in divides for node in quotients)
-    return any(isinstance(node, sympy.Mul) and len(node.free_symbols) > 1 for node in nodes)
 
 
 def _pairs(graph: Graph) -> list[sympy.Basic]:
