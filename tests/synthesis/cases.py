@@ -55,6 +55,17 @@ def positive(*shape: int) -> torch.Tensor:
     return torch.rand(*shape) * 0.9 + 0.05
 
 
+def _with_infinities(rows: int, columns: int) -> list[torch.Tensor]:
+    """Rows whose difference begins with -inf; later rows reach large numbers, then inf, then NaN (inf - inf)."""
+    x, y = torch.randn(rows, columns), torch.zeros(rows, columns)
+    x[:, :3] = float("-inf")
+    x[1:, 4] = 200.0
+    x[2:, 5:7] = float("inf")
+    x[2:, 8] = float("-inf")
+    x[3:, 9] = y[3:, 9] = float("inf")
+    return [x, y]
+
+
 def unary(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, x: function(x)
 
@@ -585,3 +596,60 @@ case("cumsum_long_rows", lambda self, x: torch.cumsum(x * 0.1, 1) + 1.0, lambda 
 case("cumsum_integers", lambda self, x: torch.cumsum(x, 0), lambda n: [torch.randint(0, 9, (5 + n, 8))], kernels=1)
 case("cumprod", lambda self, x: torch.cumprod(x, 0), lambda n: [positive(7, 20 + n)], kernels=1)
 case("cumprod_half", lambda self, x: torch.cumprod(x, 1), lambda n: [positive(3, 20 + n).half()], tolerance=2e-3)
+case(
+    "cumprod_half_columns", lambda self, x: torch.cumprod(x, 0), lambda n: [positive(150 + n, 4).half()], tolerance=2e-3
+)
+case("logcumsumexp", lambda self, x: torch.logcumsumexp(x, -1), lambda n: [r(4, 37 + n) * 90], kernels=1)
+case(
+    "logcumsumexp_columns",
+    lambda self, x: torch.logcumsumexp(x, 1) * 2.0,
+    lambda n: [r(2, 150 + n, 3)],
+    kernels=1,
+)
+case("logcumsumexp_first", lambda self, x: torch.logcumsumexp(x, 0), lambda n: [r(9 + n, 6)], kernels=1)
+case("logcumsumexp_long", lambda self, x: torch.logcumsumexp(x, 1) - 1.0, lambda n: [r(1, 33000 + n)], kernels=1)
+case(
+    "logcumsumexp_half",
+    lambda self, x: torch.logcumsumexp(x, 1),
+    lambda n: [r(3, 20 + n).half()],
+    tolerance=2e-3,
+)
+case(
+    "logcumsumexp_infinite",
+    lambda self, x, y: torch.nan_to_num(torch.logcumsumexp(x - y, 1), nan=-700.0, posinf=500.0, neginf=-500.0),
+    lambda n: _with_infinities(4, 12 + n),
+    kernels=1,
+)
+
+
+# -- nearest interpolation -----------------------------------------------------------------------------------------------
+case("nearest_doubled", lambda self, x: F.interpolate(x, scale_factor=2), lambda n: [r(2, 3, 4 + n, 5)], kernels=1)
+case(
+    "nearest_scales",
+    lambda self, x: F.interpolate(x, scale_factor=(3, 2)),
+    lambda n: [r(2, 3, 4 + n, 5 + n)],
+    kernels=1,
+)
+case(
+    "nearest_added",
+    lambda self, x, y: F.interpolate(x, scale_factor=2) + y,
+    lambda n: [r(2, 3, 4 + n, 5), r(2, 3, 8 + 2 * n, 10)],
+    kernels=1,
+)
+case("nearest_halved", lambda self, x: F.interpolate(x, scale_factor=0.5), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+case("nearest_size", lambda self, x: F.interpolate(x, size=(16, 8)), lambda n: [r(2, 3, 5 + n, 3 + n)], kernels=1)
+case(
+    "nearest_unrelated",
+    lambda self, x, y: F.interpolate(x, size=y.shape[2:]) + y,
+    lambda n: [r(2, 3, 5 + n, 4), r(2, 3, 7 + n, 4)],
+    kept=1,
+    kernels=1,
+)
+case(
+    "nearest_known_sizes",
+    lambda self, x: F.interpolate(x[:, :, None, None] * torch.arange(162.0).view(6, 27), size=(15, 9)),
+    lambda n: [r(2 + n, 3)],
+    kernels=1,
+)
+# In float32, 41 * (1 / 41) is less than 1: torch takes element 0 there, and so has the kernel to.
+case("nearest_rounded", lambda self, x: F.interpolate(x, scale_factor=(41, 1)), lambda n: [r(1, 2, 3 + n, 2)])

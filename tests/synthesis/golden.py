@@ -27,6 +27,7 @@ _LIKE_ANOTHER = (
     *("one_", "act_", "mean_", "amax_", "sum_0", "sum_1", "sum_2", "var_0", "var_1", "var_2"),
     *("padded_", "replicated", "circular", "rolled_", "repeated_", "tiled", "below_", "row_rep", "dimension", "turned"),
     *("windows", "pixels_un", "channels_sh", "reshaped_across_", "product_of_padded"),
+    *("nearest_h", "nearest_s", "nearest_u", "nearest_r", "logcumsumexp_f", "logcumsumexp_h", "logcumsumexp_i"),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),

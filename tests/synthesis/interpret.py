@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -92,7 +93,7 @@ def run(name: str, folder: Path) -> dict[str, Any]:
         "errors": errors,
         "inside": inside,
         "note": candidate.note,
-        "kernels": candidate.source.count("@triton.jit"),
+        "kernels": len(re.findall(r"@triton\.jit\ndef [^_]", candidate.source)),  # helpers are called _…
         "source": candidate.source,
     }
 

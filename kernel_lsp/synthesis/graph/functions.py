@@ -16,7 +16,11 @@ ATOM, UNARY, PRODUCT, SUM, SHIFT, BITAND, BITOR, COMPARE, LOWEST = 100, 90, 80, 
 
 @dataclass(frozen=True)
 class Function:
-    """``text`` has one ``{i}`` per operand; ``formula`` is for docstrings; ``inner`` are the operands' least precedences."""
+    """``text`` has one ``{i}`` per operand; ``formula`` is for docstrings; ``inner`` are the operands' least precedences.
+
+    ``helper``: the body of a function of ``a`` and ``b`` that stands in the generated file, for what no short expression
+    writes; ``text`` calls it by the function's key with ``_`` before it (``printing/helpers.py``).
+    """
 
     text: str
     precedence: int
@@ -24,6 +28,7 @@ class Function:
     evaluate: Callable[..., float]
     formula: str = ""
     library: bool = False  # needs libdevice
+    helper: tuple[str, ...] = ()
 
 
 def _call(text: str, arity: int, evaluate: Callable[..., float], formula: str = "") -> Function:
@@ -44,6 +49,17 @@ def _renamed(name: str, known_as: str, arity: int) -> Function:
 
 def _unknown(*_: float) -> float:
     raise ValueError("not computed here")
+
+
+def _log_add_exp(a: float, b: float) -> float:
+    return max(a, b) + math.log1p(math.exp(-abs(a - b) if a != b else 0.0))
+
+
+#: log(exp(a) + exp(b)) without overflow; equal infinities have no difference, a NaN stays one.
+_LOG_ADD_EXP = (
+    "gap = tl.where(a == b, 0.0, -tl.abs(a - b))  # infinities that are equal have no difference",
+    "return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL) + libdevice.log1p(tl.exp(gap))",
+)
 
 
 def _where(condition: float, a: float, b: float) -> float:
@@ -92,6 +108,9 @@ FUNCTIONS: dict[str, Function] = {
     "lgamma": _libdevice("lgamma", 1, math.lgamma),
     "hypot": _libdevice("hypot", 2, math.hypot),
     "copysign": _libdevice("copysign", 2, math.copysign),
+    "logaddexp": Function(
+        "_logaddexp({0}, {1})", ATOM, (LOWEST, LOWEST), _log_add_exp, "log(exp({0}) + exp({1}))", True, _LOG_ADD_EXP
+    ),
     "nextafter": _libdevice("nextafter", 2, math.nextafter),
     "erfcx": _libdevice("erfcx", 1, _unknown),
     "ndtri": _renamed("normcdfinv", "ndtri", 1),
@@ -144,11 +163,10 @@ FUNCTIONS: dict[str, Function] = {
     "to_bool": Function("{0} != 0", COMPARE, (BITOR,), bool, "{0} != 0"),
 }
 
-#: What masked-off lanes must hold so that a reduction does not notice them. amax and amin keep a NaN, as torch does; max
+#: What masked-off lanes must hold so that a reduction does not notice them (scans: ``monoids.MONOIDS``). amax and amin keep a NaN, as torch does; max
 #: and min may drop it, where it shows in the result anyway (the shift of a softmax).
 NEUTRAL = {
     "sum": 0.0,
-    "prod": 1.0,
     "max": -math.inf,
     "min": math.inf,
     "amax": -math.inf,

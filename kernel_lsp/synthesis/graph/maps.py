@@ -175,6 +175,14 @@ def repeat_interleave(operand: Shape, d: int, count: sympy.Expr) -> Map:
     return _along(operand, d, Quotient(dim(d), count), sympy.expand(operand[d] * count))
 
 
+def scaled(operand: Shape, shape: Shape, ratios: dict[int, tuple[sympy.Expr, sympy.Expr]]) -> Map:
+    """Element i of dimension d of the view, which has ``shape``, is element i * n // m of the operand; ``ratios[d]``: (n, m)."""
+    index = list(dims(len(operand)))
+    for d, (n, m) in ratios.items():
+        index[d] = Quotient(sympy.expand(dim(d) * n), m)
+    return Map(shape, operand, tuple(index))
+
+
 def unfold(operand: Shape, d: int, size: sympy.Expr, step: sympy.Expr) -> Map:
     """Windows of ``size`` along dimension ``d``, ``step`` apart; the last dimension goes through a window."""
     return windows(operand, (d,), (size,), (step,))

@@ -6,6 +6,7 @@ import keyword
 import re
 from collections.abc import Iterable
 
+from .monoids import MONOIDS
 from .value import Gather, Input, Iota, Pointwise, Reduce, Scan, Value, View
 
 _NOUNS = {
@@ -108,7 +109,7 @@ def variable_name(value: Value) -> str:
     if isinstance(op, Pointwise):
         return _NOUNS.get(op.function, op.function.removeprefix("to_"))
     if isinstance(op, Scan):
-        return f"cum{op.kind}"
+        return MONOIDS[op.kind].name
     if isinstance(op, Reduce):
         return {"sum": "total", "argmax": "position", "argmin": "position"}.get(
             op.kind, f"row_{op.kind.removeprefix('a')}"

@@ -87,7 +87,7 @@ class Reduce(Fold):
 
 @dataclass(eq=False)
 class Scan(Fold):
-    """What the elements up to each come to (sum, prod), along the one dimension in ``dims``.
+    """What the elements up to each come to (``kind``: a key of ``monoids.MONOIDS``), along the one dimension in ``dims``.
 
     ``start``: where the scan runs in chunks, what it has come to at the end of each: shape [chunks, *operand], with size 1
     along the dimension.

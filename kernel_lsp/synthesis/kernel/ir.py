@@ -170,7 +170,7 @@ class Fold(Expr):
 
 @dataclass(frozen=True)
 class PrefixScan(Expr):
-    """What the elements of ``operand`` up to each along ``axis``, its dimension ``place``, come to: sum or prod."""
+    """What the elements of ``operand`` up to each along ``axis``, its dimension ``place``, come to; ``kind``: of ``MONOIDS``."""
 
     kind: str
     operand: Expr

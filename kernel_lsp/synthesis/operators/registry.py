@@ -23,6 +23,7 @@ FAMILIES = (
     "losses",
     "views",
     "margins",
+    "interpolation",
     "products",
     "einsum",
     "convolution",

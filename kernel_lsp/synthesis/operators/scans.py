@@ -1,4 +1,4 @@
-"""Scans: what the elements up to each come to."""
+"""Scans: what the elements up to each come to; ``graph/monoids.py`` has the operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from ..graph.build import Build, normalise
+from ..graph.build import Build, NotLowered, normalise
+from ..graph.monoids import MONOIDS
 from ..graph.value import Value
 from .registry import lowers
 
@@ -16,7 +17,7 @@ def _scan(kind: str) -> Any:
         if not x.shape:
             return Build.cast(x, out)  # a scalar is itself
         value = Build.scan(kind, Build.cast(x, out), normalise(dim, len(x.shape)), out)
-        value.meaning = (f"cum{kind}", (x, (normalise(dim, len(x.shape)),)))
+        value.meaning = (MONOIDS[kind].name, (x, (normalise(dim, len(x.shape)),)))
         return value
 
     return lower
@@ -24,3 +25,10 @@ def _scan(kind: str) -> Any:
 
 lowers("aten.cumsum", about="x[0] + ... + x[i] along one dimension; long ones in several programs")(_scan("sum"))
 lowers("aten.cumprod", about="x[0] * ... * x[i] along one dimension")(_scan("prod"))
+
+
+@lowers("aten.logcumsumexp", about="log(exp(x[0]) + ... + exp(x[i])) along one dimension, without overflow")
+def logcumsumexp(x: Value, dim: int, *, out: torch.dtype) -> Value:
+    if not x.dtype.is_floating_point:
+        raise NotLowered("logcumsumexp of what is no floating point number")
+    return _scan("logaddexp")(x, dim, out=out)

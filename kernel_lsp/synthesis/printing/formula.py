@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ..graph.functions import ATOM, FUNCTIONS, LOWEST, UNARY, literal, wrap
+from ..graph.monoids import MONOIDS
 from ..graph.names import variable_name
 from ..graph.value import (
     Concat,
@@ -78,7 +79,7 @@ class _Printer:
                 return text, precedence
             return f"{op.name}({text})", ATOM
         if isinstance(op, Scan):
-            return f"cum{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
+            return f"{MONOIDS[op.kind].name}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Reduce | Partial):
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):

@@ -14,13 +14,14 @@ from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.functions import FUNCTIONS
+from ..graph.monoids import MONOIDS
 from ..graph.value import Graph, Value, input_of, numel
-from ..kernel.ir import Apply
+from ..kernel.ir import Apply, PrefixScan
 from ..kernel.steps import Hints, Plan
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
-from . import bounds
+from . import bounds, helpers
 from .envelope import conditions, name_arguments
 from .formula import definitions
 from .host import Host, write
@@ -80,6 +81,7 @@ def compose(
         )
     parts += [
         "\n".join(constants),
+        *helpers.definitions(host.programs),
         *(kernel.text for kernel in host.kernels.values()),
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         _host_function(function, host),
@@ -139,8 +141,11 @@ def _imports(host: Host, of_the_class: list[str]) -> str:
 
 
 def _uses_library(program: Program) -> bool:
-    applied = (expr for expr in expressions(program.body) if isinstance(expr, Apply))
-    return any(FUNCTIONS[expr.function].library for expr in applied)
+    """Whether its kernel or a helper that this calls needs libdevice."""
+    found = list(expressions(program.body))
+    applied = {expr.function for expr in found if isinstance(expr, Apply)}
+    combined = {MONOIDS[expr.kind].combine for expr in found if isinstance(expr, PrefixScan)}
+    return any(FUNCTIONS[function].library for function in applied | combined)
 
 
 def _host_function(name: str, host: Host) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, literal, wrap
+from ..graph.monoids import MONOIDS
 from ..graph.names import Names
 from ..kernel.ir import (
     Add,
@@ -26,6 +27,7 @@ from ..kernel.ir import (
     Variable,
 )
 from ..schedule.program import Program
+from . import helpers
 
 #: Words that Triton has for dtypes, where they differ from torch's.
 _DTYPES = {torch.bool: "tl.int1"}
@@ -113,7 +115,10 @@ class Printer:
         if isinstance(expr, Fold):
             return self.fold(expr)
         if isinstance(expr, PrefixScan):
-            return f"tl.cum{expr.kind}({self.text(expr.operand)}, axis={expr.place})"
+            monoid, operand = MONOIDS[expr.kind], self.text(expr.operand)
+            if monoid.scan:
+                return f"{monoid.scan}({operand}, axis={expr.place})"
+            return f"tl.associative_scan({operand}, {expr.place}, {helpers.name(monoid.combine)})"
         if isinstance(expr, ProgramId):
             return f"tl.program_id({expr.place}){'.to(tl.int64)' if self.wide else ''}"
         if isinstance(expr, Arange):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sympy
 import torch
 
+from ..graph.build import opmath
 from ..graph.functions import NEUTRAL
+from ..graph.monoids import MONOIDS
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, offset
 from ..graph.value import Fold as GraphFold
@@ -201,7 +203,7 @@ def _next_pass(builder: Builder, tiling: Tiling) -> None:
 
 def _scanned_tile(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> Expr:
     """A scan of a whole tile. What lies beyond the end comes after all that counts, and needs no mask."""
-    builder.pad_hint = NEUTRAL[_fold_of(v).kind]
+    builder.pad_hint = MONOIDS[_fold_of(v).kind].neutral
     term = builder.value(_fold_of(v).operand, _operand_index(kernel, v))
     if tiling.reduced not in term.axes:
         term = spread(term, tiling.reduced)
@@ -215,20 +217,22 @@ def _scanned(term: Expr, v: Value, tiling: Tiling) -> PrefixScan:
 def _scan_along(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> Expr:
     """A scan inside the loop along it: each block from where the one before it ended."""
     op = _fold_of(v)
-    builder.pad_hint = NEUTRAL[op.kind]
+    builder.pad_hint = MONOIDS[op.kind].neutral
     term = builder.value(op.operand, _operand_index(kernel, v))
     if tiling.reduced not in term.axes:
         term = spread(term, tiling.reduced)
-    combine = {"sum": "add", "prod": "mul"}[op.kind]
+    monoid = MONOIDS[op.kind]
     carry = builder.arguments.variable("carry")
     sizes = tuple(None if d == tiling.place else name for d, name in enumerate(tiling.shape))
     kept = frozenset(axis for axis in tiling.axes if axis.vector) - {tiling.reduced}
-    start: Expr = Full(sizes if tiling.rank > 1 else (), NEUTRAL[op.kind], v.dtype, kept)
+    start: Expr = Full(sizes if tiling.rank > 1 else (), monoid.neutral, opmath(v.dtype), kept)
     if kernel.chunked is v:
-        start = apply(combine, start, _before(kernel, builder, v), dtype=v.dtype)
+        start = apply(monoid.combine, start, _before(kernel, builder, v), dtype=v.dtype)
     builder.lines.append(Set(carry, start))
     held = Ref(carry, kept, v.dtype)
-    found = builder.assign(variable_name(v), apply(combine, held, _scanned(term, v, tiling), dtype=v.dtype), v.dtype)
+    found = builder.assign(
+        variable_name(v), apply(monoid.combine, held, _scanned(term, v, tiling), dtype=v.dtype), v.dtype
+    )
     builder.inner.append(Set(carry, _end(found, v, tiling)))
     return found
 

@@ -154,6 +154,11 @@ def step(draw: st.DrawFn, shape: tuple[int, ...], only: tuple[str, ...] = ()) ->
     if name == "repeat_interleave":
         count = draw(st.integers(1, 3))
         return Step(name, maps.repeat_interleave(s, d, sympy.Integer(count)), lambda x: x.repeat_interleave(count, d))
+    if name == "scaled":
+        up = draw(st.integers(1, n * 3))
+        shape_ = (*s[:d], sympy.Integer(up), *s[d + 1 :])
+        map = maps.scaled(s, shape_, {d: exprs((n, up))})
+        return Step(name, map, lambda x: x.index_select(d, torch.arange(up) * n // up))
     if name == "unfold":
         size, by = draw(st.integers(1, n)), draw(st.integers(1, 3))
         return Step(name, maps.unfold(s, d, *exprs((size, by))), lambda x: x.unfold(d, size, by))
@@ -181,7 +186,7 @@ def step(draw: st.DrawFn, shape: tuple[int, ...], only: tuple[str, ...] = ()) ->
 
 TOTAL = ("permute", "reshape", "unsqueeze", "squeeze", "flip", "roll", "channel_shuffle")
 PARTIAL = (
-    *("slice", "select", "expand", "repeat", "repeat_interleave", "unfold", "windows", "diagonal"),
+    *("slice", "select", "expand", "repeat", "repeat_interleave", "scaled", "unfold", "windows", "diagonal"),
     *("constant", "reflect", "replicate", "circular"),
 )
 
