@@ -48,7 +48,7 @@ class Input(Op):
 
 @dataclass(eq=False)
 class Pointwise(Op):
-    """Elementwise ``function`` (a key of ``pointwise.FUNCTIONS``); operands broadcast from the right."""
+    """Elementwise ``function`` (a key of ``functions.FUNCTIONS``); operands broadcast from the right."""
 
     function: str
     operands: tuple[Any, ...]  # Value, Scalar or a Python number

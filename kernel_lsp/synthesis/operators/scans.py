@@ -27,7 +27,11 @@ lowers("aten.cumsum", about="x[0] + ... + x[i] along one dimension; long ones in
 lowers("aten.cumprod", about="x[0] * ... * x[i] along one dimension")(_scan("prod"))
 
 
-@lowers("aten.logcumsumexp", about="log(exp(x[0]) + ... + exp(x[i])) along one dimension, without overflow")
+@lowers(
+    "aten.logcumsumexp",
+    about="log(exp(x[0]) + ... + exp(x[i])) along one dimension, without overflow",
+    formula="logcumsumexp(v)[i] = log(exp(v[0]) + ... + exp(v[i]))",
+)
 def logcumsumexp(x: Value, dim: int, *, out: torch.dtype) -> Value:
     if not x.dtype.is_floating_point:
         raise NotLowered("logcumsumexp of what is no floating point number")
