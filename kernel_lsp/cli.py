@@ -139,6 +139,17 @@ def _parser() -> argparse.ArgumentParser:
         generators.names(),
     )
 
+    _explain(
+        commands.add_parser(
+            "explain",
+            parents=[shared],
+            help="print what the synthesizer's stages make of a class, for people who extend it",
+            description="Print the stages of the rule-based synthesizer for one class: the graph, the kernels, their "
+            "schedules, the text. Nothing is run or written; see docs/synthesizer.md.",
+            epilog="Exit status: 0 success; 1 no kernel can be written (the stages before that are printed); 2 the class "
+            "cannot be looked at.",
+        )
+    )
     _history(
         commands.add_parser("history", parents=[output], help="show how the verdicts on a class changed over time")
     )
@@ -257,6 +268,48 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return number
+
+
+def _explain(explain: argparse.ArgumentParser) -> None:
+    """``kernel-lsp explain FILE::CLASS``; see docs/synthesizer.md."""
+    explain.add_argument("class_path", type=_class_path, metavar="FILE::CLASS", help="a class")
+    explain.add_argument(
+        "--stage", choices=["graph", "kernels", "schedule", "text"], help="this stage only (default: all)"
+    )
+    explain.add_argument(
+        "--target",
+        type=_gpu,
+        metavar="GPU",
+        help="the GPU that schedules are chosen and estimated for: A100, H100, L4, … (default: H100)",
+    )
+    explain.add_argument(
+        "--bounds", choices=["trust", "check"], help="whether kernels check their indices (default: trust)"
+    )
+    explain.add_argument("--seconds", type=float, help="time budget (default: 300)")
+
+
+def _class_path(text: str) -> str:
+    import argparse
+
+    path, _, class_name = text.partition("::")
+    if not path or not class_name:
+        raise argparse.ArgumentTypeError(f"{text!r} names no class; write FILE::CLASS, for instance model.py::RMSNorm")
+    return text
+
+
+def _gpu(text: str) -> str:
+    """The name of a GPU with known figures, however its letters are written."""
+    import argparse
+    import difflib
+
+    from kernel_lsp.targets import NAMED
+
+    for known in NAMED.values():
+        if text.casefold() in (known.name.casefold(), known.device.casefold()):
+            return known.name
+    near = difflib.get_close_matches(text.upper(), NAMED, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMED)}{hint}")
 
 
 def _history(history: argparse.ArgumentParser) -> None:

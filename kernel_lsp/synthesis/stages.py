@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import sympy
 import torch
 from torch.export import ExportedProgram
 
@@ -16,7 +14,7 @@ from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 
 from .graph.value import Graph
 from .kernel.domain import Unalignable
-from .kernel.steps import Hints, Kernel, Plan
+from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
 from .passes.regions import plan
@@ -30,31 +28,6 @@ _UNROLLED = (
     "its forward comes to {}, one after the other (a loop over time, or over many layers, is unrolled), "
     "and each launch would cost more than its work"
 )
-
-
-@dataclass
-class Lowered:
-    """The graph after the passes. ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of
-    chunks of split reductions, with the length that each splits."""
-
-    graph: Graph
-    defined: dict[sympy.Symbol, sympy.Expr]
-    chunks: dict[sympy.Symbol, sympy.Expr]
-
-    @property
-    def hints(self) -> Hints:
-        return self.graph.hints
-
-
-@dataclass
-class Planned(Lowered):
-    """The same with the plan of its kernels, torch calls and views."""
-
-    plan: Plan
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        return [step for step in self.plan.steps if isinstance(step, Kernel)]
 
 
 def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Lowered:

@@ -20,6 +20,8 @@ from kernel_lsp.worker.children import Zygote
 
 Emit = Callable[[str, Any], None]
 
+#: methods that run on a device
+_TIMED = ("judge", "tune", "compare", "baseline")
 #: seconds for importing, exporting and synthesizing
 SPECIMEN_SECONDS = 180.0
 #: seconds for judging one candidate, where the request names none
@@ -57,11 +59,11 @@ class Desk:
         if method == "warm":
             await asyncio.gather(*(asyncio.shield(zygote.ready) for zygote in self.zygotes.values()))
             return {}
-        if method not in ("introspect", "interface", "synthesize", "slice", "judge", "tune", "compare", "baseline"):
+        if method not in ("introspect", "interface", "synthesize", "explain", "slice", *_TIMED):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():
             raise problem
-        if method in ("judge", "tune", "compare", "baseline"):
+        if method in _TIMED:
             device = await self._device(params.get("device") or "auto")
             async with self.gpu, watching.watched(device) as memory:
                 result = await self._with_folder(method, {**params, "device": device}, emit)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch.export import ExportedProgram
@@ -17,7 +16,7 @@ from kernel_lsp.naming import attribute, snake_case
 from ..graph.functions import FUNCTIONS
 from ..graph.value import Graph, Value, input_of, numel
 from ..kernel.ir import Apply
-from ..kernel.steps import Hints
+from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
@@ -26,9 +25,6 @@ from .envelope import conditions, name_arguments
 from .formula import definitions
 from .host import Host, write
 from .names import class_alias, function_name
-
-if TYPE_CHECKING:
-    from ..stages import Planned
 
 _WIDTH = 100
 #: tensors that the docstring names
