@@ -144,8 +144,7 @@ def _parser() -> argparse.ArgumentParser:
             "explain",
             parents=[shared],
             help="print what the synthesizer's stages make of a class, for people who extend it",
-            description="Print the stages of the rule-based synthesizer for one class: the graph, the kernels, their "
-            "schedules, the text. Nothing is run or written; see docs/synthesizer.md.",
+            description="Print the stages of the rule-based synthesizer for one class; see docs/synthesizer.md.",
             epilog="Exit status: 0 success; 1 no kernel can be written (the stages before that are printed); 2 the class "
             "cannot be looked at.",
         )
@@ -273,9 +272,8 @@ def _count(text: str) -> int:
 def _explain(explain: argparse.ArgumentParser) -> None:
     """``kernel-lsp explain FILE::CLASS``; see docs/synthesizer.md."""
     explain.add_argument("class_path", type=_class_path, metavar="FILE::CLASS", help="a class")
-    explain.add_argument(
-        "--stage", choices=["graph", "kernels", "schedule", "text"], help="this stage only (default: all)"
-    )
+    stages = ["graph", "kernels", "schedule", "text"]
+    explain.add_argument("--stage", choices=stages, help="this stage only (default: all)")
     explain.add_argument(
         "--target",
         type=_gpu,
@@ -302,11 +300,10 @@ def _gpu(text: str) -> str:
     import argparse
     import difflib
 
-    from kernel_lsp.targets import NAMED
+    from kernel_lsp.targets import NAMED, named
 
-    for known in NAMED.values():
-        if text.casefold() in (known.name.casefold(), known.device.casefold()):
-            return known.name
+    if (known := named(text)) is not None:
+        return known.name
     near = difflib.get_close_matches(text.upper(), NAMED, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMED)}{hint}")

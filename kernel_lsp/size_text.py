@@ -86,6 +86,15 @@ class _Python(StrPrinter):
     def _print_Min(self, expr: sympy.Expr) -> str:
         return f"min({', '.join(self._print(a) for a in expr.args)})"
 
+    def _print_TruncToInt(self, expr: sympy.Expr) -> str:
+        return f"int({self._print(expr.args[0])})"
+
+    def _print_FloorToInt(self, expr: sympy.Expr) -> str:
+        return f"int({self._print(expr.args[0])} // 1)"
+
+    def _print_CeilToInt(self, expr: sympy.Expr) -> str:
+        return f"-int(-({self._print(expr.args[0])}) // 1)"
+
     def _print_Float(self, expr: sympy.Float) -> str:
         return repr(float(expr))
 

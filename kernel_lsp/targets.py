@@ -82,8 +82,8 @@ LIMITS: dict[tuple[int, int], Limits] = {
 }
 
 
-#: Bytes that a multiprocessor gets from L2 in a cycle: 5.5 TB/s measured on an H100 with 132 of them at 1.755 GHz. Data
-#: sheets do not give it, so the other GPUs have this estimate.
+#: Bytes that a multiprocessor gets from L2 in a cycle, taken to be what 5.5 TB/s on an H100 come to (132 of them at 1.755 GHz).
+#: Data sheets do not give it, and it was not measured here: it only ranks schedules.
 _FROM_L2 = 5.5e12 / (132 * 1.755e9)
 
 
@@ -197,3 +197,9 @@ NAMED: dict[str, Target] = {one.name: one for one in (A100, H100, H200, B200, L4
 
 #: what kernels are written for where nobody names another
 DEFAULT = H100
+
+
+def named(name: str) -> Target | None:
+    """The target called ``name``, as in "H100" or as its driver names it, in capitals or not; None for all others."""
+    wanted = name.casefold()
+    return next((one for one in NAMED.values() if wanted in (one.name.casefold(), one.device.casefold())), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -137,21 +138,15 @@ def _schedule(console: Console, schedule: dict[str, Any]) -> None:
     note = f"; {target['note']}" if target["note"] else ""
     console.print(f"for {target['name']} ({target['architecture']}), the sizes of the example{note}")
     for kernel in schedule["kernels"]:
-        table = _table(f"kernel of step {kernel['step']}", "bytes", "operations", "programs", "waves", "shared", "time")
+        costs = [one["cost"] for one in kernel["schedules"]]
+        shown = [key for key in _COSTS if any(cost[key] for cost in costs)]
+        table = _table(f"kernel of step {kernel['step']}", *(_COSTS[key][0] for key in shown))
         for column in table.columns[1:]:
-            column.justify = "right"
+            column.justify, column.no_wrap = "right", True
         for one in kernel["schedules"]:
-            cost = one["cost"]
-            table.add_row(
-                Text(one["text"] + (" (chosen)" if one["chosen"] else "")),
-                _quantity(cost["bytes"], "B"),
-                _quantity(cost["operations"], "") if cost["operations"] else "",
-                str(cost["programs"]),
-                str(cost["waves"]),
-                _quantity(cost["shared"], "B") if cost["shared"] else "",
-                f"{cost['seconds'] * 1e6:.4g} µs",
-                style="bold" if one["chosen"] else "",
-            )
+            cells = (_COSTS[key][1](one["cost"][key]) for key in shown)
+            name = Text(one["text"] + (" (chosen)" if one["chosen"] else ""))
+            table.add_row(name, *cells, style="bold" if one["chosen"] else "")
         console.print(table)
     console.print("The time is an estimate that ranks the schedules of one kernel, not a prediction.", style="dim")
 
@@ -162,6 +157,17 @@ def _quantity(number: float, unit: str) -> str:
             return f"{number:.4g} {prefix}{unit}".rstrip()
         number /= 1000
     return f"{number:.4g} T{unit}"
+
+
+#: what is shown of a cost, unless it is 0 for all schedules: the column's head, and how a figure is written
+_COSTS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "bytes": ("bytes", lambda n: _quantity(n, "B")),
+    "operations": ("operations", lambda n: _quantity(n, "")),
+    "programs": ("programs", str),
+    "waves": ("waves", str),
+    "shared": ("shared", lambda n: _quantity(n, "B")),
+    "seconds": ("time", lambda n: f"{n * 1e6:.4g} µs"),
+}
 
 
 def _text(console: Console, text: dict[str, Any]) -> None:
@@ -185,7 +191,7 @@ def _code(console: Console, source: str) -> None:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", collapse_padding=True)
     for column in columns:
         table.add_column(column, overflow="fold")
     return table

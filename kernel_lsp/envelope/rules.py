@@ -52,7 +52,8 @@ def conditions(basis: Basis) -> list[str]:
     later: list[tuple[str, sympy.Expr]] = []
 
     def about(some: list[Tensor]) -> list[str]:
-        return [text for one in some for text in tensor_conditions(one, tensors[0].source, symbols, later)]
+        first, bounded = tensors[0].source, basis.sizes.bounded
+        return [text for one in some for text in tensor_conditions(one, first, symbols, later, bounded=bounded)]
 
     arguments, state = about(basis.arguments), about(basis.state)
     sizes = [*(f"{text} == {python(n, symbols)}" for text, n in later), *range_conditions(basis.sizes, symbols)]

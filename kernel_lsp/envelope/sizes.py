@@ -12,12 +12,13 @@ from kernel_lsp.size_text import python
 @dataclass(frozen=True)
 class Sizes:
     """What torch.export knows of the free sizes: the range of each symbol, expressions that it took to be equal, sizes that
-    it took not to be one, and other relations that it took to hold."""
+    it took not to be one, and other relations that it took to hold. ``bounded``: the kernels' offsets have 32 bits."""
 
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)
     not_one: list[sympy.Expr] = field(default_factory=list)
     assumed: list[sympy.Basic] = field(default_factory=list)
+    bounded: bool = True
 
 
 def size_conditions(
@@ -25,10 +26,13 @@ def size_conditions(
     shape: tuple[sympy.Expr, ...],
     symbols: dict[sympy.Symbol, str],
     later: list[tuple[str, sympy.Expr]],
+    *,
+    bounded: bool = True,
 ) -> list[str]:
     """Conditions for the shape of ``source``; a symbol that is new stays free, and gets its Python in ``symbols``.
 
     ``later`` gets (Python, size) of what follows from symbols that are not known yet: those of an argument further on.
+    ``bounded``: the kernels' offsets have 32 bits.
     """
     if all(n.is_number for n in shape):
         return [f"{source}.shape == {tuple(int(n) for n in shape)}"]
@@ -41,7 +45,7 @@ def size_conditions(
             later.append((text, n))
         else:
             result.append(f"{text} == {python(n, symbols)}")
-    return [*result, f"0 < {source}.numel() < _MOST_ELEMENTS"]
+    return [*result, f"0 < {source}.numel(){' < _MOST_ELEMENTS' if bounded else ''}"]
 
 
 def range_conditions(sizes: Sizes, symbols: dict[sympy.Symbol, str]) -> list[str]:

@@ -28,11 +28,16 @@ class Tensor:
 
 
 def tensor_conditions(
-    tensor: Tensor, first: str, symbols: dict[sympy.Symbol, str], later: list[tuple[str, sympy.Expr]]
+    tensor: Tensor,
+    first: str,
+    symbols: dict[sympy.Symbol, str],
+    later: list[tuple[str, sympy.Expr]],
+    *,
+    bounded: bool = True,
 ) -> list[str]:
     """The conditions on one tensor. ``first``: the Python of the first tensor, whose device all are on.
 
-    ``symbols`` and ``later`` are as in ``size_conditions``.
+    ``symbols``, ``later`` and ``bounded`` are as in ``size_conditions``.
     """
     source = tensor.source
     result = [f"type({source}) in _PLAIN"]
@@ -43,7 +48,7 @@ def tensor_conditions(
         result.append(f"{source}.device == {first}.device")
     result.append(f"{source}.dtype == {tensor.dtype}")
     result += _layout_conditions(tensor)
-    return [*result, *size_conditions(source, tensor.shape, symbols, later)]
+    return [*result, *size_conditions(source, tensor.shape, symbols, later, bounded=bounded)]
 
 
 def _layout_conditions(tensor: Tensor) -> list[str]:

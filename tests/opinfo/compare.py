@@ -47,5 +47,5 @@ def _near(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     x, y = a.double(), b.double()
     finite = y[y.isfinite()]
     largest = max(1.0, finite.abs().max().item()) if finite.numel() else 1.0
-    close = (x - y).abs() <= RELATIVE * y.abs() + ABSOLUTE * min(largest, 1e3)
+    close = y.isfinite() & ((x - y).abs() <= RELATIVE * y.abs() + ABSOLUTE * min(largest, 1e3))
     return close | (x == y) | (x.isnan() & y.isnan())

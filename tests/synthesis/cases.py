@@ -133,6 +133,13 @@ case("power", lambda self, x: x**3 + x**2 + x**0.5 + x**-1, lambda n: [positive(
 case("general_power", lambda self, x: x**2.3, lambda n: [positive(4, 19 + n)])
 case("scalar_tensor", lambda self, x, s: x * s, lambda n: [r(4, 19 + n), torch.tensor(1.7)])
 case("causal", lambda self, x: torch.tril(x), lambda n: [r(3, 20 + n, 20 + n)])
+case(
+    "repeated_cut",  # the export divides by a quotient, which small sizes make 0
+    lambda self, x: x.unflatten(1, (-1, 4)).flatten(0, 1) * 2.0,
+    lambda n: [r(2, 8 + 4 * n, 6)],
+    kernels=1,
+)
+case("one_position", lambda self, x: x * torch.arange(3, 9, device=x.device)[2], lambda n: [r(3, 20 + n)])
 case("positions", lambda self, x: x + torch.arange(x.shape[-1], device=x.device), lambda n: [r(3, 20 + n)])
 case(
     "half_chain",

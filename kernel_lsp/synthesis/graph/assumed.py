@@ -74,6 +74,9 @@ def _follows(part: sympy.Basic, known: list[sympy.Basic], graph: Graph) -> bool:
             highest = least + _LARGEST if most is None else min(most, least + _LARGEST)
             # Small sizes first: each of them alone, as far as there is one symbol.
             values[symbol] = min(least + attempt, highest) if len(symbols) == 1 else draw.randint(least, highest)
-        if all(one.subs(values) == sympy.true for one in related) and part.subs(values) == sympy.false:
-            return False
+        try:
+            if all(one.subs(values) == sympy.true for one in related) and part.subs(values) == sympy.false:
+                return False
+        except ZeroDivisionError:
+            continue  # what divides is a quotient itself: there are no such sizes
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -104,6 +105,11 @@ class Build:
             return operand
         if dtype.is_complex or operand.dtype.is_complex:
             raise NotLowered("complex numbers")
+        if isinstance(operand.op, Pointwise) and operand.op.function == "constant":
+            number = operand.op.operands[0]
+            kind = float if dtype.is_floating_point else bool if dtype == torch.bool else int
+            if dtype.is_floating_point or math.isfinite(number):
+                return Value(Pointwise("constant", (kind(number),)), operand.shape, opmath(dtype))
         return Value(Pointwise(_conversion(dtype), (operand,)), operand.shape, opmath(dtype))
 
     @classmethod

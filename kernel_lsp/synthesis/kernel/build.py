@@ -189,6 +189,9 @@ class Builder:
         if op.function == "constant":
             return Number(op.operands[0])
         terms = tuple(self._operand(o, value, index) for o in op.operands)
+        numbers = [t.value for t in terms if isinstance(t, Number)]
+        if len(numbers) == len(terms) and op.function.startswith(("to_", "add", "mul")):
+            return Number(FUNCTIONS[op.function].evaluate(*numbers))  # a place that is known: 0.to(…) is no Triton
         return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Expr:
@@ -234,7 +237,8 @@ class Builder:
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.variable(f"{variable_name(value)}_ptr")
         where = self.address(value, index, value.shape if shape is None else shape)
-        masks = (*self.masks(where.axes), *self.conditions)
+        asked = frozenset[Axis]().union(*(condition.axes for condition in self.conditions))
+        masks = (*self.masks(where.axes | asked), *self.conditions)  # what is asked spreads the load along its axes
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes
         for axis in self.axes:
             if axis in missing and axis.vector:

@@ -75,7 +75,8 @@ def _grouped(x: Value, weight: Value, windows: Windows, groups: int, shape: Shap
     x = Build.reshape(x, (x.shape[0], sympy.Integer(groups), summed, *x.shape[2:]))
     weight = Build.reshape(weight, (sympy.Integer(groups), weight.shape[0] / groups, *weight.shape[1:]))
     seen = windows_of(x, windows, counts, 0.0)
-    if sympy.prod([summed, *sizes]) >= _LEAST_SUMMED and weight.shape[1] > 1:
+    every = sympy.prod([summed, *sizes])  # a size that varies counts as large
+    if not (every.is_number and every < _LEAST_SUMMED) and weight.shape[1] != ONE:
         product = Build.contract(weight, seen, f"goc{inside}", f"ngc{places}{inside}", f"ngo{places}", out)
     else:
         product = _added_up(seen, weight, len(sizes), out)

@@ -6,6 +6,7 @@ All of these are lowered, or the operator as a whole stays with torch.
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from ..graph.build import NotLowered
 
-#: Whose definitions take a step for each element, or work that grows with the square of a size.
+#: Whose definitions take a step for each element, or work that grows with the square of a size, or treat NaN otherwise.
 _UNSUITABLE = frozenset(
     f"aten.{name}"
     for name in [
@@ -41,6 +42,8 @@ _UNSUITABLE = frozenset(
         "item",
     ]
 )
+#: Interpolation that weights neighbours: torch's kernel skips those of weight 0, which may be infinite.
+_WEIGHTED = re.compile(r"upsample_(linear|bilinear|trilinear|bicubic)|grid_sampler")
 #: Steps beyond which torch's own kernel is the better one.
 _MOST_STEPS = 100
 
@@ -55,6 +58,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
 def _definition(target: Any) -> Callable[..., Any] | None:
     """A function of simpler operators that computes what ``target`` does."""
     if not isinstance(target, torch._ops.OpOverload) or str(target.overloadpacket) in _UNSUITABLE:
+        return None
+    if _WEIGHTED.search(str(target.overloadpacket)):
         return None
     if torch.Tag.nondeterministic_seeded in target.tags or target._schema.is_mutable:
         return None

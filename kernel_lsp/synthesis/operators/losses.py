@@ -222,7 +222,10 @@ def hinge_embedding(
 @lowers("aten.cosine_similarity")
 def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, out: torch.dtype, **_: Any) -> Value:
     """x . y / (max(|x|, eps) * max(|y|, eps))."""
-    axes = (normalise(dim, max(len(x.shape), len(y.shape))),)
+    rank = max(len(x.shape), len(y.shape))
+    if rank == 0 or len(x.shape) != len(y.shape):
+        raise NotLowered("cosine_similarity of tensors that broadcast to more dims, or of numbers")
+    axes = (normalise(dim, rank),)
 
     def length(v: Value) -> Value:
         root = Build.pointwise("sqrt", Build.reduce("sum", Build.pointwise("mul", v, v), axes))

@@ -177,10 +177,10 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
             if os.environ.get(RAISE_FAULTS):
                 raise
             graph.faults.append(_fault(name, error))
-    if name not in registry.OPERATORS or "not_lowered" in node.meta:
+    if name not in left and (name not in registry.OPERATORS or "not_lowered" in node.meta):
         try:
             if (parts := decompose.steps(node)) is not None:
-                results = _by_parts(*parts, env, graph)
+                results = _by_parts(*parts, env, graph, left)
                 return _finished(results[0] if isinstance(fake, torch.Tensor) else results, fake, node, graph)
         except (NotLowered, Untraceable) as error:
             node.meta.setdefault("not_lowered", str(error))
@@ -189,7 +189,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     return _kept(node, name, args, kwargs, fake)
 
 
-def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph) -> Any:
+def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:
     """The results of an operator's definition, ``parts``, whose placeholders are ``sources``. Raises ``NotLowered``."""
     inner: dict[Any, Any] = {}
     remaining = iter(sources)
@@ -200,7 +200,7 @@ def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph)
                 source = next(remaining)
                 inner[node] = env[source] if isinstance(source, torch.fx.Node) else _scalar(source)
             elif node.op == "call_function":
-                inner[node] = _call(node, inner, graph, frozenset())
+                inner[node] = _call(node, inner, graph, left)
             elif node.op == "output":
                 results = [inner[n] for n in node.args[0]]
                 if not results or not all(isinstance(result, Value) for result in results):

@@ -25,6 +25,8 @@ def _margins(x: Value, pads: list[Any]) -> maps.Margins:
 @lowers("aten.pad", about="With a margin of a number, or of the elements nearby", addressing=True)
 def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **_: Any) -> Value:
     margins = _margins(x, pads)
+    if mode == "circular" and any(size.is_number and size < 0 for ends in margins for size in ends):
+        raise NotLowered("circular padding that cuts off")
     if mode != "constant":
         return Build.view(x, _MODES[mode](x.shape, margins), f"{mode}_pad")
     if isinstance(value, Scalar):

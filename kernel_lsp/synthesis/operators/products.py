@@ -53,6 +53,8 @@ def _times_a_number(x: Value, y: Value) -> Value:
 def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     if out not in (torch.float32, torch.float16, torch.bfloat16):
         raise NotLowered(f"matrix products in {out}")
+    if ZERO in x.shape or ZERO in y.shape:
+        raise NotLowered("a product of empty matrices")
     row, col = len(x.shape) == 1, len(y.shape) == 1
     if _of_one_number(x) or _of_one_number(y):
         return _times_a_number(x, y)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..graph.build import Build, NotLowered, dims_of, normalise, size_operand
-from ..graph.value import Reduce, Value, numel
+from ..graph.value import Pointwise, Reduce, Value, numel
 from .registry import lowers
 
 
@@ -136,8 +136,9 @@ def var_mean(
 
 
 def told(average: Value, spread: Value) -> Value:
-    """The mean as torch gives it beside a variance: NaN where that is, as with an infinity among the elements."""
-    unknown = Build.comparison("ne", spread, spread)
+    """The mean as torch gives it beside a variance: NaN where an infinity is among the elements."""
+    squares = spread.op.operands[0] if isinstance(spread.op, Pointwise) else spread  # not yet divided by their number
+    unknown = Build.comparison("ne", squares, squares)
     return Build.pointwise("where", unknown, spread, average, dtype=average.dtype)
 
 

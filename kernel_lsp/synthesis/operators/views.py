@@ -244,6 +244,8 @@ def full(*_: Any, shape: Shape, out: torch.dtype, fill: float, **__: Any) -> Val
 def _fill(x: Any, args: tuple[Any, ...], name: str) -> Any:
     if "full" in name:
         return args[-1] if args else x
+    if name == "aten.scalar_tensor":
+        return x
     return 0 if "zeros" in name else 1
 
 

@@ -20,11 +20,18 @@ def name_arguments(graph: Graph, signature: Signature) -> None:
 
 
 def conditions(
-    module: torch.nn.Module, graph: Graph, signature: Signature, used: list[tuple[str, Value]], requires: list[str]
+    module: torch.nn.Module,
+    graph: Graph,
+    signature: Signature,
+    used: list[tuple[str, Value]],
+    requires: list[str],
+    *,
+    bounded: bool = True,
 ) -> list[str]:
     """Conditions for the kernels of ``graph``, to be joined with ``and``. Raises ``Unwritable``.
 
-    ``used``: what the host function is given, with its names there; ``requires``: conditions of the tilings.
+    ``used``: what the host function is given, with its names there; ``requires``: conditions of the tilings; ``bounded``: the
+    kernels' offsets have 32 bits.
     """
     state = [(name, v) for name, v in used if input_of(v).kind != "argument"]
     return rules.conditions(
@@ -36,7 +43,7 @@ def conditions(
             names={input_of(v).source: name for name, v in state if name not in signature.names},
             # An integer times 2 is an integer, times 2.0 it is a float.
             exact=any(not v.dtype.is_floating_point for v in graph.inputs),
-            sizes=Sizes(graph.ranges, graph.equal, graph.not_one, graph.assumed),
+            sizes=Sizes(graph.ranges, graph.equal, graph.not_one, graph.assumed, bounded),
             requires=requires,
         )
     )

@@ -18,7 +18,17 @@ from ..graph.names import Names, variable_name
 from ..graph.sizes import same
 from ..graph.value import Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
 from ..kernel.steps import Kernel
-from ..schedule.plan import Allocate, CallTorch, CheckIndices, Contiguous, DefineSize, HostPlan, Launch, TakeView
+from ..schedule.plan import (
+    MOST_ELEMENTS,
+    Allocate,
+    CallTorch,
+    CheckIndices,
+    Contiguous,
+    DefineSize,
+    HostPlan,
+    Launch,
+    TakeView,
+)
 from ..schedule.program import Blocks, Constant, Factor, PowerOfTwo, Program
 from . import bounds
 from .formula import formula
@@ -167,7 +177,7 @@ class _Printer:
         given = {v: input_of(v).source for v in host.plan.inputs}
         sizes = self._sizes(host.plan, given)  # the kernel's own limits, in terms of forward's arguments
         for extent, most in program.limits:
-            limit = f"{python(extent, sizes)} <= {most}"
+            limit = f"{python(extent, sizes)} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
             if limit not in host.requires:
                 host.requires.append(limit)
 

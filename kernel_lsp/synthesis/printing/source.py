@@ -96,7 +96,7 @@ def compose(
     host, function, signature = made.host, made.function, made.signature
     graph, hints = found.graph, found.hints
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
-    checks = conditions(module, graph, signature, host.parameters, host.requires)
+    checks = conditions(module, graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
     parts = [
         _module_docstring(class_name, graph, host, hints),
         _imports(host, import_lines(import_from, import_file, outer, made.alias)),

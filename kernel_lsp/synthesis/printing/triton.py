@@ -56,6 +56,7 @@ def kernel_names(program: Program) -> dict[Variable, str]:
 class Printer:
     def __init__(self, program: Program) -> None:
         self.names = kernel_names(program)
+        self.wide = program.wide
 
     def name(self, variable: Variable) -> str:
         return variable.wanted if variable.fixed else self.names[variable]
@@ -114,7 +115,7 @@ class Printer:
         if isinstance(expr, PrefixScan):
             return f"tl.cum{expr.kind}({self.text(expr.operand)}, axis={expr.place})"
         if isinstance(expr, ProgramId):
-            return f"tl.program_id({expr.place})"
+            return f"tl.program_id({expr.place}){'.to(tl.int64)' if self.wide else ''}"
         if isinstance(expr, Arange):
             return f"tl.arange(0, {self.name(expr.size)}){_lane(expr.lane)}"
         if isinstance(expr, Full):

@@ -8,9 +8,10 @@ from typing import TypeAlias
 import sympy
 
 from ..graph.names import variable_name
-from ..graph.value import Graph, Input, Partial, Pointwise, Scalar, Value, View, input_of, operands, topological
+from ..graph.sizes import quotient
+from ..graph.value import Graph, Input, Partial, Pointwise, Scalar, Value, View, input_of, numel, operands, topological
 from ..kernel.arguments import Arguments
-from ..kernel.steps import Call, Hints, HostView, Kernel, Plan
+from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
 from ..passes.rewrite import CHUNK
 from .choices import Chosen, scheduled
 from .contract import strided_operands
@@ -25,6 +26,9 @@ _SIZE_NAMES = {
     5: ("batch", "channels", "depth", "height", "width"),
 }
 
+
+#: Elements that offsets of 32 bits number, with room for the last block of a launch.
+MOST_ELEMENTS = 2**31 - 2**16
 
 #: Where a size is read: a dimension of an input, a number of blocks, or computed from other sizes.
 Place: TypeAlias = "tuple[Value, int] | Blocks | sympy.Expr"
@@ -93,6 +97,7 @@ class HostPlan:
 
     inputs: list[Value]
     sizes: dict[sympy.Symbol, Place]
+    wide: bool = False  # a tensor has more elements than 32 bits can number
     held: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
 
@@ -122,6 +127,8 @@ def host_plan(
     for symbol, length in chunks.items():
         names[symbol], sizes[symbol] = symbol.name, Blocks(length, CHUNK)
     result = HostPlan(inputs, sizes)
+    in_memory = [*inputs, *(v for step in plan.steps if isinstance(step, Kernel) for v, _ in step.stores)]
+    result.wide = any(hint(numel(v.shape), hints) > MOST_ELEMENTS for v in in_memory)
     strided = _strided(plan)
     for value in inputs:
         op = input_of(value)
@@ -146,10 +153,21 @@ def host_plan(
                 result.operations.append(CheckIndices(step))
             program = scheduled(step, wanted[step], Arguments(dict(names)), hints, set(present), chosen[step], strided)
             stored = [step.partial] if step.partial is not None else [v for v, _ in step.stores]
+            program.wide = result.wide
+            if not result.wide:
+                program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, inputs, chunks)]
             result.operations += [Allocate(v, len(stored) == 1) for v in stored]
             result.operations.append(Launch(step, program))
             present.update(stored)
     return result
+
+
+def _bounded(value: Value, inputs: list[Value], chunks: dict[sympy.Symbol, sympy.Expr]) -> bool:
+    """Whether an input that is small enough leaves no more elements to ``value``; what chunks come to is small."""
+    count = numel(value.shape)
+    if count.is_number or count.free_symbols & chunks.keys():
+        return True
+    return any(quotient(numel(v.shape), count) is not None for v in inputs)
 
 
 def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
@@ -231,7 +249,9 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
             what = f"partial_{kernel.partial.op.kind.removeprefix('a')}"
-        elif kernel.contract is not None and not value.module and "linear" not in what and "matmul" not in what:
-            what = f"matmul_{what}" if value is not kernel.contract else "matmul"
+        elif kernel.contract is not None and not value.module:
+            product = kernel.contract.meaning[0] if kernel.contract.meaning else "matmul"
+            known = any(word in what for word in ("linear", "matmul", product))
+            what = what if known else product if value is kernel.contract else f"{product}_{what}"
         result[kernel] = f"{what}_kernel"
     return result

@@ -47,6 +47,7 @@ class Program:
     num_warps: int = 4
     num_stages: int | None = None
     tiling: str = ""  # one sentence for the docstring
+    wide: bool = False  # offsets have 64 bits
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
 
     def block(self, name: str, value: Constant) -> Variable:
