@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import nn
 
+from kernel_lsp.commands.explain_text import print_stages
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.explain import STAGES, explain
+from tests.synthesis.cases import CASES
 
 
 def explained(module: nn.Module, *inputs: torch.Tensor, **options: Any) -> dict[str, Any]:
@@ -172,3 +174,31 @@ def test_indices_that_are_computed_are_stored_where_they_are_checked(check_indic
     found = explained(Embedded(), index, index, check_indices=check_indices)
     assert len(found["kernels"]) == 1 + check_indices
     assert ("_check_indices(" in found["text"]["host"]["source"]) == check_indices
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["embedding", "gathered", "stacked", "causal", "reflected", "self_attention", "cumsum_long", "nested_outputs"],
+)
+def test_every_sort_of_value_is_printed_in_120_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    case = CASES[name]
+    torch.manual_seed(0)
+    found = explained(case.kind(*case.init), *case.inputs(0), stages=["graph", "kernels", "schedule"])
+    assert found["error"] is None
+    print_stages(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 120
+    for value in found["graph"]["values"]:
+        assert any(line.startswith(f" {value['name']} ") for line in lines)
+
+
+def test_formulas_of_deep_graphs_stay_short() -> None:
+    class Deep(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(100):
+                x = torch.sin(x) + 1
+            return x
+
+    found = explained(Deep(), torch.randn(4, 8), stages=["graph"])
+    assert len(found["graph"]["values"]) == 201
+    assert max(len(value["formula"]) for value in found["graph"]["values"]) < 100
