@@ -202,3 +202,29 @@ def test_formulas_of_deep_graphs_stay_short() -> None:
     found = explained(Deep(), torch.randn(4, 8), stages=["graph"])
     assert len(found["graph"]["values"]) == 201
     assert max(len(value["formula"]) for value in found["graph"]["values"]) < 100
+
+
+def test_divided_indices() -> None:
+    class Grouped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.GroupNorm(4, 12)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.norm(x).reshape(x.shape[0], 3, 4, -1).amax(2)
+
+    found = explained(Grouped(), torch.randn(2, 12, 8, 8), stages=["graph", "kernels"])
+    back = next(value for value in found["graph"]["values"] if value["text"] == "reshape(normalized)")
+    assert back["view"]["index"][1:3] == ["(dim1 // 3)", "(dim1 % 3)"]
+    assert not any("Quotient" in text or "Remainder" in text for text in json.dumps(found).split())
+
+
+def test_an_atom_that_is_split() -> None:
+    class Weighted(nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x, -1).reshape(x.shape[0], 4, 3) * w
+
+    found = explained(Weighted(), torch.randn(64, 12), torch.randn(4, 1), stages=["kernels"])
+    (kernel,) = found["kernels"]
+    assert kernel["domain"]["split"] == {"r1": "r1i + 3 * r1o"}
+    assert [(atom["atom"], atom["size"]) for atom in kernel["domain"]["reduced"]] == [("r1o", "4"), ("r1i", "3")]
