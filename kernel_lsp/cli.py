@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     import argparse
 
     from kernel_lsp import __version__, generators
+    from kernel_lsp.commands import explain_arguments
 
     verbose = argparse.ArgumentParser(add_help=False)
     verbose.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
@@ -139,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         generators.names(),
     )
 
-    _explain(
+    explain_arguments.add(
         commands.add_parser(
             "explain",
             parents=[shared],
@@ -267,46 +268,6 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return number
-
-
-def _explain(explain: argparse.ArgumentParser) -> None:
-    """``kernel-lsp explain FILE::CLASS``; see docs/synthesizer.md."""
-    explain.add_argument("class_path", type=_class_path, metavar="FILE::CLASS", help="a class")
-    stages = ["graph", "kernels", "schedule", "text"]
-    explain.add_argument("--stage", choices=stages, help="this stage only (default: all)")
-    explain.add_argument(
-        "--target",
-        type=_gpu,
-        metavar="GPU",
-        help="the GPU that schedules are chosen and estimated for: A100, H100, L4, … (default: H100)",
-    )
-    explain.add_argument(
-        "--bounds", choices=["trust", "check"], help="whether kernels check their indices (default: trust)"
-    )
-    explain.add_argument("--seconds", type=float, help="time budget (default: 300)")
-
-
-def _class_path(text: str) -> str:
-    import argparse
-
-    path, _, class_name = text.partition("::")
-    if not path or not class_name:
-        raise argparse.ArgumentTypeError(f"{text!r} names no class; write FILE::CLASS, for instance model.py::RMSNorm")
-    return text
-
-
-def _gpu(text: str) -> str:
-    """The name of a GPU with known figures, however its letters are written."""
-    import argparse
-    import difflib
-
-    from kernel_lsp.targets import NAMED, named
-
-    if (known := named(text)) is not None:
-        return known.name
-    near = difflib.get_close_matches(text.upper(), NAMED, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMED)}{hint}")
 
 
 def _history(history: argparse.ArgumentParser) -> None:

@@ -33,7 +33,8 @@ class _Bar(Bar):
 
 def run(options: Any) -> int:
     """Exit status: 0; 1 where no kernel can be written; 2 where the class cannot be looked at."""
-    task = _task(options.class_path, [options.stage] if options.stage else list(STAGES), options.target)
+    stages = [options.stage] if options.stage else list(STAGES)
+    task = _task(options.class_path, {"stages": stages, "gpu": options.target, "leave": options.leave})
     completed = run_tasks([task], settings_from(options), _Bar(1))
     explained = task.job.explained if task.job else None
     if options.json:
@@ -55,13 +56,13 @@ def run(options: Any) -> int:
     return WANTED
 
 
-def _task(class_path: str, stages: list[str], gpu: str | None) -> Task:
+def _task(class_path: str, asked: dict[str, Any]) -> Task:
     name, _, class_name = class_path.partition("::")
     path = Path(os.path.abspath(name))
 
     def submit(jobs: Jobs) -> Job:
         target = schema.Target(path.as_uri(), class_name)
-        return jobs.submit("explain", target, path, write=False, further={"stages": stages, "gpu": gpu})
+        return jobs.submit("explain", target, path, write=False, further=asked)
 
     return Task(class_path, submit)
 

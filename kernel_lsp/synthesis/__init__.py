@@ -11,9 +11,11 @@ import contextlib
 import torch
 from torch.export import ExportedProgram
 
+from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import NothingToLower
 from kernel_lsp.schema import Candidate
 
+from .kernel.domain import Unalignable
 from .printing.source import compose
 from .schedule.choices import choices
 from .schedule.schedules import Product
@@ -58,12 +60,14 @@ def _candidates(
         return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left)
 
     result = of(frozenset())
-    # cuDNN may be the faster one: what is measured decides.
+    # cuDNN is the faster one most often, and so comes first; what is measured decides.
     if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
-        with contextlib.suppress(NothingToLower):
-            first = of(_LEFT)[0]
-            first.variant, first.parent = "convolutions left to torch", 0
-            result.insert(1, first)
+        with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
+            left = of(_LEFT)[0]
+            left.variant = "convolutions left to torch"
+            for other in result:
+                other.parent = 0
+            result.insert(0, left)
     return result
 
 

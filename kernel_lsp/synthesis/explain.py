@@ -43,18 +43,20 @@ def explain(
     class_name: str,
     stages: Collection[str] = STAGES,
     target_name: str | None = None,
+    left: frozenset[str] = frozenset(),
     check_indices: bool = False,
 ) -> dict[str, Any]:
     """The stages of the synthesizer for ``module``, as JSON data: ``graph``, ``kernels``, ``schedule``, ``text``, ``error``.
 
     ``exported`` comes from ``capture``. A stage that is not among ``stages``, or was not reached, is None; ``error`` is
     what ended the synthesizer on the way (``NothingToLower``, ``NotWritable``) as JSON, None where there is a kernel.
-    ``target_name``: the GPU that schedules are chosen for, the default's where None. ``check_indices`` as for ``synthesize``.
+    ``target_name``: the GPU that schedules are chosen for, the default's where None. ``left``: operators that stay with
+    torch ("aten.conv2d"). ``check_indices`` as for ``synthesize``.
     """
     result: dict[str, Any] = {"class_name": class_name, **dict.fromkeys(STAGES), "error": None}
     try:
         with told(exported, class_name):
-            _fill(result, module, exported, stages, target(target_name), check_indices)
+            _fill(result, module, exported, stages, target(target_name), left, check_indices)
     except UserError as error:
         result["error"] = error.to_json()
     return result
@@ -66,10 +68,11 @@ def _fill(
     exported: ExportedProgram,
     stages: Collection[str],
     gpu: Target,
+    left: frozenset[str],
     check_indices: bool,
 ) -> None:
     class_name = result["class_name"]
-    found = lowered(exported)
+    found = lowered(exported, left)
     with contextlib.suppress(Unwritable):  # then the arguments keep the names of the exported nodes
         name_arguments(found.graph, Signature(module, *exported.example_inputs))
     names = ValueNames(found.graph)

@@ -81,7 +81,8 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """The specimen and what the synthesizer's stages make of it (``kernel_lsp.synthesis.explain``).
 
-    ``given`` has ``stages`` to tell of and ``gpu``, the name of a target or None, beside what ``synthesize`` takes.
+    ``given`` has ``stages`` to tell of, ``gpu`` (the name of a target or None) and ``leave`` (operators that stay with
+    torch) beside what ``synthesize`` takes.
     """
     from kernel_lsp.synthesis.explain import explain as told
 
@@ -95,6 +96,7 @@ def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             class_name=given["class_name"],
             stages=given["stages"],
             target_name=given["gpu"],
+            left=frozenset(given["leave"]),
             check_indices=given.get("bounds") == "check",
         )
         return {"specimen": schema.to_json(seen.specimen), "explained": data}

@@ -100,6 +100,12 @@ def test_json_is_one_document_and_nothing_is_written(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {"mixed.py", "binary.py"}
 
 
+def test_an_operator_left_to_torch(folder: Path) -> None:
+    done = run("mixed.py::Mixed", "--stage", "graph", "--leave", "conv2d", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "torch runs    aten.conv2d.default (conv2d_result): it was left to torch" in done.stdout
+
+
 def test_a_class_without_a_kernel_is_explained_as_far_as_it_goes(folder: Path) -> None:
     done = run("mixed.py::Sorted", cwd=folder)
     assert done.returncode == 1

@@ -76,12 +76,12 @@ def test_a_softmax_is_one_kernel_with_two_reductions() -> None:
     assert [load["value"] for load in kernel["loads"]] == ["x"]
 
 
-def test_the_text_is_that_of_the_first_candidate() -> None:
+def test_the_text_is_that_of_the_candidate_with_the_default_schedule() -> None:
     module = Mixed().eval()
     exported = capture(module, (torch.randn(4, 3, 16, 16),))
     found = explain(module, exported, class_name="Mixed", stages=["text"])
     assert [found[stage] is None for stage in STAGES] == [True, True, True, False]
-    source = synthesize(module, exported, class_name="Mixed", import_from="mixed")[0].source
+    source = synthesize(module, exported, class_name="Mixed", import_from="mixed")[1].source
     assert [kernel["steps"] for kernel in found["text"]["kernels"]] == [[1], [2], [4]]
     for one in [*found["text"]["kernels"], found["text"]["host"]]:
         assert one["source"] in source
@@ -109,6 +109,19 @@ def test_a_convolution_a_reduction_and_a_call_of_torch_in_order() -> None:
     assert len(window["guard"]) == 2 and window["index"][2] == "2 * dim2 + dim4 - 1" and window["pad"] == "0.0"
     named = {size["symbol"]: size["is"] for size in found["graph"]["sizes"] if size["named"]}
     assert set(named) == {"out_height", "out_width"} and "// 2) + 1" in named["out_height"]
+
+
+def test_operators_that_are_left_to_torch() -> None:
+    module = Mixed().eval()
+    exported = capture(module, (torch.randn(4, 3, 16, 16),))
+    found = explain(module, exported, class_name="Mixed", left=frozenset(["aten.conv2d"]))
+    assert [step["kind"] for step in found["kernels"]][:2] == ["torch call", "kernel"]
+    assert {call["operator"]: call["why"] for call in found["graph"]["torch"]} == {
+        "aten.conv2d.default": "it was left to torch",
+        "aten.sort.default": "no lowering is registered for it",
+    }
+    source = synthesize(module, exported, class_name="Mixed", import_from="mixed")[0].source
+    assert found["text"]["host"]["source"] in source
 
 
 def test_why_an_operator_with_a_lowering_stays_with_torch() -> None:
