@@ -531,6 +531,8 @@ module("conv2d_reflect", nn.Conv2d, (3, 4, (3, 5), 1, (1, 2), 1, 1, True, "refle
 module("conv2d_grouped", nn.Conv2d, (8, 12, 3, 2, 1, 1, 2), lambda n: [r(2, 8, 12 + n, 12)], kernels=1)
 module("conv2d_depthwise", nn.Conv2d, (6, 6, 3, 1, 1, 1, 6), lambda n: [r(2, 6, 9 + n, 8)], kernels=1)
 module("conv2d_no_batch", nn.Conv2d, (3, 4, 3), lambda n: [r(3, 8 + n, 9)], kernels=1)
+module("conv2d_one_output", nn.Conv2d, (20, 1, 1), lambda n: [r(2 + n, 20, 7, 5)], kernels=1)
+module("conv1d_one_place", nn.Conv1d, (8, 5, 3), lambda n: [r(2 + n, 8, 3)], kernels=1)
 module("conv3d", nn.Conv3d, (3, 4, (2, 3, 3), 1, (0, 1, 1)), lambda n: [r(2, 3, 5 + n, 7, 6)], kernels=1)
 
 

@@ -279,6 +279,9 @@ class Builder:
         pointer = self.arguments.outputs[value]
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
+        for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts
+            if not axis.atoms and axis.vector and axis in result.axes:
+                where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
         self.add(Store(pointer, where, result, self.masks(where.axes)), where.axes)
 
 

@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from ..graph.build import Build, NotLowered
-from ..graph.sizes import ONE, ZERO, same
+from ..graph.sizes import ONE, ZERO, quotient, same
 from ..graph.value import Shape, Value
 from .registry import lowers
 from .windows import Sizes, Windows, each, windows_of
@@ -69,11 +69,11 @@ def _grouped(x: Value, weight: Value, windows: Windows, groups: int, shape: Shap
     if groups == 1:
         seen = windows_of(x, windows, counts, 0.0)
         return Build.contract(weight, seen, f"oc{inside}", f"nc{places}{inside}", f"no{places}", out)
-    channels, summed = x.shape[1] / groups, weight.shape[1]
-    if not same(channels, summed):
-        raise NotLowered("groups that do not divide the channels")
+    summed, outputs = weight.shape[1], quotient(weight.shape[0], sympy.Integer(groups))
+    if outputs is None or not same(x.shape[1], groups * summed):
+        raise NotLowered("groups of channels whose number varies")
     x = Build.reshape(x, (x.shape[0], sympy.Integer(groups), summed, *x.shape[2:]))
-    weight = Build.reshape(weight, (sympy.Integer(groups), weight.shape[0] / groups, *weight.shape[1:]))
+    weight = Build.reshape(weight, (sympy.Integer(groups), outputs, *weight.shape[1:]))
     seen = windows_of(x, windows, counts, 0.0)
     every = sympy.prod([summed, *sizes])  # a size that varies counts as large
     if not (every.is_number and every < _LEAST_SUMMED) and weight.shape[1] != ONE:

@@ -210,13 +210,14 @@ def nll_loss(
     return _weighted(terms, counts, reduction, True, out, "nll", x, target)
 
 
-@lowers("aten.hinge_embedding_loss", about="x where y is 1, max(0, margin - x) where it is -1")
+@lowers("aten.hinge_embedding_loss", about="x where y is 1, max(0, margin - x) where it is -1, their sum elsewhere")
 def hinge_embedding(
     x: Value, y: Value, margin: float = 1.0, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
 ) -> Value:
     away = Build.pointwise("maximum", Build.pointwise("sub", float(margin), x, dtype=opmath(out)), 0.0)
-    terms = Build.pointwise("where", Build.comparison("eq", y, 1.0), x, away, dtype=opmath(out))
-    return _reduced(terms, reduction, out, "hinge_embedding", x, y)
+    far = Build.pointwise("where", Build.comparison("ne", y, 1.0), away, 0.0, dtype=opmath(out))
+    near = Build.pointwise("where", Build.comparison("ne", y, -1.0), x, 0.0, dtype=opmath(out))
+    return _reduced(Build.pointwise("add", far, near), reduction, out, "hinge_embedding", x, y)
 
 
 @lowers("aten.cosine_similarity")

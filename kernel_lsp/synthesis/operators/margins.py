@@ -64,6 +64,8 @@ def replication_pad(x: Value, pads: list[Any], **_: Any) -> Value:
 
 @lowers("aten.roll", about="Moved along dims, around the end", addressing=True)
 def roll(x: Value, shifts: Any, dims: Any = (), **_: Any) -> Value:
+    if ZERO in x.shape:
+        return x
     shifts, dims = ([v] if isinstance(v, int | Scalar) else list(v) for v in (shifts, dims))
     if not dims:
         return Build.views(
@@ -89,6 +91,8 @@ def repeat(x: Value, counts: list[Any], **_: Any) -> Value:
 
 @lowers("aten.unfold", about="Windows along a dim", addressing=True)
 def unfold(x: Value, dim: int, size: Any, step: Any, **_: Any) -> Value:
+    if not x.shape:
+        raise NotLowered("windows of a number")
     map = maps.unfold(x.shape, normalise(dim, len(x.shape)), expr_of(size), expr_of(step))
     return Build.view(x, map, "unfold")
 

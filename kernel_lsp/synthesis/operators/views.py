@@ -128,6 +128,8 @@ _MOST_PIECES = 8
 def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
     dim = normalise(dim, len(shape))
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
+    if not values:
+        raise NotLowered("a concatenation of nothing")
     if len(values) > _MOST_PIECES:
         raise NotLowered(f"a concatenation of {len(values)} tensors")
     return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)
