@@ -19,7 +19,7 @@ from .kernel.domain import Unalignable
 from .printing.source import compose
 from .schedule.choices import choices
 from .schedule.schedules import Product
-from .schedule.target import target
+from .schedule.target import Target, target
 from .stages import check_writable, counted, failures, lowered, planned, told
 
 GENERATOR = "synthesizer"
@@ -37,15 +37,16 @@ def synthesize(
     import_from: str,
     import_file: str = "",
     check_indices: bool = False,
+    gpu: str | None = None,
 ) -> list[Candidate]:
     """Candidates for ``module``, the default schedule first, then alternatives worth timing.
 
     ``exported`` comes from ``capture``; ``import_from`` is the module that a kernel file gets the class from, and
     ``import_file`` its file where no import statement can name it (see ``loading``). ``check_indices``: the kernel files raise
-    where an index is out of range. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
+    where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
     """
     with told(exported, class_name):
-        return _candidates(module, exported, class_name, import_from, import_file, check_indices)
+        return _candidates(module, exported, class_name, import_from, import_file, check_indices, target(gpu))
 
 
 def _candidates(
@@ -55,9 +56,10 @@ def _candidates(
     import_from: str,
     import_file: str,
     check_indices: bool,
+    on: Target,
 ) -> list[Candidate]:
     def of(left: frozenset[str]) -> list[Candidate]:
-        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left)
+        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, on)
 
     result = of(frozenset())
     # cuDNN is the faster one most often, and so comes first; what is measured decides.
@@ -83,6 +85,7 @@ def _scheduled(
     import_file: str,
     check_indices: bool,
     left: frozenset[str],
+    on: Target,
 ) -> list[Candidate]:
     """Candidates with the operators in ``left`` as calls of torch."""
     found = planned(lowered(exported, left), check_indices=check_indices)
@@ -91,7 +94,7 @@ def _scheduled(
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
     if graph.kept:
         note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
-    offered = choices(kernels, target(), hints)
+    offered = choices(kernels, on, hints)
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -72,7 +73,10 @@ class Desk:
 
     async def _specimen(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
         seconds = float(params.get("seconds") or SPECIMEN_SECONDS)
-        result = await self.zygotes["native"].run(method, {**params, "scratch": self.scratch}, emit, seconds)
+        given = {**params, "scratch": self.scratch}
+        if method == "synthesize":
+            given["gpu"] = await self._gpu(params.get("device") or "auto")
+        result = await self.zygotes["native"].run(method, given, emit, seconds)
         specimen = result if method == "introspect" else result["specimen"]
         self.specimens[_key(params)] = specimen
         return result
@@ -164,6 +168,14 @@ class Desk:
             beside.cancel()
             await asyncio.wait({beside}, timeout=6)
             shutil.rmtree(folder, ignore_errors=True)
+
+    async def _gpu(self, wanted: str) -> str | None:
+        """What the driver calls the device; None where it is no GPU."""
+        with contextlib.suppress(errors.NoSuchDevice):  # which the validation says, with what was written
+            device = await self._device(wanted)
+            if device != "interpreter":
+                return (await asyncio.shield(self.devices))[int(device.partition(":")[2])].name
+        return None
 
     async def _device(self, wanted: str) -> str:
         """``cuda:N`` or ``interpreter``. Raises NoSuchDevice."""

@@ -68,6 +68,7 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             import_from=specimen.module,
             import_file=specimen.file,
             check_indices=given.get("bounds") == "check",
+            gpu=given.get("gpu"),
         )
         return {
             "specimen": schema.to_json(specimen),
