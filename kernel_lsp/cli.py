@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     import argparse
 
     from kernel_lsp import __version__, generators
+    from kernel_lsp.commands import explain_arguments
 
     verbose = argparse.ArgumentParser(add_help=False)
     verbose.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
@@ -139,6 +140,16 @@ def _parser() -> argparse.ArgumentParser:
         generators.names(),
     )
 
+    explain_arguments.add(
+        commands.add_parser(
+            "explain",
+            parents=[shared],
+            help="print what the synthesizer's stages make of a class, for people who extend it",
+            description="Print the stages of the rule-based synthesizer for one class; see docs/synthesizer.md.",
+            epilog="Exit status: 0 success; 1 no kernel can be written (the stages before that are printed); 2 the class "
+            "cannot be looked at.",
+        )
+    )
     _history(
         commands.add_parser("history", parents=[output], help="show how the verdicts on a class changed over time")
     )

@@ -8,7 +8,18 @@ from sympy.printing.str import StrPrinter
 
 #: Functions that are written as an operator, in parentheses wherever they stand: callers multiply what they get.
 _OPERATORS = frozenset(
-    ["FloorDiv", "CleanDiv", "PythonMod", "Mod", "FloatTrueDiv", "IntTrueDiv", "FloatPow", "OpaqueUnaryFn_sqrt"]
+    [
+        "FloorDiv",
+        "CleanDiv",
+        "Quotient",
+        "PythonMod",
+        "Mod",
+        "Remainder",
+        "FloatTrueDiv",
+        "IntTrueDiv",
+        "FloatPow",
+        "OpaqueUnaryFn_sqrt",
+    ]
 )
 
 
@@ -53,11 +64,13 @@ class _Python(StrPrinter):
         return self._binary("//", expr)
 
     _print_CleanDiv = _print_FloorDiv
+    _print_Quotient = _print_FloorDiv  # of the synthesizer's indices
 
     def _print_PythonMod(self, expr: sympy.Expr) -> str:
         return self._binary("%", expr)
 
     _print_Mod = _print_PythonMod
+    _print_Remainder = _print_PythonMod
 
     def _print_FloatTrueDiv(self, expr: sympy.Expr) -> str:
         return self._binary("/", expr)

@@ -197,3 +197,9 @@ NAMED: dict[str, Target] = {one.name: one for one in (A100, H100, H200, B200, L4
 
 #: what kernels are written for where nobody names another
 DEFAULT = H100
+
+
+def named(name: str) -> Target | None:
+    """The target called ``name``, as in "H100" or as its driver names it, in capitals or not; None for all others."""
+    wanted = name.casefold()
+    return next((one for one in NAMED.values() if wanted in (one.name.casefold(), one.device.casefold())), None)

@@ -133,9 +133,9 @@ def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callab
     return settings_for
 
 
-def run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]) -> bool:
+def run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings], bar: Bar | None = None) -> bool:
     """Run the tasks one after the other and fill them in; False if the user interrupted."""
-    bar = Bar(len(tasks))
+    bar = bar or Bar(len(tasks))
     with bar.bar:
         return asyncio.run(_run_tasks(tasks, settings_for, bar))
 

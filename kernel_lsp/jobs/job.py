@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from kernel_lsp.errors import UserError
 from kernel_lsp.schema import Report, Target
 
-Kind = Literal["generate", "validate", "restore"]
+Kind = Literal["generate", "validate", "restore", "explain"]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 @dataclass(eq=False)
 class Job:
-    """One generation, validation, or return to a kernel from before. ``done`` means that there is a verdict, good or bad; ``failed`` means ``error`` is set.
+    """One generation, validation, or return to a kernel from before, or a look at the synthesizer's stages. ``done`` means that there is a verdict, good or bad; ``failed`` means ``error`` is set.
 
     Attributes:
         path: the source file that holds the class.
@@ -27,6 +27,8 @@ class Job:
         follow_up: whether it makes the checks that the job before left out: all of them, with the times of then.
         body: of a return, the kernel to return to: the hash of its body.
         recorded: whether kernels are timed at the shapes that ``kernel-lsp record`` saw, too.
+        further: what the worker is told beyond what every job tells it: of a look at the stages which, and for which GPU.
+        explained: of such a look, what the stages gave, as ``kernel_lsp.synthesis.explain`` has it.
         bounds: the setting that it ran with, which is part of what a verdict holds for.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
@@ -44,6 +46,8 @@ class Job:
     follow_up: bool = False
     body: str = ""
     recorded: bool = True
+    further: dict[str, Any] = field(default_factory=dict)
+    explained: dict[str, Any] | None = None
     bounds: str = "trust"
     proposal: str | None = None
     state: State = "queued"

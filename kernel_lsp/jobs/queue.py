@@ -14,6 +14,7 @@ from kernel_lsp import schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
 from kernel_lsp.jobs import validations
 from kernel_lsp.jobs.client import Worker
+from kernel_lsp.jobs.explain import explain
 from kernel_lsp.jobs.generate import generate
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Kind, Listener
@@ -24,7 +25,7 @@ from kernel_lsp.settings import Settings
 
 log = logging.getLogger("kernel_lsp.jobs")
 
-_PIPELINES = {"generate": generate, "validate": validate, "restore": restore}
+_PIPELINES = {"generate": generate, "validate": validate, "restore": restore, "explain": explain}
 _KEPT = 50  # jobs that are over are remembered for their reports, up to this many
 
 
@@ -64,6 +65,7 @@ class Jobs:
         follow_up: bool = False,
         body: str = "",
         recorded: bool = True,
+        further: dict[str, Any] | None = None,
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -80,13 +82,13 @@ class Jobs:
                 if (
                     same
                     and asked == (write, overwrite, review, training, follow_up, body)
-                    and other.recorded == recorded
+                    and (other.recorded, other.further) == (recorded, further or {})
                 ):
                     return other
                 self.cancel(other.id)
         number = f"{kind}-{next(self._numbers)}"
         job = Job(number, kind, target, path, source, kernel, write, overwrite, review, training, follow_up, body)
-        job.recorded = recorded
+        job.recorded, job.further = recorded, further or {}
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)

@@ -170,8 +170,9 @@ class Run:
         """A request about the class, within what is left of the budget. It is made once: two generators share an answer."""
         if method not in self._answers:
             seconds = max(self.remaining(), LEAST_SECONDS) + GRACE_SECONDS
+            params = self.params() | self.job.further
             try:
-                self._answers[method] = await self.worker.request(method, self.params(), seconds=seconds, stage=stage)
+                self._answers[method] = await self.worker.request(method, params, seconds=seconds, stage=stage)
             except errors.WorkerDied:
                 raise
             except errors.UserError as error:

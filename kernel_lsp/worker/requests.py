@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -20,6 +21,8 @@ from kernel_lsp.worker.children import Zygote
 
 Emit = Callable[[str, Any], None]
 
+#: methods that run on a device
+_TIMED = ("judge", "tune", "compare", "baseline")
 #: seconds for importing, exporting and synthesizing
 SPECIMEN_SECONDS = 180.0
 #: seconds for judging one candidate, where the request names none
@@ -57,11 +60,11 @@ class Desk:
         if method == "warm":
             await asyncio.gather(*(asyncio.shield(zygote.ready) for zygote in self.zygotes.values()))
             return {}
-        if method not in ("introspect", "interface", "synthesize", "slice", "judge", "tune", "compare", "baseline"):
+        if method not in ("introspect", "interface", "synthesize", "explain", "slice", *_TIMED):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():
             raise problem
-        if method in ("judge", "tune", "compare", "baseline"):
+        if method in _TIMED:
             device = await self._device(params.get("device") or "auto")
             async with self.gpu, watching.watched(device) as memory:
                 result = await self._with_folder(method, {**params, "device": device}, emit)
@@ -70,7 +73,10 @@ class Desk:
 
     async def _specimen(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
         seconds = float(params.get("seconds") or SPECIMEN_SECONDS)
-        result = await self.zygotes["native"].run(method, {**params, "scratch": self.scratch}, emit, seconds)
+        given = {**params, "scratch": self.scratch}
+        if method == "synthesize":
+            given["gpu"] = await self._gpu(params.get("device") or "auto")
+        result = await self.zygotes["native"].run(method, given, emit, seconds)
         specimen = result if method == "introspect" else result["specimen"]
         self.specimens[_key(params)] = specimen
         return result
@@ -162,6 +168,14 @@ class Desk:
             beside.cancel()
             await asyncio.wait({beside}, timeout=6)
             shutil.rmtree(folder, ignore_errors=True)
+
+    async def _gpu(self, wanted: str) -> str | None:
+        """What the driver calls the device; None where it is no GPU."""
+        with contextlib.suppress(errors.NoSuchDevice):  # which the validation says, with what was written
+            device = await self._device(wanted)
+            if device != "interpreter":
+                return (await asyncio.shield(self.devices))[int(device.partition(":")[2])].name
+        return None
 
     async def _device(self, wanted: str) -> str:
         """``cuda:N`` or ``interpreter``. Raises NoSuchDevice."""

@@ -68,6 +68,7 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             import_from=specimen.module,
             import_file=specimen.file,
             check_indices=given.get("bounds") == "check",
+            gpu=given.get("gpu"),
         )
         return {
             "specimen": schema.to_json(specimen),
@@ -76,6 +77,32 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         }
 
     return _learned(given, emit, written)
+
+
+def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
+    """The specimen and what the synthesizer's stages make of it (``kernel_lsp.synthesis.explain``).
+
+    ``given`` has ``stages`` to tell of, ``gpu`` (the name of a target or None) and ``leave`` (operators that stay with
+    torch) beside what ``synthesize`` takes.
+    """
+    from kernel_lsp.synthesis.explain import explain as told
+
+    def explained(seen: Seen) -> dict[str, Any]:
+        if isinstance(seen.exported, errors.UserError):
+            raise seen.exported
+        emit("progress", {"stage": "synthesize", "message": "following the synthesizer", "fraction": 0.5})
+        data = told(
+            seen.module,
+            seen.exported,
+            class_name=given["class_name"],
+            stages=given["stages"],
+            target_name=given["gpu"],
+            left=frozenset(given["leave"]),
+            check_indices=given.get("bounds") == "check",
+        )
+        return {"specimen": schema.to_json(seen.specimen), "explained": data}
+
+    return _learned(given, emit, explained)
 
 
 def _learned(given: dict[str, Any], emit: Any, then: Callable[[Seen], dict[str, Any]]) -> dict[str, Any]:

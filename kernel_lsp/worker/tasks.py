@@ -19,6 +19,7 @@ TASKS = {
     "introspect": ("kernel_lsp.worker.specimen", "introspect"),
     "interface": ("kernel_lsp.worker.specimen", "interface"),
     "synthesize": ("kernel_lsp.worker.specimen", "synthesize"),
+    "explain": ("kernel_lsp.worker.specimen", "explain"),
     "slice": ("kernel_lsp.slicing.subject", "slice_class"),
     "judge": ("kernel_lsp.worker.judging", "judge"),
     "tune": ("kernel_lsp.worker.judging", "tune"),

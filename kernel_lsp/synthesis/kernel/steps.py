@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from ..graph.sizes import Index
-from ..graph.value import Fold, Shape, Value
+from ..graph.value import Fold, Graph, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -59,6 +59,31 @@ Step = Kernel | HostView | Call
 class Plan:
     steps: list[Step] = field(default_factory=list)
     stored: set[Value] = field(default_factory=set)
+
+
+@dataclass
+class Lowered:
+    """The graph after the passes. ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of
+    chunks of split reductions, with the length that each splits."""
+
+    graph: Graph
+    defined: dict[sympy.Symbol, sympy.Expr]
+    chunks: dict[sympy.Symbol, sympy.Expr]
+
+    @property
+    def hints(self) -> Hints:
+        return self.graph.hints
+
+
+@dataclass
+class Planned(Lowered):
+    """The same with the plan of its kernels, torch calls and views."""
+
+    plan: Plan
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [step for step in self.plan.steps if isinstance(step, Kernel)]
 
 
 def fold_operand_index(kernel: Kernel, v: Value, index: Index) -> Index:

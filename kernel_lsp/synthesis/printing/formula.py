@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -72,7 +73,8 @@ class _Printer:
         if isinstance(op, View):
             text, precedence = self.text(op.operand)
             if op.name == "permute":
-                return f"{wrap(text, precedence, ATOM)}.permute{op.map.permutation}".replace(",)", ")"), ATOM
+                order = ", ".join(map(str, op.map.permutation or ()))
+                return f"{wrap(text, precedence, ATOM)}.permute({order})", ATOM
             if op.name == "slice":
                 return f"part of {text}" if precedence == ATOM else f"part of ({text})", UNARY
             if op.name in (*_SAME_ELEMENTS, "select", "flip"):
@@ -114,8 +116,8 @@ class _Printer:
             return self.text(operand)
         if isinstance(operand, Scalar):
             return ("scale" if operand.is_float else "n"), ATOM
-        text = literal(operand).replace('float("-inf")', "-inf").replace('float("inf")', "inf")
-        return text, UNARY if text.startswith("-") else ATOM
+        text = f"{operand}" if isinstance(operand, float) and math.isinf(operand) else literal(operand)
+        return text, UNARY if not isinstance(operand, bool) and operand < 0 else ATOM
 
 
 def _dims(dims: Any) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from dataclasses import dataclass
 
-import sympy
 import torch
 from torch.export import ExportedProgram
 
@@ -17,7 +17,7 @@ from ..graph.functions import FUNCTIONS
 from ..graph.monoids import MONOIDS
 from ..graph.value import Graph, Value, input_of, numel
 from ..kernel.ir import Apply, PrefixScan
-from ..kernel.steps import Hints, Plan
+from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
@@ -32,14 +32,56 @@ _WIDTH = 100
 _MOST_NAMES = 12
 
 
+@dataclass(frozen=True)
+class Written:
+    """The kernels and the host function of one point of the schedule space, with what the class around them refers to."""
+
+    host: Host
+    function: str  # the host function's name
+    signature: Signature
+    base: str  # the class that the generated one derives from, as the file calls it
+    alias: str
+
+    @property
+    def kernels(self) -> list[str]:
+        """The kernels' definitions."""
+        return [kernel.text for kernel in self.host.kernels.values()]
+
+    @property
+    def host_function(self) -> str:
+        """The host function's definition."""
+        return _host_function(self.function, self.host)
+
+
+def written(
+    module: torch.nn.Module,
+    exported: ExportedProgram,
+    found: Planned,
+    *,
+    class_name: str,
+    chosen: Chosen,
+    check_indices: bool = False,
+) -> Written:
+    """The kernels and the host function for one point of the schedule space. Raises ``Unwritable``."""
+    name = snake_case(class_name)
+    signature = Signature(module, *exported.example_inputs)
+    name_arguments(found.graph, signature)
+    held = [*module.named_parameters(), *module.named_buffers()]
+    scattered = frozenset(attribute(path) for path, tensor in held if not tensor.is_contiguous())
+    outer, _, rest = class_name.partition(".")
+    alias = class_alias(outer)
+    base = f"{alias}.{rest}" if rest else alias
+    function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
+    operations = host_plan(
+        found.graph, found.plan, found.hints, found.chunks, found.defined, name, chosen, scattered, check_indices
+    )
+    return Written(write(operations, found.graph, function), function, signature, base, alias)
+
+
 def compose(
     module: torch.nn.Module,
     exported: ExportedProgram,
-    graph: Graph,
-    plan: Plan,
-    hints: Hints,
-    chunks: dict[sympy.Symbol, sympy.Expr],
-    defined: dict[sympy.Symbol, sympy.Expr],
+    found: Planned,
     *,
     class_name: str,
     import_from: str,
@@ -51,23 +93,14 @@ def compose(
 
     ``check_indices``: the host function raises where an index is out of range.
     """
-    name = snake_case(class_name)
-    plain = class_name.rsplit(".", 1)[-1]
-    signature = Signature(module, *exported.example_inputs)
-    name_arguments(graph, signature)
-    held = [*module.named_parameters(), *module.named_buffers()]
-    scattered = frozenset(attribute(path) for path, tensor in held if not tensor.is_contiguous())
-    outer, _, rest = class_name.partition(".")
-    alias = class_alias(outer)
-    base = f"{alias}.{rest}" if rest else alias
-    function = function_name(name, [*inspect.signature(module.forward).parameters, outer])
-    host = write(
-        host_plan(graph, plan, hints, chunks, defined, name, chosen, scattered, check_indices), graph, function
-    )
+    made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
+    host, function, signature = made.host, made.function, made.signature
+    graph, hints = found.graph, found.hints
+    outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
     checks = conditions(module, graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
     parts = [
         _module_docstring(class_name, graph, host, hints),
-        _imports(host, import_lines(import_from, import_file, outer, alias)),
+        _imports(host, import_lines(import_from, import_file, outer, made.alias)),
     ]
     constants = [
         '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
@@ -82,10 +115,10 @@ def compose(
     parts += [
         "\n".join(constants),
         *helpers.definitions(host.programs),
-        *(kernel.text for kernel in host.kernels.values()),
+        *made.kernels,
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
-        _host_function(function, host),
-        _class(plain, base, host, signature, checks, function),
+        made.host_function,
+        _class(plain, made.base, host, signature, checks, function),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kernel_lsp.targets import DEFAULT, LIMITS, MI300X, NAMED, Target, l2_bandwidth
+from kernel_lsp.targets import DEFAULT, LIMITS, MI300X, NAMED, Target, l2_bandwidth, named
 
 __all__ = ["Target", "from_device", "target"]
 
@@ -20,10 +20,8 @@ def target(name: str | None = None) -> Target:
     """
     if name is None:
         return DEFAULT
-    wanted = name.casefold()
-    for known in NAMED.values():
-        if wanted in (known.name.casefold(), known.device.casefold()):
-            return known
+    if (known := named(name)) is not None:
+        return known
     return replace(
         DEFAULT, note=f"no figures are known for {name}; those of {DEFAULT.name} are used (known: {', '.join(NAMED)})"
     )

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.kernel.steps import Hints, Kernel
 from kernel_lsp.synthesis.operators import lower
@@ -23,6 +24,7 @@ from kernel_lsp.synthesis.schedule.target import target
 from kernel_lsp.targets import NAMED
 
 H100, L4 = target("H100"), target("L4")
+GPUS = (None, "NVIDIA L4", "NVIDIA H100 80GB HBM3", "a GPU of tomorrow")
 
 
 def kernels_of(forward: Callable[..., Any], *inputs: torch.Tensor) -> tuple[list[Kernel], Hints]:
@@ -108,3 +110,14 @@ def test_choices_vary_one_sort_of_kernel_at_a_time() -> None:
         changed = [kernel for kernel in kernels if chosen[kernel] != default[1][kernel]]
         assert len({type(chosen[kernel]) for kernel in changed}) == 1
         assert label == "; ".join(dict.fromkeys(str(chosen[kernel]) for kernel in changed))
+
+
+def test_a_module_is_scheduled_for_the_gpu_that_is_there() -> None:
+    module = type("Product", (nn.Module,), {"forward": lambda self, x, y: x @ y})().eval()
+    exported = capture(module, (torch.empty(1024, 512), torch.empty(512, 768)))
+    texts = {
+        gpu: synthesize(module, exported, class_name="Product", import_from="here", gpu=gpu)[0].source for gpu in GPUS
+    }
+    assert "128 x 64 tile" in texts["NVIDIA L4"]
+    assert "64 x 64 tile" in texts["NVIDIA H100 80GB HBM3"]
+    assert texts[None] == texts["NVIDIA H100 80GB HBM3"] == texts["a GPU of tomorrow"]

@@ -1,0 +1,76 @@
+"""``kernel-lsp explain FILE::CLASS``: what the stages of the synthesizer make of a class; see docs/synthesizer.md."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp import schema
+from kernel_lsp.commands.running import (
+    INTERRUPTED,
+    WANTED,
+    WRONG,
+    Bar,
+    Task,
+    print_json,
+    run_tasks,
+    settings_from,
+)
+from kernel_lsp.jobs import Job, Jobs
+
+#: in the order in which they follow from each other
+STAGES = ("graph", "kernels", "schedule", "text")
+
+
+class _Bar(Bar):
+    """The progress bar alone: what came of the job stands in what is printed."""
+
+    def finished(self, job: Job) -> None:
+        self.done += 1
+
+
+def run(options: Any) -> int:
+    """Exit status: 0; 1 where no kernel can be written; 2 where the class cannot be looked at."""
+    stages = [options.stage] if options.stage else list(STAGES)
+    task = _task(options.class_path, {"stages": stages, "gpu": options.target, "leave": options.leave})
+    completed = run_tasks([task], settings_from(options), _Bar(1))
+    explained = task.job.explained if task.job else None
+    if options.json:
+        print_json(_document(task, explained))
+    elif explained is not None:
+        from kernel_lsp.commands.explain_text import print_stages
+
+        print_stages(explained)
+    if not completed:
+        print("kernel-lsp: cancelled", file=sys.stderr)
+        return INTERRUPTED
+    if task.error is not None:
+        print(f"kernel-lsp: {task.error}", file=sys.stderr)
+        return task.status()
+    assert explained is not None
+    if explained["error"] is not None:
+        print(f"kernel-lsp: {explained['error']['message']}", file=sys.stderr)
+        return WRONG
+    return WANTED
+
+
+def _task(class_path: str, asked: dict[str, Any]) -> Task:
+    name, _, class_name = class_path.partition("::")
+    path = Path(os.path.abspath(name))
+
+    def submit(jobs: Jobs) -> Job:
+        target = schema.Target(path.as_uri(), class_name)
+        return jobs.submit("explain", target, path, write=False, further=asked)
+
+    return Task(class_path, submit)
+
+
+def _document(task: Task, explained: dict[str, Any] | None) -> dict[str, Any]:
+    """The stages; all null beside the ``error`` where the class cannot be looked at."""
+    if explained is not None:
+        return explained
+    class_name = task.name.partition("::")[2]
+    nothing: dict[str, Any] = {"class_name": class_name, **dict.fromkeys(STAGES)}
+    return nothing | {"error": task.error.to_json() if task.error else None}

@@ -1,0 +1,54 @@
+"""What ``kernel-lsp explain`` takes. Nothing else is imported: the command line looks here whatever was typed."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+
+from kernel_lsp.targets import NAMED, named
+
+
+def add(explain: argparse.ArgumentParser) -> None:
+    """``kernel-lsp explain FILE::CLASS``; see docs/synthesizer.md."""
+    explain.add_argument("class_path", type=_class_path, metavar="FILE::CLASS", help="a class")
+    stages = ["graph", "kernels", "schedule", "text"]
+    explain.add_argument("--stage", choices=stages, help="this stage only (default: all)")
+    explain.add_argument(
+        "--target",
+        type=_gpu,
+        metavar="GPU",
+        help="the GPU that schedules are chosen and estimated for: A100, H100, L4, … (default: H100)",
+    )
+    explain.add_argument(
+        "--bounds", choices=["trust", "check"], help="whether kernels check their indices (default: trust)"
+    )
+    explain.add_argument(
+        "--leave",
+        type=_operators,
+        default=[],
+        metavar="OP[,OP]",
+        help="operators to leave to torch, for instance conv2d (default: none that can be lowered)",
+    )
+    explain.add_argument("--seconds", type=float, help="time budget (default: 300)")
+
+
+def _class_path(text: str) -> str:
+    path, _, class_name = text.partition("::")
+    if not path or not class_name:
+        raise argparse.ArgumentTypeError(f"{text!r} names no class; write FILE::CLASS, for instance model.py::RMSNorm")
+    return text
+
+
+def _gpu(text: str) -> str:
+    """The name of a GPU with known figures, however its letters are written."""
+    if (known := named(text)) is not None:
+        return known.name
+    near = difflib.get_close_matches(text.upper(), NAMED, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMED)}{hint}")
+
+
+def _operators(text: str) -> list[str]:
+    """ATen operators as lowerings name them: ``aten.conv2d``."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    return [word if "." in word else f"aten.{word}" for word in words]

@@ -1,0 +1,99 @@
+"""The stages before a schedule is chosen: an exported graph becomes a graph of values, and that a plan of kernels."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+
+import torch
+from torch.export import ExportedProgram
+
+from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
+
+from .graph.value import Graph
+from .kernel.domain import Unalignable
+from .kernel.steps import Lowered, Planned
+from .operators import lower
+from .operators.lower import Untraceable
+from .passes.regions import plan
+from .passes.rewrite import share, split_long_reductions
+from .passes.sizes import name_quotients
+from .printing import bounds
+
+#: launches beyond which a module is left to torch
+_MOST_LAUNCHES = 512
+_UNROLLED = (
+    "its forward comes to {}, one after the other (a loop over time, or over many layers, is unrolled), "
+    "and each launch would cost more than its work"
+)
+
+
+def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Lowered:
+    """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``."""
+    graph = lower(exported, left)
+    defined = name_quotients(graph)
+    share(graph)
+    return Lowered(graph, defined, split_long_reductions(graph, graph.hints))
+
+
+def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
+    """Which values share a kernel. ``check_indices``: indices are stored before a kernel reads by them.
+
+    Raises ``Unalignable`` where an access fits no kernel.
+    """
+    graph = found.graph
+    steps = plan(graph, bounds.computed(graph) if check_indices else None)
+    return Planned(graph, found.defined, found.chunks, steps)
+
+
+def check_writable(found: Planned, class_name: str) -> None:
+    """Raises ``NothingToLower`` where the plan has no kernel, ``Unwritable`` where it has too many."""
+    graph, count = found.graph, len(found.kernels)
+    if not count:
+        first = graph.kept[0] if graph.kept else "forward"
+        why = "" if graph.kept else "It computes nothing."
+        if graph.faults:
+            why = str(failures(graph, class_name)[0])
+        raise NothingToLower(class_name=class_name, op=first, detail=why, kept=counted(graph.kept))
+    if count > _MOST_LAUNCHES:
+        raise Unwritable("forward", _UNROLLED.format(f"{count} kernels"))
+
+
+@contextlib.contextmanager
+def told(exported: ExportedProgram, class_name: str) -> Iterator[None]:
+    """What the stages raise, as errors for the user: ``NothingToLower`` and ``NotWritable``."""
+    try:
+        values = [node.meta.get("val") for node in exported.graph.nodes]
+        if found := next((v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_complex()), None):
+            detail = "complex numbers cannot be computed with in Triton; view them as pairs of real ones."
+            raise NothingToLower(class_name=class_name, op=str(found).removeprefix("torch."), detail=detail)
+        yield
+    except Untraceable as error:
+        path, line = error.place or (None, None)
+        raise NothingToLower(class_name=class_name, op=error.op, detail=error.detail, path=path, line=line) from error
+    except Unwritable as error:
+        raise NotWritable(class_name=class_name, detail=error.detail) from error
+    except RecursionError:
+        detail = _UNROLLED.format(f"{len(exported.graph.nodes)} operations")
+        raise NotWritable(class_name=class_name, detail=detail) from None
+    except Unalignable as error:
+        raise NothingToLower(
+            class_name=class_name,
+            op="view",
+            detail=f"How its elements are addressed cannot be written in one kernel ({error}).",
+        ) from error
+
+
+def failures(graph: Graph, class_name: str) -> list[LoweringFailed]:
+    """The bugs that the lowerings showed, each once."""
+    return [
+        LoweringFailed(class_name=class_name, op=one.operator, file=one.file, at=one.line, detail=one.message)
+        for one in dict.fromkeys(graph.faults)
+    ]
+
+
+def counted(kept: list[str]) -> dict[str, int]:
+    """Operators that stay with torch → how often, named as in ``Specimen.ops``: ``aten.conv2d`` without the overload."""
+    return dict(Counter(".".join(name.split(".")[:2]) for name in kept))
