@@ -171,8 +171,8 @@ def little_memory(victim, room):
 
 def test_a_trial_that_the_system_ends_for_want_of_memory(bare):
     """Memory that is in use, below all of our own limits. ``bare`` has no group of its own for candidates."""
-    with nothing_left(bare), little_memory(bare, 400 << 20):
-        verdict = bare.attack("held = bytearray(600 << 20)\nfor at in range(0, len(held), 4096):\n    held[at] = 1")
+    with nothing_left(bare), little_memory(bare, 1 << 30):
+        verdict = bare.attack("held = bytearray(1600 << 20)\nfor at in range(0, len(held), 4096):\n    held[at] = 1")
         assert verdict["status"] == "out-of-memory", verdict
         assert verdict["reason"] == "its process was killed by SIGKILL when memory ran out"
 
