@@ -46,10 +46,13 @@ class Map:
     guard: tuple[Guard, ...] = ()
     pad: float | int | bool | None = None
     inverse: tuple[sympy.Expr | None, ...] | None = None
+    reshapes: bool = False  # known to keep the order of elements, though that may not show in the index
 
     @functools.cached_property
     def keeps_order(self) -> bool:
         """Whether element n of the view, in row-major order, is element n of the operand, and there are no others."""
+        if self.reshapes:
+            return True
         if self.guard or self.inverse is None or None in self.inverse:
             return False
         here = offset(_without_ones(self.shape), self.shape)
@@ -112,7 +115,8 @@ def compose(outer: Map, inner: Map) -> Map | None:
     index = tuple(simplify(e, outer.ranges) for e in at(inner, outer.index))
     guard = *outer.guard, *((simplify(e, outer.ranges), low, high) for e, low, high in guards_at(inner, outer.index))
     pad = outer.pad if outer.guard else inner.pad
-    return Map(outer.shape, inner.operand, index, guard, pad, _inverse_of_both(outer, inner))
+    both = outer.reshapes and inner.reshapes
+    return Map(outer.shape, inner.operand, index, guard, pad, _inverse_of_both(outer, inner), both)
 
 
 def _inverse_of_both(outer: Map, inner: Map) -> tuple[sympy.Expr | None, ...] | None:
@@ -141,4 +145,8 @@ def invert(map: Map) -> Map | None:
     if map.inverse is None or map.guard:
         return None
     index = tuple(e for e in map.inverse if e is not None)
-    return Map(map.operand, map.shape, index, inverse=map.index) if len(index) == len(map.inverse) else None
+    return (
+        Map(map.operand, map.shape, index, inverse=map.index, reshapes=map.reshapes)
+        if len(index) == len(map.inverse)
+        else None
+    )

@@ -38,6 +38,7 @@ def reshape(operand: Shape, shape: Shape) -> Map:
         operand,
         _regrouped([(b, a) for a, b in groups], shape, operand),
         inverse=_regrouped(groups, operand, shape),
+        reshapes=True,
     )
 
 
