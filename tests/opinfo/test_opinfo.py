@@ -46,7 +46,6 @@ MORE = [
         "cosh",
         "count_nonzero",
         "deg2rad",
-        "diff",
         "dot",
         "erfc",
         "exp2",

@@ -647,7 +647,7 @@ case(
 )
 case(
     "nearest_known_sizes",
-    lambda self, x: F.interpolate(x[:, :, None, None] * torch.arange(162.0).view(6, 27), size=(15, 9)),
+    lambda self, x: F.interpolate(x[:, :, None, None] * torch.arange(162.0, device=x.device).view(6, 27), size=(15, 9)),
     lambda n: [r(2 + n, 3)],
     kernels=1,
 )
