@@ -35,6 +35,22 @@ class Row(nn.Module):
         return torch.select_scatter(x, x[:, 0], 1, -3) * 2.0
 
 
+class LastButOne(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, -2] * 2.0
+
+
+class Second(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, 1] * 2.0
+
+
+class Halves(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = x.chunk(2, -1)
+        return a * b
+
+
 @pytest.mark.parametrize(
     ("kind", "shape", "taken", "refused"),
     [
@@ -42,6 +58,9 @@ class Row(nn.Module):
         (Mirrored, (3, 4, 8), (3, 4, 3), (3, 4, 2)),
         (Shuffled, (3, 8, 2, 3), (3, 12, 2, 3), (3, 6, 2, 3)),
         (Row, (3, 8), (3, 4), (3, 2)),
+        (LastButOne, (3, 8), (3, 2), (3, 1)),
+        (Second, (3, 8), (3, 2), (3, 1)),
+        (Halves, (3, 8), (3, 2), (3, 1)),
     ],
 )
 def test_what_eager_refuses_is_outside(
