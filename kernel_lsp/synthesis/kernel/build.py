@@ -23,7 +23,7 @@ from .access import GATHERED, gather_index, gather_table, operand_indices, resha
 from .arguments import Arguments
 from .domain import Domain
 from .guarded import opaque, padded
-from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, Variable, apply, plus, width
+from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, apply, plus, width
 
 _WIDTH = 72  # an expression wider than this gets a variable of its own
 
@@ -295,16 +295,11 @@ def masked(expr: Expr, mask: Expr, other: float | int, dtype: torch.dtype) -> Ex
 
 
 def spread(expr: Expr, axis: Axis) -> Expr:
-    """``expr``, which does not vary along ``axis``, with that axis in its shape."""
+    """``expr`` with ``axis`` in its shape, also where it does not vary along it."""
+    if axis in expr.axes:
+        return expr
     extended = plus(expr, apply("mul", Number(0), AxisIndex(axis)))
     return dataclasses.replace(extended, holds=None) if isinstance(extended, Apply) else extended
-
-
-def constant(arguments: Arguments, name: str) -> Variable:
-    """A constant of the launch with a fixed name: BLOCK, ROWS."""
-    variable = Variable(name, fixed=True)
-    arguments.variables.append(variable)
-    return variable
 
 
 def _pad(function: str, terms: tuple[Expr, ...], reduced: Axis | None) -> float | None:

@@ -37,6 +37,11 @@ class Kernel:
     partial: Value | None = None  # the buffer of partial results that a split reduction fills
 
     @property
+    def outputs(self) -> list[Value]:
+        """What it fills, each with memory of its own."""
+        return [self.partial] if self.partial is not None else [v for v, _ in self.stores]
+
+    @property
     def in_chunks(self) -> bool:
         """Whether one program takes one chunk of what is folded."""
         return self.partial is not None or self.chunked is not None

@@ -122,7 +122,7 @@ def contract(
         builder.reduced_axis = along if len(depth) > 1 else None
         builder.count(operand, index)
         term = builder.value(operand, index)
-        for axis in {side, along} - term.axes:  # it does not vary along the tile: a constant, an expanded operand
+        for axis in (side, along):  # it may not vary along the tile: a constant, an expanded operand
             term = spread(term, axis)
         program.body += [line for line in builder.lines if line not in program.body]
         loop += builder.inner

@@ -36,7 +36,7 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Co
         return _product(kernel, schedule, target, hints)
     domain = kernel.domain
     read = sum(_bytes(v, hints) for v in kernel.leaves)
-    written = sum(_bytes(v, hints) for v in ([kernel.partial] if kernel.partial is not None else dict(kernel.stores)))
+    written = sum(_bytes(v, hints) for v in dict.fromkeys(kernel.outputs))
     results, length = hint(total(domain, domain.kept), hints), hint(total(domain, domain.reduced), hints)
     lanes = 1.0  # of those that a program has, the part that does something
     if isinstance(schedule, Rows):

@@ -152,7 +152,7 @@ def host_plan(
             if check_indices:
                 result.operations.append(CheckIndices(step))
             program = scheduled(step, wanted[step], Arguments(dict(names)), hints, set(present), chosen[step], strided)
-            stored = [step.partial] if step.partial is not None else [v for v, _ in step.stores]
+            stored = step.outputs
             program.wide = result.wide
             if not result.wide:
                 program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, inputs, chunks)]

@@ -52,7 +52,7 @@ def reduction(
 ) -> Program:
     """A reduction kernel."""
     program = Program(name, arguments)
-    outputs = [kernel.partial] if kernel.partial is not None else [v for v, _ in kernel.stores]
+    outputs = kernel.outputs
     for v in outputs:
         arguments.outputs[v] = arguments.variable(
             f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partial else "out_ptr"
@@ -137,10 +137,9 @@ def _masked(term: Expr, v: Value, tiling: Tiling) -> Expr:
     neutral, mask = _neutral(v), tiling.reduced.mask
     if tiling.reduced.role == "unrolled":
         return term
-    if tiling.reduced not in term.axes:
-        term = spread(term, tiling.reduced)  # it does not vary along the reduced axis: an expanded value
-    elif term.pad == neutral:
+    if tiling.reduced in term.axes and term.pad == neutral:
         return term
+    term = spread(term, tiling.reduced)  # an expanded value does not vary along the reduced axis
     return term if mask is None else masked(term, mask, neutral, _fold_of(v).operand.dtype)
 
 
@@ -203,36 +202,28 @@ def _next_pass(builder: Builder, tiling: Tiling) -> None:
 
 def _scanned_tile(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> Expr:
     """A scan of a whole tile. What lies beyond the end comes after all that counts, and needs no mask."""
-    builder.pad_hint = MONOIDS[_fold_of(v).kind].neutral
-    term = builder.value(_fold_of(v).operand, _operand_index(kernel, v))
-    if tiling.reduced not in term.axes:
-        term = spread(term, tiling.reduced)
-    return builder.assign(variable_name(v), _scanned(term, v, tiling), v.dtype)
+    return builder.assign(variable_name(v), _scanned(kernel, builder, v, tiling), v.dtype)
 
 
-def _scanned(term: Expr, v: Value, tiling: Tiling) -> PrefixScan:
-    return PrefixScan(_fold_of(v).kind, term, tiling.reduced, tiling.place, v.dtype)
+def _scanned(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> PrefixScan:
+    op = _fold_of(v)
+    builder.pad_hint = MONOIDS[op.kind].neutral
+    term = spread(builder.value(op.operand, _operand_index(kernel, v)), tiling.reduced)
+    return PrefixScan(op.kind, term, tiling.reduced, tiling.place, v.dtype)
 
 
 def _scan_along(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> Expr:
     """A scan inside the loop along it: each block from where the one before it ended."""
-    op = _fold_of(v)
-    builder.pad_hint = MONOIDS[op.kind].neutral
-    term = builder.value(op.operand, _operand_index(kernel, v))
-    if tiling.reduced not in term.axes:
-        term = spread(term, tiling.reduced)
-    monoid = MONOIDS[op.kind]
+    block, monoid = _scanned(kernel, builder, v, tiling), MONOIDS[_fold_of(v).kind]
     carry = builder.arguments.variable("carry")
     sizes = tuple(None if d == tiling.place else name for d, name in enumerate(tiling.shape))
-    kept = frozenset(axis for axis in tiling.axes if axis.vector) - {tiling.reduced}
+    kept = tiling.vectors - {tiling.reduced}
     start: Expr = Full(sizes if tiling.rank > 1 else (), monoid.neutral, opmath(v.dtype), kept)
     if kernel.chunked is v:
         start = apply(monoid.combine, start, _before(kernel, builder, v), dtype=v.dtype)
     builder.lines.append(Set(carry, start))
     held = Ref(carry, kept, v.dtype)
-    found = builder.assign(
-        variable_name(v), apply(monoid.combine, held, _scanned(term, v, tiling), dtype=v.dtype), v.dtype
-    )
+    found = builder.assign(variable_name(v), apply(monoid.combine, held, block, dtype=v.dtype), v.dtype)
     builder.inner.append(Set(carry, _end(found, v, tiling)))
     return found
 
@@ -297,7 +288,7 @@ def _accumulate(
 
 
 def _tile_of(tiling: Tiling, number: float | int, dtype: torch.dtype) -> Full:
-    return Full(tiling.shape, number, dtype, frozenset(axis for axis in tiling.axes if axis.vector))
+    return Full(tiling.shape, number, dtype, tiling.vectors)
 
 
 def _accumulate_position(
@@ -310,7 +301,7 @@ def _accumulate_position(
         Set(best, _tile_of(tiling, _neutral(v), dtype)),
         Set(at, _first_places(tiling)),
     ]
-    shape = frozenset(axis for axis in tiling.axes if axis.vector)
+    shape = tiling.vectors
     held, place = Ref(best, shape, dtype), Ref(at, shape)
     updates: list[Statement] = []
     if not isinstance(term, Ref):
@@ -324,7 +315,7 @@ def _accumulate_position(
     updates += [
         Set(better, first),
         Set(best, apply("where", wins, term, held, dtype=dtype)),
-        Set(at, apply("where", wins, _index_of(tiling), place)),
+        Set(at, apply("where", wins, AxisIndex(tiling.reduced), place)),
     ]
     return starts, updates, _first_of_best(kind.removeprefix("arg"), held, place, v, tiling)
 
@@ -341,10 +332,6 @@ def _first_places(tiling: Tiling) -> Expr:
 
 def _bool(function: str, *operands: Expr) -> Apply:
     return apply(function, *operands, dtype=torch.bool)
-
-
-def _index_of(tiling: Tiling) -> Expr:
-    return AxisIndex(tiling.reduced)
 
 
 def _first_of_best(kind: str, held: Ref, place: Ref, v: Value, tiling: Tiling) -> Expr:

@@ -41,6 +41,11 @@ class Tiling:
     statements: list[Statement]
     loop: list[Statement]
 
+    @property
+    def vectors(self) -> frozenset[Axis]:
+        """The axes that a tile's shape has."""
+        return frozenset(axis for axis in self.axes if axis.vector)
+
 
 def row_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Rows | Passes) -> Tiling:
     domain, arguments = kernel.domain, program.arguments
