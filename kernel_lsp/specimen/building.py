@@ -21,13 +21,7 @@ def construct(
     try:
         return cls(*example.init_args, **example.init_kwargs).train(training)
     except (Exception, SystemExit) as error:
-        traceback.print_exc()
-        line, detail = faults.line_in(path, error), faults.sentence(error)
-        if device := faults.missing_device(error):
-            raise errors.DeviceMissing(
-                path=path, line=line, class_name=class_name, device=device, detail=detail
-            ) from None
-        raise errors.InitFailed(path=path, line=line, class_name=class_name, detail=detail) from None
+        raise _failed(error, errors.InitFailed, path, class_name) from None
 
 
 def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name: str) -> Any:
@@ -36,15 +30,18 @@ def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name:
         with torch.no_grad():
             out = module(*args, **kwargs)
     except (Exception, SystemExit) as error:
-        traceback.print_exc()
-        line, detail = faults.line_in(path, error), faults.sentence(error)
-        if device := faults.missing_device(error):
-            raise errors.DeviceMissing(
-                path=path, line=line, class_name=class_name, device=device, detail=detail
-            ) from None
-        raise errors.ForwardFailed(path=path, line=line, class_name=class_name, detail=detail) from None
+        raise _failed(error, errors.ForwardFailed, path, class_name) from None
     check_outputs(out, path, class_name)
     return channel.plain(out)
+
+
+def _failed(error: BaseException, kind: type[errors.UserError], path: str, class_name: str) -> errors.UserError:
+    """What the user is told of an error in code of their own, whose traceback goes to the log."""
+    traceback.print_exception(error)
+    line, detail = faults.line_in(path, error), faults.sentence(error)
+    if device := faults.missing_device(error):
+        return errors.DeviceMissing(path=path, line=line, class_name=class_name, device=device, detail=detail)
+    return kind(path=path, line=line, class_name=class_name, detail=detail)
 
 
 def check_outputs(out: Any, path: str, class_name: str) -> None:

@@ -93,6 +93,8 @@ class _Printer:
             self.variables[value] = self.names.fresh(variable_name(value))
             self.host.parameters.append((self.variables[value], value))
         self.sizes = self._sizes(plan, self.variables)
+        # The same in terms of forward's arguments, for the envelope.
+        self.given = self._sizes(plan, {v: input_of(v).source for v in plan.inputs})
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
         self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
@@ -174,10 +176,8 @@ class _Printer:
             program = dataclasses.replace(program, name=self.kernel_names.fresh(wanted))
             host.kernels[key] = Function(program, text)
         host.body += self._launched(program, host.kernels[key].program)
-        given = {v: input_of(v).source for v in host.plan.inputs}
-        sizes = self._sizes(host.plan, given)  # the kernel's own limits, in terms of forward's arguments
         for extent, most in program.limits:
-            limit = f"{python(extent, sizes)} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
+            limit = f"{python(extent, self.given)} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
             if limit not in host.requires:
                 host.requires.append(limit)
 

@@ -55,12 +55,16 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Co
         programs = -(-results // schedule.block)
     else:
         programs = -(-results // (schedule.rows * schedule.cols))
-    resident = target.multiprocessors * max(1, min(target.programs, target.warps // schedule.warps))
-    waves = math.ceil(programs / resident)
-    # A last wave that is not full keeps a part of the bandwidth idle.
-    full = programs / (waves * resident) if waves > 1 else min(1.0, programs / target.multiprocessors)
+    waves, full = _waves(programs, min(target.programs, target.warps // schedule.warps), target)
     moved = read + written
     return Cost(moved, 0, programs, waves, 0, moved / target.bandwidth / max(full * lanes, 1e-3))
+
+
+def _waves(programs: int, fit: int, target: Target) -> tuple[int, float]:
+    """Waves of programs of which ``fit`` run on a multiprocessor, and how much of the GPU they keep busy: the last is not full."""
+    resident = target.multiprocessors * max(1, fit)
+    waves = math.ceil(programs / resident)
+    return waves, programs / (waves * resident) if waves > 1 else min(1.0, programs / target.multiprocessors)
 
 
 def _passes(kernel: Kernel) -> int:
@@ -85,11 +89,8 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     operations = 2 * programs * schedule.m * schedule.n * (-(-k // schedule.k) * schedule.k) * products
     rate = target.rate(_multiplied(dtype, schedule.precision))
     shared = (schedule.m + schedule.n) * schedule.k * dtype.itemsize * schedule.stages
-    resident = target.multiprocessors * max(
-        1, min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
-    )
-    waves = math.ceil(programs / resident)
-    full = programs / (waves * resident) if waves > 1 else min(1.0, programs / target.multiprocessors)
+    fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
+    waves, full = _waves(programs, fit, target)
     seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
     return Cost(moved, operations, programs, waves, shared, seconds)
 
