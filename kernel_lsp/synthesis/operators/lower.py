@@ -166,7 +166,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     known = registry.OPERATORS.get(_OF_TWO.get(str(node.target), name))
     if known is not None and name not in left:
         fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-        graph.not_one += [size for size in _not_one(name, args, fake) if not size.is_number]
+        if known.not_one is not None:
+            graph.not_one += [size for size in known.not_one(args, fake) if not size.is_number]
         try:
             given = arguments.bound(known.lower, args, kwargs, fakes, fake)
             return _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
@@ -186,27 +187,6 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     if "part_of" in node.meta:
         raise NotLowered(f"{name} in its definition")
     return _kept(node, name, args, kwargs, fake)
-
-
-#: operators that give other results, or none, where a dimension has size one → which argument names the dimension
-_OF_MORE_THAN_ONE = {
-    "aten.chunk": 2,
-    "aten.tensor_split": 2,
-    "aten.split": 2,
-    "aten.split_with_sizes": 2,
-    "aten.select": 1,
-}
-
-
-def _not_one(name: str, args: Any, fake: Any) -> tuple[sympy.Expr, ...]:
-    """Sizes that the graph takes to be more than one: torch.export counts from two, and the class takes one as well."""
-    if name == "aten.squeeze" and isinstance(fake, torch.Tensor):
-        return shape_of(fake.shape)
-    place = _OF_MORE_THAN_ONE.get(name)
-    if place is None or not isinstance(args[0], Value) or (name == "aten.select" and args[2] in (0, -1)):
-        return ()
-    dim = args[place] if len(args) > place else 0
-    return (args[0].shape[dim],) if isinstance(dim, int) and args[0].shape else ()
 
 
 def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import sympy
+
 Lowering = Callable[..., Any]
 _L = TypeVar("_L", bound=Lowering)
+NotOne = Callable[[Any, Any], tuple[sympy.Expr, ...]]
 
 #: The files with lowerings. Definitions stand in a kernel's docstring in this order.
 FAMILIES = (
@@ -43,6 +46,7 @@ class Operator:
     lower: Lowering
     family: str
     about: str  # what it computes, or which of its forms are lowered; a line of the documentation
+    not_one: NotOne | None  # sizes that it takes to be more than one
     addressing: bool  # it only says how elements are addressed: no kernel is needed for it alone
 
 
@@ -53,12 +57,17 @@ DEFINITIONS: dict[str, str] = {}
 
 
 def lowers(
-    *names: str, about: str = "", formula: str | tuple[str, ...] = (), addressing: bool = False
+    *names: str,
+    about: str = "",
+    formula: str | tuple[str, ...] = (),
+    addressing: bool = False,
+    not_one: NotOne | None = None,
 ) -> Callable[[_L], _L]:
     """Register a lowering for the ATen operators ``names``.
 
     ``about`` is by default the first line of its docstring. ``formula``: definitions, ``"silu(v) = v * sigmoid(v)"``, of the
-    names that it gives as ``Value.meaning``. Raises ``ValueError`` for an operator that has a lowering already.
+    names that it gives as ``Value.meaning``. ``not_one``: sizes, of (arguments, torch's fake result), with which the operator
+    gives something else, or fails, where they are one: torch.export counts from two, and the class takes one as well. Raises ``ValueError`` for an operator that has a lowering already.
     """
 
     def register(lowering: _L) -> _L:
@@ -67,7 +76,7 @@ def lowers(
         for name in names:
             if name in OPERATORS:
                 raise ValueError(f"{name} is lowered twice")
-            OPERATORS[name] = Operator(name, lowering, family, line, addressing)
+            OPERATORS[name] = Operator(name, lowering, family, line, not_one, addressing)
         for definition in (formula,) if isinstance(formula, str) else formula:
             DEFINITIONS[definition.partition("(")[0]] = definition
         return lowering

@@ -8,10 +8,10 @@ import sympy
 import torch
 
 from ..graph import maps
-from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise
+from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise, shape_of
 from ..graph.sizes import ONE, ZERO, same
 from ..graph.value import Pointwise, Shape, Value, numel
-from .registry import lowers
+from .registry import NotOne, lowers
 
 
 @lowers(
@@ -52,7 +52,26 @@ def unsqueeze(x: Value, dim: int, **_: Any) -> Value:
     return Build.unsqueeze(x, normalise(dim, len(x.shape) + 1))
 
 
-@lowers("aten.squeeze", about="Dims of size one left out", addressing=True)
+def _size_along(place: int) -> NotOne:
+    """The size of the dimension that argument ``place`` names, the first by default."""
+
+    def size(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+        x, dim = args[0], args[place] if len(args) > place else 0
+        return (x.shape[dim],) if isinstance(x, Value) and x.shape and isinstance(dim, int) else ()
+
+    return size
+
+
+def _unless_at_an_end(args: Any, fake: Any) -> tuple[sympy.Expr, ...]:
+    """A select's dimension; one element is first and last."""
+    return () if args[2] in (0, -1) else _size_along(1)(args, fake)
+
+
+def _all_that_stay(_: Any, fake: Any) -> tuple[sympy.Expr, ...]:
+    return shape_of(fake.shape) if isinstance(fake, torch.Tensor) else ()
+
+
+@lowers("aten.squeeze", about="Dims of size one left out", addressing=True, not_one=_all_that_stay)
 def squeeze(x: Value, dims: Any = None, **_: Any) -> Value:
     chosen = dims_of(dims, len(x.shape))
     return Build.squeeze(x, tuple(d for d in chosen if x.shape[d] == ONE)) if x.shape else x
@@ -83,7 +102,7 @@ def slice_(
     return Build.slice(x, dim, begin, expr_of(step), shape[dim])
 
 
-@lowers("aten.select", about="One place of a dim", addressing=True)
+@lowers("aten.select", about="One place of a dim", addressing=True, not_one=_unless_at_an_end)
 def select(x: Value, dim: int, index: Any, **_: Any) -> Value:
     dim = normalise(dim, len(x.shape))
     place = expr_of(index)
@@ -109,6 +128,7 @@ def split_sizes(x: Value, dim: int, shapes: list[Shape]) -> list[Value]:
     "aten.tensor_split",
     about="Pieces along a dim",
     addressing=True,
+    not_one=_size_along(2),
 )
 def chunk(x: Value, _: Any, dim: int = 0, *, shapes: list[Shape], **__: Any) -> list[Value]:
     return split_sizes(x, dim, shapes)
