@@ -51,6 +51,11 @@ def r(*shape: int) -> torch.Tensor:
     return torch.randn(*shape)
 
 
+def _first(x: torch.Tensor, number: float) -> torch.Tensor:
+    x.view(-1)[0] = number
+    return x
+
+
 def positive(*shape: int) -> torch.Tensor:
     return torch.rand(*shape) * 0.9 + 0.05
 
@@ -570,6 +575,16 @@ case(
 )
 case("max_pool2d_dilated", lambda self, x: F.max_pool2d(x, 2, 1, 1, 2), lambda n: [r(2, 3, 9 + n, 8)], kernels=1)
 case("max_pool2d_places", lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True), lambda n: [r(2, 3, 9 + n, 8)])
+case(
+    "max_pool2d_places_of_nothing",  # windows of -inf and padding alone
+    lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True)[1],
+    lambda n: [torch.full((2, 3, 9 + n, 8), -torch.inf)],
+)
+case(
+    "max_pool1d_places_of_nothing_dilated",
+    lambda self, x: F.max_pool1d(x, 2, 1, 1, 3, return_indices=True)[1],
+    lambda n: [torch.full((2, 3, 9 + n), -torch.inf)],
+)
 case("max_pool3d", lambda self, x: F.max_pool3d(x, 2), lambda n: [r(2, 3, 4 + n, 6, 8)], kernels=1)
 case("avg_pool1d", lambda self, x: F.avg_pool1d(x, 4, 2, 1), lambda n: [r(2, 3, 17 + n)], kernels=1)
 case("avg_pool2d", lambda self, x: F.avg_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)
@@ -584,6 +599,19 @@ case("avg_pool3d", lambda self, x: F.avg_pool3d(x, 2, 1, 1), lambda n: [r(2, 3, 
 case("adaptive_pool1d", lambda self, x: F.adaptive_avg_pool1d(x, 4), lambda n: [r(2, 3, 10 + n)], kernels=1)
 case("adaptive_pool2d", lambda self, x: F.adaptive_avg_pool2d(x, (3, 5)), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
 case("adaptive_pool2d_one", lambda self, x: F.adaptive_avg_pool2d(x, 1), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+
+case(
+    "product_with_an_infinite_number",
+    lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv1d(x, w), posinf=500.0, neginf=-500.0),
+    lambda n: [r(1, 1, 20 + n), torch.full((1, 1, 1), torch.inf)],
+)
+for _p, _reduction in ((1, "mean"), (2, "none")):
+    case(
+        f"multi_margin_{_reduction}",  # a NaN is not above 0
+        lambda self, x, y, w, p=_p, reduction=_reduction: F.multi_margin_loss(x, y, p, 0.5, w, reduction=reduction),
+        lambda n: [_first(r(6 + n, 5), torch.nan), torch.randint(1, 5, (6 + n,)), positive(5)],
+    )
+
 
 # Scans.
 case("cumsum", lambda self, x: torch.cumsum(x, -1), lambda n: [r(4, 37 + n)], kernels=1)

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from ..graph.build import Build, NotLowered, normalise, opmath
-from ..graph.value import Value
+from ..graph.sizes import ONE
+from ..graph.value import Value, numel
 from .activations import log_sigmoid
 from .reductions import softmax_parts
 from .registry import lowers
@@ -218,6 +219,34 @@ def hinge_embedding(
     far = Build.pointwise("where", Build.comparison("ne", y, 1.0), away, 0.0, dtype=opmath(out))
     near = Build.pointwise("where", Build.comparison("ne", y, -1.0), x, 0.0, dtype=opmath(out))
     return _reduced(Build.pointwise("add", far, near), reduction, out, "hinge_embedding", x, y)
+
+
+@lowers("aten.multi_margin_loss", about="max(0, margin - x[t] + x)^p over the other classes, by their number")
+def multi_margin(
+    x: Value,
+    target: Value,
+    p: float = 1,
+    margin: float = 1,
+    weight: Value | None = None,
+    reduction: int = _MEAN,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    rows = x if len(x.shape) == 2 else Build.reshape(x, (ONE, numel(x.shape)))  # one row, whose target may be a number
+    index = Build.reshape(target, (rows.shape[0], ONE))
+    picked = Build.gather(rows, index, 1, "take", index.shape, "picked")
+    gap = Build.pointwise("add", Build.pointwise("sub", float(margin), picked, dtype=opmath(out)), rows, name="gap")
+    terms = gap if p == 1 else Build.pointwise("mul", gap, gap)
+    if weight is not None:
+        terms = Build.pointwise("mul", terms, Build.gather(weight, index, 0, "rows", index.shape, "weight"))
+    place = Build.iota(rows.shape, 1, target.dtype)
+    # As torch compares: a NaN is not above 0, and adds nothing.
+    other, above = Build.comparison("ne", place, index), Build.comparison("gt", gap, 0.0)
+    counts = Build.pointwise("and", other, above, dtype=torch.bool)
+    terms = Build.pointwise("where", counts, terms, 0.0, dtype=opmath(out))
+    losses = Build.reshape(Build.mean(terms, (1,)), target.shape)
+    return _reduced(losses, reduction, out, "multi_margin", x, target)
 
 
 @lowers("aten.cosine_similarity")

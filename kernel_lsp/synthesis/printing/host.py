@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.envelope.vanishing import divisor_conditions, may_vanish
 from kernel_lsp.size_text import python
 
 from ..graph.functions import literal
@@ -134,6 +135,7 @@ class _Printer:
     def _define(self, symbol: sympy.Symbol) -> None:
         size = self.host.plan.sizes[symbol]
         assert isinstance(size, sympy.Basic)
+        self._require_divisors(size)
         text = python(size, self.sizes)
         self.sizes[symbol] = self.names.fresh(symbol.name)
         self.host.body.append(f"{self.sizes[symbol]} = {text}")
@@ -177,9 +179,11 @@ class _Printer:
             host.kernels[key] = Function(program, text)
         host.body += self._launched(program, host.kernels[key].program)
         for extent, most in program.limits:
+            self._require_divisors(extent)
             limit = f"{python(extent, self.given)} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
-            if limit not in host.requires:
-                host.requires.append(limit)
+            # A tile grows with a size that is limited: a tile of nothing there is not.
+            grows = any(isinstance(c, PowerOfTwo) and c.extent == extent for c in program.blocks.values())
+            self._require(f"0 < {limit}" if grows and may_vanish(extent) else limit)
 
     def _launched(self, program: Program, function: Program) -> list[str]:
         """Statements that run ``program``: compound sizes get a variable first.
@@ -195,6 +199,7 @@ class _Printer:
         inside = kernel_names(program)
         given = []
         for expr, variable in arguments.sizes.items():
+            self._require_divisors(expr)
             text = python(expr, sizes)
             if " " in text:
                 known[expr] = self.names.fresh(inside[variable])
@@ -217,6 +222,14 @@ class _Printer:
         if program.num_stages is not None:
             passed.append(f"num_stages={program.num_stages}")
         return [*prepare, f"{function.name}[({grid},)]({', '.join(passed)})"]
+
+    def _require(self, condition: str) -> None:
+        if condition not in self.host.requires:
+            self.host.requires.append(condition)
+
+    def _require_divisors(self, size: sympy.Expr) -> None:
+        for condition in divisor_conditions(size, self.given):
+            self._require(condition)
 
     # -- torch ------------------------------------------------------------------------------------------------------
 
