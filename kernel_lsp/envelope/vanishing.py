@@ -1,4 +1,4 @@
-"""Sizes that may be zero where every size of a tensor is at least one: what a dimension less one is, and what divides."""
+"""Sizes that may be zero, or less, where every size of a tensor is at least one: a dimension less one, and what divides."""
 
 from __future__ import annotations
 
@@ -11,14 +11,28 @@ _DIVISIONS = frozenset(
 )
 
 
+def may_fall_below(size: sympy.Expr, least: int) -> bool:
+    """Whether ``size`` may be less than ``least``. Symbols stand for sizes of at least one, what is no polynomial for at least 0."""
+    if size.is_number:
+        return bool(size < least)
+    terms = {part: sympy.Dummy() for part in _irreducible(size)}
+    free = sorted(size.free_symbols, key=str)
+    above = size.xreplace(terms).subs({s: s + 1 for s in free}, simultaneous=True)
+    shifted = sympy.Poly(above, *free, *terms.values())
+    return shifted.coeff_monomial(1) < least or any(c < 0 for powers, c in shifted.terms() if any(powers))
+
+
 def may_vanish(size: sympy.Expr) -> bool:
-    """Whether ``size`` may be less than one. Symbols stand for sizes of at least one; what is no polynomial may be anything."""
-    if not size.free_symbols:
-        return not bool(size >= 1)
-    if not size.is_polynomial(*size.free_symbols):
-        return True
-    above = sympy.Poly(size.subs({s: s + 1 for s in size.free_symbols}, simultaneous=True), *size.free_symbols)
-    return any(c < 0 for c in above.coeffs()) or above.coeff_monomial(1) < 1
+    return may_fall_below(size, 1)
+
+
+def _irreducible(size: sympy.Expr) -> list[sympy.Expr]:
+    """The largest parts that are no sum, product, power, number or symbol: divisions, roundings."""
+    if size.is_Symbol or size.is_number:
+        return []
+    if isinstance(size, sympy.Add | sympy.Mul) or (size.is_Pow and size.exp.is_Integer and size.exp > 0):
+        return [part for argument in size.args for part in _irreducible(argument)]
+    return [size]
 
 
 def divisors(size: sympy.Basic) -> list[sympy.Expr]:

@@ -57,6 +57,11 @@ class Neighbours(nn.Module):
         return (x[:, 1:] - x[:, :-1]).sum(1)
 
 
+class Twice(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.diff(x, 3) * 2.0
+
+
 class Smaller(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.interpolate(x, scale_factor=0.6, mode="area", recompute_scale_factor=True) * 2.0
@@ -90,6 +95,7 @@ def test_what_eager_refuses_is_outside(
     ("kind", "shape", "taken", "refused"),
     [
         (Neighbours, (3, 8), (3, 2), (3, 1)),  # nothing is left to add
+        (Twice, (3, 8), (3, 4), (3, 1)),  # as many are taken away as there are not
         (Smaller, (2, 3, 4, 4, 4), (2, 3, 5, 5, 5), (2, 3, 1, 1, 1)),  # a size divides by what it shrinks to
     ],
 )

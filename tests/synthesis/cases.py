@@ -605,6 +605,21 @@ case(
     lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv1d(x, w), posinf=500.0, neginf=-500.0),
     lambda n: [r(1, 1, 20 + n), torch.full((1, 1, 1), torch.inf)],
 )
+case(
+    "similarity_with_one_along_the_dim",  # which counts as often as there are elements beside it
+    lambda self, x, y: F.cosine_similarity(x, y, -2),
+    lambda n: [r(1, 2 + n, 3), r(2, 1, 3)],
+)
+case(
+    "variance_of_too_few",  # NaN where there are no more elements than the correction
+    lambda self, x: torch.nan_to_num(torch.var(x, 1, correction=6), nan=-7.0),
+    lambda n: [r(3, 8 - 2 * n)],
+)
+case(
+    "number_and_elements",
+    lambda self, x, y: torch.logical_and(x > 0, y),
+    lambda n: [r(5 + n), torch.tensor(0.5)],
+)
 for _p, _reduction in ((1, "mean"), (2, "none")):
     case(
         f"multi_margin_{_reduction}",  # a NaN is not above 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, normalise, opmath
+from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, opmath
 from ..graph.sizes import ONE
 from ..graph.value import Value, numel
 from .activations import log_sigmoid
@@ -256,6 +257,8 @@ def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, ou
     if rank == 0 or len(x.shape) != len(y.shape):
         raise NotLowered("cosine_similarity of tensors that broadcast to more dims, or of numbers")
     axes = (normalise(dim, rank),)
+    # The lengths are those of the broadcast tensors.
+    x, y = (_spread(v, axes[0], broadcast_shapes(x.shape, y.shape)[axes[0]]) for v in (x, y))
 
     def length(v: Value) -> Value:
         root = Build.pointwise("sqrt", Build.reduce("sum", Build.pointwise("mul", v, v), axes))
@@ -265,3 +268,8 @@ def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, ou
     value = Build.pointwise("div", dot, Build.pointwise("mul", length(x), length(y)), dtype=out)
     value.meaning = ("cosine_similarity", (x, y))
     return Build.squeeze(value, axes)
+
+
+def _spread(x: Value, dim: int, size: sympy.Expr) -> Value:
+    """``x`` with ``size`` elements along ``dim``, where it has one."""
+    return x if x.shape[dim] == size else Build.expand(x, (*x.shape[:dim], size, *x.shape[dim + 1 :]))

@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from kernel_lsp.envelope.errors import Unwritable
-from kernel_lsp.envelope.vanishing import divisor_conditions, may_vanish
+from kernel_lsp.envelope.vanishing import divisor_conditions, may_fall_below, may_vanish
 from kernel_lsp.size_text import python
 
 from ..graph.functions import literal
@@ -144,6 +144,9 @@ class _Printer:
 
     def _allocate(self, operation: Allocate) -> None:
         value = operation.value
+        for size in value.shape:  # a slice of more than there is has none, and not less
+            if may_fall_below(size, 0):
+                self._require(f"{python(size, self.given)} >= 0")
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
         self.host.body.append(f"{variable} = {self._empty(value)}")
