@@ -24,7 +24,7 @@ from kernel_lsp.validation.interpreter import repair
 from .database import operators
 from .sample import CRASH, Outcome, judge, sample_of
 
-SECONDS = 60  # for one sample
+SECONDS = 300  # for one sample; Triton's interpreter takes milliseconds for each program of a launch
 
 
 def dtype_of(info: Any) -> torch.dtype | None:

@@ -605,6 +605,55 @@ case(
     lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv1d(x, w), posinf=500.0, neginf=-500.0),
     lambda n: [r(1, 1, 20 + n), torch.full((1, 1, 1), torch.inf)],
 )
+
+# Rows too long for registers, and enough of them that no row is split: what shares a pass is carried together.
+
+
+def _unusual(rows: int, columns: int) -> torch.Tensor:
+    """Rows with -inf before anything else, of -inf alone, with inf, and with NaN."""
+    x = torch.randn(rows, columns)
+    x[0, : columns // 2] = x[1] = -torch.inf
+    x[2, 7], x[3, 8] = torch.inf, torch.nan
+    return x
+
+
+def _told(x: torch.Tensor) -> torch.Tensor:
+    """With numbers in place of what compares with nothing."""
+    return torch.nan_to_num(x, nan=-7.0, posinf=500.0, neginf=-500.0)
+
+
+case(
+    "walked_softmax",
+    lambda self, x: _told(torch.softmax(x, 1) * 1e4),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case(
+    "walked_logsumexp",
+    lambda self, x: _told(torch.logsumexp(x, 1)),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case(
+    "walked_softmax_of_greatest",  # written out with amax, which keeps a NaN
+    lambda self, x: _told((x - x.amax(1, keepdim=True)).exp().sum(1) + x.amax(1)),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case(
+    "walked_layer_norm",
+    lambda self, x: F.layer_norm(x, (x.shape[1],)),
+    lambda n: [1e3 + r(130, 33_000 + n)],
+    tolerance=2e-4,  # of float32 a thousand from zero
+    kernels=1,
+)
+case(
+    "walked_var_mean",
+    lambda self, x: tuple(_told(v) for v in torch.var_mean(x, 1)),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case("walked_columns_std", lambda self, x: x.std(0), lambda n: [1e4 + r(700 + n, 40)], tolerance=1e-4, kernels=1)
 case(
     "similarity_with_one_along_the_dim",  # which counts as often as there are elements beside it
     lambda self, x, y: F.cosine_similarity(x, y, -2),

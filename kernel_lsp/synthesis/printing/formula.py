@@ -81,7 +81,7 @@ class _Printer:
                 return text, precedence
             return f"{op.name}({text})", ATOM
         if isinstance(op, Scan):
-            return f"{MONOIDS[op.kind].name}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
+            return f"{MONOIDS[op.kind].scanned}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Reduce | Partial):
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):

@@ -81,11 +81,11 @@ def test_every_multiprocessor_gets_a_tile() -> None:
 
 
 def test_cost_counts_bytes_passes_and_operations() -> None:
-    (kernel,), hints = kernels_of(lambda self, x: torch.softmax(x, -1), meta(4096, 20_000))
-    once = 4096 * 20_000 * 4
+    (kernel,), hints = kernels_of(lambda self, x: torch.softmax(x, -1), meta(4096, 32_768))
+    once = 4096 * 32_768 * 4
     whole, walked = (cost(kernel, s, H100, hints) for s in (Rows(1, 8), Passes(8192, 16)))
     assert whole.bytes == 2 * once  # read and written
-    assert walked.bytes == 4 * once  # read for the greatest, for the sum, and for the result
+    assert walked.bytes == 3 * once  # read for the greatest and the sum, and for the result
     assert whole.programs == 4096
     assert whole.seconds < walked.seconds
 
