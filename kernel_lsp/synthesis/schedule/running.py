@@ -65,6 +65,12 @@ def passes(kernel: Kernel) -> list[list[Running]]:
     return [levels[n] for n in sorted(levels)]
 
 
+def tiles_carried(kernel: Kernel) -> int:
+    """The most tiles that a pass of the kernel carries along; at least one."""
+    counts = [sum(c.holds != "count" for one in level for c in one.monoid.carried) for level in passes(kernel)]
+    return max([1, *counts])
+
+
 def plain(v: Value) -> Running:
     """A fold by itself."""
     assert isinstance(v.op, Fold)
