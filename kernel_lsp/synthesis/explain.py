@@ -132,9 +132,9 @@ def _kernel(kernel: Kernel, found: Planned, names: ValueNames, stored: dict[Valu
         ]
 
     stores: list[dict[str, Any]] = []
-    for v, index in kernel.stores:
+    for held, (v, index) in zip(kernel.outputs, kernel.stores, strict=True):
         # Of a split reduction the kernel fills the buffer of what each chunk gives.
-        held, place = (v, _index(index)) if kernel.partial is None else (kernel.partial, ["chunk", *_index(index)])
+        place = ["chunk", *_index(index)] if kernel.partials else _index(index)
         stores.append({"value": names[held], "index": place, "formula": formula(v, stored)})
     loads: list[dict[str, Any]] = [
         {"value": names[v], "index": _index(index), "shape": _index(shape)}

@@ -19,8 +19,9 @@ from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
 from .passes.regions import plan
-from .passes.rewrite import share, split_long_reductions
+from .passes.rewrite import share
 from .passes.sizes import name_quotients
+from .passes.splitting import split_long_reductions
 from .printing import bounds
 
 #: launches beyond which a module is left to torch

@@ -653,6 +653,26 @@ case(
     lambda n: [_unusual(130, 33_000 + n)],
     kernels=1,
 )
+case("walked_argmax", lambda self, x: x.argmax(1), lambda n: [_unusual(130, 33_000 + n)], kernels=1)
+# Few rows, cut in chunks: what the chunks carried is put together like lanes.
+case("cut_softmax", lambda self, x: _told(torch.softmax(x, 1) * 1e4), lambda n: [_unusual(5, 50_000 + n)], kernels=4)
+case("cut_logsumexp", lambda self, x: _told(torch.logsumexp(x, 1)), lambda n: [_unusual(5, 50_000 + n)])
+case(
+    "cut_layer_norm",
+    lambda self, x: F.layer_norm(x, (x.shape[1],)),
+    lambda n: [1e3 + r(3, 50_000 + n)],
+    tolerance=2e-4,  # of float32 a thousand from zero
+)
+case("cut_var_mean", lambda self, x: tuple(_told(v) for v in torch.var_mean(x, 1)), lambda n: [_unusual(5, 50_000 + n)])
+case("cut_std_of_all", lambda self, x: x.std(), lambda n: [1e4 + r(300, 200 + n)], tolerance=1e-4)
+case("cut_columns_var", lambda self, x: x.var(0), lambda n: [1e3 + r(40_000 + n, 3)], tolerance=1e-4)
+case("cut_argmin", lambda self, x: x.argmin(1), lambda n: [-_unusual(5, 50_000 + n)], kernels=2)
+case("cut_argmax_of_integers", lambda self, x: x.argmax(1), lambda n: [torch.randint(-9, 9, (3, 50_000 + n))])
+case(
+    "cut_sum_and_greatest",  # of the same elements: they share a kernel
+    lambda self, x: (x.sum(1), x.amax(1)),
+    lambda n: [r(3, 50_000 + n)],
+)
 case("walked_columns_std", lambda self, x: x.std(0), lambda n: [1e4 + r(700 + n, 40)], tolerance=1e-4, kernels=1)
 case(
     "similarity_with_one_along_the_dim",  # which counts as often as there are elements beside it
@@ -664,6 +684,7 @@ case(
     lambda self, x: torch.nan_to_num(torch.var(x, 1, correction=6), nan=-7.0),
     lambda n: [r(3, 8 - 2 * n)],
 )
+case("number_transposed", lambda self, x, y: y * x.transpose(0, -1), lambda n: [torch.tensor(0.5), r(3 + n)], kernels=1)
 case(
     "number_and_elements",
     lambda self, x, y: torch.logical_and(x > 0, y),

@@ -27,13 +27,14 @@ class Carried:
     """A value that is carried along. ``name``: of its variable, where ``{}`` stands for the result's.
 
     ``start``: what no elements come to; ``first`` is the place at which a lane begins. ``holds``: "element" for a number as the
-    elements are, "place" for a place, "count" for a number that all lanes share.
+    elements are, "place" for a place, "count" for a number that all lanes share. ``formula``: what it is of elements ``{0}``.
     """
 
     key: str
     name: str
     start: float | str
     holds: str = "element"
+    formula: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Monoid:
 
     ``neutral``: an element that changes nothing. ``carried``: the values that a fold carries along. ``enter``: what an element
     makes of them, in the order of the elements. ``finish``: what comes of all lanes, in any order; ``results``: which of its
-    steps are results. ``alone``: what is carried that is the result where one lane saw all elements. ``scanned``: what a scan is called; ``combine``: the key of ``functions.FUNCTIONS`` for two elements' result;
+    steps are results. ``gather``: what of all lanes is carried on, where a row
+    is cut in chunks whose results are put together like lanes. ``alone``: what is carried that is the result where one lane saw all elements. ``scanned``: what a scan is called; ``combine``: the key of ``functions.FUNCTIONS`` for two elements' result;
     ``scan``: Triton's own scan; where it has none, empty: ``tl.associative_scan`` takes ``combine`` as a helper of the generated
     file (``printing/helpers.py``).
     """
@@ -52,6 +54,7 @@ class Monoid:
     enter: Steps
     finish: Steps
     results: tuple[str, ...] = ("result",)
+    gather: Steps = ()
     alone: str = "acc"
     scanned: str = ""
     combine: str = ""
@@ -78,22 +81,32 @@ def _single(neutral: float, combine: str, fold: str, scanned: str = "", scan: st
 def _position(neutral: float, better: str, fold: str, *, keeps_nan: bool) -> Monoid:
     """The best element and where it stands, the first of equal ones. The first NaN counts as better than any number."""
     wins: Term = (better, "element", "best")
+    greatest: Term = (f"fold.a{fold}" if keeps_nan else f"fold.{fold}", "best")
     best: Term = ("eq", "best", (f"fold.{fold}", "best"))
     if keeps_nan:
         wins = ("or", wins, ("and", ("ne", "element", "element"), ("eq", "best", "best")))
         missing: Term = ("ne", "best", "best")
         best = ("where", ("gt", ("fold.max", ("to_int32", missing)), 0), missing, best)
+    place: Term = ("fold.min", ("where", best, "best_at", _NOWHERE))
     return Monoid(
         neutral,
-        (Carried("best", "best", neutral), Carried("best_at", "best_at", "first", "place")),
+        (
+            Carried("best", "best", neutral, formula=f"{fold}({{0}})"),
+            Carried("best_at", "best_at", "first", "place", f"arg{fold}({{0}})"),
+        ),
         (
             ("better", wins),
             ("best", ("where", "better", "element", "best")),
             ("best_at", ("where", "better", "place", "best_at")),
         ),
-        (("result", ("fold.min", ("where", best, "best_at", _NOWHERE))),),
+        (("result", place),),
+        gather=(("best", greatest), ("best_at", place)),
         alone="best_at",
     )
+
+
+def _finite(name: str) -> Term:
+    return ("where", ("eq", ("abs", name), math.inf), 0.0, name)
 
 
 def _exponentials(maximum: str, fold: str) -> Monoid:
@@ -104,10 +117,13 @@ def _exponentials(maximum: str, fold: str) -> Monoid:
     """
     return Monoid(
         -math.inf,
-        (Carried("highest", "{highest}_acc", -math.inf), Carried("sum", "{sum}_acc", 0.0)),
+        (
+            Carried("highest", "{highest}_acc", -math.inf, formula="max({0})"),
+            Carried("sum", "{sum}_acc", 0.0, formula="sum(exp({0} - max({0})))"),
+        ),
         (
             ("reached", (maximum, "highest", "element")),
-            ("shift", ("where", ("eq", ("abs", "reached"), math.inf), 0.0, "reached")),
+            ("shift", _finite("reached")),
             (
                 "sum",
                 ("add", ("mul", "sum", ("exp", ("sub", "highest", "shift"))), ("exp", ("sub", "element", "shift"))),
@@ -119,6 +135,12 @@ def _exponentials(maximum: str, fold: str) -> Monoid:
             ("sum", ("fold.sum", ("mul", "sum", ("exp", ("sub", "highest", "about"))))),
         ),
         results=("highest", "sum"),
+        gather=(
+            ("top", (f"fold.{fold}", "highest")),
+            ("shift", _finite("top")),
+            ("highest", "top"),
+            ("sum", ("fold.sum", ("mul", "sum", ("exp", ("sub", "highest", "shift"))))),
+        ),
     )
 
 
@@ -128,9 +150,9 @@ _SQUARES = Monoid(
     0.0,
     (
         Carried("count", "count", 0.0, "count"),
-        Carried("seen", "seen", 0.0),
-        Carried("mean", "running_mean", 0.0),
-        Carried("squares", "squares_acc", 0.0),
+        Carried("seen", "seen", 0.0, formula="count({0})"),
+        Carried("mean", "running_mean", 0.0, formula="mean({0})"),
+        Carried("squares", "squares_acc", 0.0, formula="sum(({0} - mean({0}))^2)"),
     ),
     (
         ("count", ("add", "count", 1.0)),
@@ -144,6 +166,15 @@ _SQUARES = Monoid(
         ("squares", ("fold.sum", ("add", "squares", ("mul", ("mul", "seen", "apart"), "apart")))),
     ),
     results=("squares",),
+    gather=(
+        ("elements", ("fold.sum", "seen")),
+        ("gathered", ("fold.sum", ("mul", "seen", "mean"))),
+        ("average", ("div", "gathered", "elements")),
+        ("apart", ("sub", "mean", "average")),
+        ("seen", "elements"),
+        ("mean", "average"),
+        ("squares", ("fold.sum", ("add", "squares", ("mul", ("mul", "seen", "apart"), "apart")))),
+    ),
 )
 
 #: max and min may drop a NaN, where it shows in the result anyway (the shift of a softmax); amax and amin keep it, as torch does.
@@ -166,6 +197,13 @@ MONOIDS: dict[str, Monoid] = {
 }
 
 
-def monoid_of(kind: str, *, floating: bool = True) -> Monoid:
-    """The monoid of a fold's ``kind``; ``floating``: whether its elements may be NaN."""
-    return MONOIDS[kind] if floating else MONOIDS.get(f"{kind}_int", MONOIDS[kind])
+def kind_of(kind: str, *, floating: bool) -> str:
+    """The key of ``MONOIDS`` for a fold's ``kind``; ``floating``: whether its elements may be NaN."""
+    return kind if floating or f"{kind}_int" not in MONOIDS else f"{kind}_int"
+
+
+def mentions(term: Term, names: set[str]) -> bool:
+    """Whether a term has one of the names."""
+    if isinstance(term, tuple):
+        return any(mentions(part, names) for part in term[1:])
+    return term in names

@@ -34,17 +34,17 @@ class Kernel:
     leaves: list[Value] = field(default_factory=list)  # what it loads
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
     chunked: Value | None = None  # a scan that runs in chunks
-    partial: Value | None = None  # the buffer of partial results that a split reduction fills
+    partials: list[Value] = field(default_factory=list)  # the buffers that split reductions fill, one for each store
 
     @property
     def outputs(self) -> list[Value]:
         """What it fills, each with memory of its own."""
-        return [self.partial] if self.partial is not None else [v for v, _ in self.stores]
+        return self.partials or [v for v, _ in self.stores]
 
     @property
     def in_chunks(self) -> bool:
         """Whether one program takes one chunk of what is folded."""
-        return self.partial is not None or self.chunked is not None
+        return bool(self.partials) or self.chunked is not None
 
 
 @dataclass(eq=False)

@@ -170,10 +170,9 @@ class _Printer:
 
     def _launch(self, kernel: Kernel, program: Program) -> None:
         host, wanted = self.host, program.name
-        stored = [v for v, _ in kernel.stores if v in self.variables]
-        text = "; ".join(f"{self.variables[v]} = {formula(v, self.variables)}" for v in stored)
-        if kernel.partial is not None:
-            text = f"{self.variables[kernel.partial]} = {formula(kernel.stores[0][0], self.variables)}, chunk by chunk"
+        pairs = zip(kernel.outputs, kernel.stores, strict=True)
+        text = "; ".join(f"{self.variables[v]} = {formula(whole, self.variables)}" for v, (whole, _) in pairs)
+        text += ", chunk by chunk" if kernel.partials else ""
         key = form(definition(program, ""))
         if key in host.kernels:
             host.kernels[key].launches += 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ..graph.monoids import Term
+from ..graph.monoids import Term, mentions
 from ..graph.names import variable_name
 from ..graph.sizes import broadcast
 from ..graph.value import Fold as GraphFold
@@ -67,7 +67,7 @@ class Carrying:
             return [] if late else [(running.fold, self.known[monoid.alone])]
         waiting = {"about"}
         for name, term in monoid.finish:
-            if _mentions(term, waiting):
+            if mentions(term, waiting):
                 waiting.add(name)
             if (name in waiting) != late or (name in monoid.results and name not in running.results):
                 continue
@@ -156,12 +156,6 @@ def _first_places(tiling: Tiling) -> Expr:
     lane = (tiling.place, tiling.rank) if tiling.rank > 1 else None
     first = Arange(tiling.step, tiling.reduced, lane)
     return apply("add", none, first) if tiling.rank > 1 else first
-
-
-def _mentions(term: Term, names: set[str]) -> bool:
-    if isinstance(term, tuple):
-        return any(_mentions(part, names) for part in term[1:])
-    return term in names
 
 
 def _occurrences(term: Term, name: str) -> int:

@@ -13,7 +13,7 @@ import torch
 
 from ..graph.value import Contract, Value, numel
 from ..kernel.steps import Hints, Kernel, hint
-from ..passes.rewrite import CHUNK
+from ..passes.splitting import CHUNK
 from .extents import inner_atoms, power_of_two, product_extents, total
 from .running import passes
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Unrolled

@@ -51,7 +51,7 @@ def reduction(
     outputs = kernel.outputs
     for v in outputs:
         arguments.outputs[v] = arguments.variable(
-            f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partial else "out_ptr"
+            f"{variable_name(v)}_ptr" if len(outputs) > 1 or kernel.partials else "out_ptr"
         )
     if isinstance(schedule, Columns):
         tiling = column_tiling(kernel, program, hints, schedule)
@@ -145,8 +145,8 @@ def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Stateme
         body += builder.lines
     _next_pass(builder, tiling)
     builder.pad_hint = 0.0
-    if kernel.partial is not None:
-        return [*body, _store_partial(kernel, builder, kernel.partial)]
+    if kernel.partials:
+        return [*body, *_store_partials(kernel, builder)]
     for v, index in kernel.stores:
         builder.count(v, index)
     for v, index in kernel.stores:
@@ -208,8 +208,14 @@ def _before(kernel: Kernel, builder: Builder, v: Value) -> Expr:
     return before
 
 
-def _store_partial(kernel: Kernel, builder: Builder, partial: Value) -> Store:
-    ((whole, index),) = kernel.stores
+def _store_partials(kernel: Kernel, builder: Builder) -> list[Statement]:
+    return [
+        _store_partial(kernel, builder, partial, *store)
+        for partial, store in zip(kernel.partials, kernel.stores, strict=True)
+    ]
+
+
+def _store_partial(kernel: Kernel, builder: Builder, partial: Value, whole: Value, index: Index) -> Store:
     results = total(kernel.domain, kernel.domain.kept)
     where: Expr = Ref(CHUNK_PLACE)
     if results != ONE:

@@ -1,17 +1,16 @@
 """What each pass along a long row carries: which reductions share it, and which need not wait for another pass.
 
-A reduction waits for those that its operand is computed from. Two forms need not wait for a number ``u`` of the row, though: the
-sum of exp(x - u) and that of (x - u)^2 follow from what can be carried along while ``u`` is not known (``monoids.py``). So softmax
-reads its row once for the maximum and the sum, and a norm once for the mean and the variance.
+A reduction waits for those that its operand is computed from, but for the forms that need not (``graph/early.py``).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
-from ..graph.monoids import MONOIDS, Monoid, monoid_of
-from ..graph.sizes import ONE
-from ..graph.value import Fold, Pointwise, Reduce, Value, operands, topological
+from ..graph.early import early
+from ..graph.monoids import MONOIDS, Monoid, kind_of
+from ..graph.value import Fold, Reduce, Value, operands
 from ..kernel.steps import Kernel
 
 
@@ -43,9 +42,10 @@ def passes(kernel: Kernel) -> list[list[Running]]:
         leaf = v in kernel.leaves and v not in kernel.folds
         below = max([depth(o) for o in operands(v)], default=0) if not leaf else 0
         if v in reductions:
-            found = _early(v, reductions)
-            if found is not None and found.about is not None and depth(found.about) == depth(found.element) + 1:
-                late[v], below = found, depth(found.element)
+            found = early(v, reductions)
+            if found is not None and depth(found.about) == depth(found.element) + 1:
+                late[v] = Running(MONOIDS[found.kind], found.element, found.results, found.about)
+                below = depth(found.element)
             below += 1
         depths[v] = below
         return below
@@ -59,9 +59,10 @@ def passes(kernel: Kernel) -> list[list[Running]]:
             late[v] = _alone(found)
         elif highest is not None:
             taken.add(highest)
+    gathered = _gathered(reductions)
     for v in reductions:
-        if v not in taken:
-            levels.setdefault(depths[v], []).append(late.get(v) or plain(v))
+        if v not in taken and gathered.get(v, v) is v:
+            levels.setdefault(depths[v], []).append(late.get(v) or _parts(v, gathered) or plain(v))
     return [levels[n] for n in sorted(levels)]
 
 
@@ -75,44 +76,31 @@ def plain(v: Value) -> Running:
     """A fold by itself."""
     assert isinstance(v.op, Fold)
     operand = v.op.operand
-    return Running(monoid_of(v.op.kind, floating=operand.dtype.is_floating_point), operand, {"result": v})
+    return Running(MONOIDS[kind_of(v.op.kind, floating=operand.dtype.is_floating_point)], operand, {"result": v})
+
+
+def _gathered(reductions: list[Value]) -> dict[Value, Value]:
+    """Of what a monoid carries of the same elements, each part → the last of them, which they are computed with."""
+    last: dict[object, Value] = {}
+    for v in reductions:
+        assert isinstance(v.op, Reduce)
+        if v.op.part:
+            last[v.op.kind, v.op.operand, v.op.dims] = v
+    return {v: last[v.op.kind, v.op.operand, v.op.dims] for v in reductions if isinstance(v.op, Reduce) and v.op.part}
+
+
+def _parts(v: Value, gathered: dict[Value, Value]) -> Running | None:
+    """What a chunk of ``v``'s row carries on."""
+    op = v.op
+    assert isinstance(op, Reduce)
+    if v not in gathered:
+        return None
+    monoid = MONOIDS[op.kind]
+    keys = tuple(c.key for c in monoid.carried if c.holds != "count")
+    parts = {w.op.part: w for w, end in gathered.items() if end is v and isinstance(w.op, Reduce)}
+    monoid = dataclasses.replace(monoid, finish=monoid.gather, results=keys)
+    return Running(monoid, op.operand, {key: parts[key] for key in keys if key in parts})
 
 
 def _alone(found: Running) -> Running:
     return Running(found.monoid, found.element, {"sum": found.results["sum"]}, found.about)
-
-
-def _early(v: Value, reductions: list[Value]) -> Running | None:
-    """``v`` as a fold that need not know the number of the row in it; None where it has another form."""
-    op = v.op
-    assert isinstance(op, Reduce)
-    if op.kind != "sum" or not isinstance(op.operand.op, Pointwise) or not v.dtype.is_floating_point:
-        return None
-    function, terms = op.operand.op.function, op.operand.op.operands
-    if function == "mul" and terms[0] is terms[1]:
-        split = _difference(terms[0], op)
-        return Running(MONOIDS["squares"], split[0], {"squares": v}, split[1]) if split else None
-    split = _difference(terms[0], op) if function == "exp" else None
-    if split is None:
-        return None
-    element, about = split
-    for highest in reductions:
-        other = highest.op
-        assert isinstance(other, Reduce)
-        same_row = (other.operand, other.dims) == (element, op.dims)
-        if same_row and other.kind in ("max", "amax") and highest in topological([about]):
-            return Running(MONOIDS[f"exponentials_{other.kind}"], element, {"highest": highest, "sum": v}, about)
-    return None
-
-
-def _difference(term: object, op: Reduce) -> tuple[Value, Value] | None:
-    """(x, u) of ``x - u``, where ``u`` is one number for all that ``op`` folds."""
-    if not isinstance(term, Value) or not isinstance(term.op, Pointwise) or term.op.function != "sub":
-        return None
-    x, u = term.op.operands
-    if not isinstance(x, Value) or not isinstance(u, Value) or x.shape != op.operand.shape:
-        return None
-    rank = len(x.shape) - len(u.shape)
-    if any(d >= rank and u.shape[d - rank] != ONE for d in op.dims):
-        return None
-    return x, u

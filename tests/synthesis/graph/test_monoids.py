@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -142,3 +143,24 @@ def test_a_difference_far_from_zero_is_kept() -> None:
     x = torch.tensor(ROWS["far from zero"], dtype=torch.float64)
     found = followed(MONOIDS["squares"], ROWS["far from zero"], x.mean().item())["squares"]
     assert found == pytest.approx(x.sub(1e8).var(correction=0).item() * len(x), rel=1e-6)
+
+
+@pytest.mark.parametrize("row", list(ROWS))
+@pytest.mark.parametrize("kind", ["argmax", "argmin", "exponentials_max", "exponentials_amax", "squares"])
+def test_what_chunks_carry_on_gives_the_same(kind: str, row: str) -> None:
+    monoid, elements = MONOIDS[kind], ROWS[row]
+    x = torch.tensor(elements, dtype=torch.float64)
+    about = {"squares": x.mean(), "exponentials_max": x.amax(), "exponentials_amax": x.amax()}.get(kind)
+    about = about if about is None else about.item()
+    keys = [c.key for c in monoid.carried if c.holds != "count"]
+    gathering = dataclasses.replace(monoid, finish=monoid.gather, results=tuple(keys))
+    cut = len(elements) // 2
+    chunks = [followed(gathering, part) | {"about": about} for part in (elements[:cut], elements[cut:])]
+    if "best_at" in keys:  # a chunk's places are those of the whole row
+        chunks[1]["best_at"] += cut
+    for name, term in monoid.finish:
+        for chunk, value in zip(chunks, _computed(term, [dict(c) for c in chunks]), strict=True):
+            chunk[f"{name}!" if name in monoid.results else name] = value
+    for name, value in followed(monoid, elements, about).items():
+        if name in monoid.results and not (row == "nan" and name == "highest"):
+            assert _close(chunks[0][f"{name}!"], value), (name, chunks[0][f"{name}!"], value)

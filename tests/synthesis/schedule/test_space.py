@@ -14,8 +14,9 @@ from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.kernel.steps import Hints, Kernel
 from kernel_lsp.synthesis.operators import lower
 from kernel_lsp.synthesis.passes.regions import plan
-from kernel_lsp.synthesis.passes.rewrite import share, split_long_reductions
+from kernel_lsp.synthesis.passes.rewrite import share
 from kernel_lsp.synthesis.passes.sizes import name_quotients
+from kernel_lsp.synthesis.passes.splitting import split_long_reductions
 from kernel_lsp.synthesis.schedule.choices import choices, ranked
 from kernel_lsp.synthesis.schedule.cost import cost
 from kernel_lsp.synthesis.schedule.schedules import Columns, Flat, Passes, Product, Rows, Turned, Unrolled
