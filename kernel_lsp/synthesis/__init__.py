@@ -58,10 +58,17 @@ def _candidates(
     check_indices: bool,
     on: Target,
 ) -> list[Candidate]:
-    def of(left: frozenset[str]) -> list[Candidate]:
-        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, on)
+    def of(left: frozenset[str], planes: Target | None = None) -> list[Candidate]:
+        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, planes, on)
 
     result = of(frozenset())
+    split = of(frozenset(), on)
+    if split[0].source != result[0].source:  # products that planes pay for come first
+        for candidate in split:
+            candidate.variant = "; ".join(filter(None, ["bfloat16 planes", candidate.variant]))
+        for other in result:
+            other.parent = 0
+        result = [*split, *result]
     # cuDNN is the faster one most often, and so comes first; what is measured decides.
     if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
@@ -85,10 +92,11 @@ def _scheduled(
     import_file: str,
     check_indices: bool,
     left: frozenset[str],
+    planes: Target | None,
     on: Target,
 ) -> list[Candidate]:
-    """Candidates with the operators in ``left`` as calls of torch."""
-    found = planned(lowered(exported, left), check_indices=check_indices)
+    """Candidates with the operators in ``left`` as calls of torch; ``planes``: see ``stages.lowered``."""
+    found = planned(lowered(exported, left, planes), check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"

@@ -269,14 +269,18 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
-        inside = any(axis.role in ("loop", "unrolled") for axis in axes)
+        inside = any(axis.role in ("loop", "scalar", "unrolled") for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 
-    def store(self, value: Value, index: Index) -> None:
-        """Store an output; its pointer was registered before, in the order of outputs."""
+    def store(self, value: Value, index: Index, into: tuple[Value, Index] | None = None) -> None:
+        """Store an output; its pointer was registered before, in the order of outputs.
+
+        ``into``: the tensor that has its memory, and the place there, where that is another one.
+        """
         result = self.value(value, index)
-        where = self.address(value, index, value.shape)
-        pointer = self.arguments.outputs[value]
+        filled, at = into or (value, index)
+        where = self.address(filled, at, filled.shape)
+        pointer = self.arguments.outputs[filled]
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
         for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts

@@ -80,8 +80,10 @@ class Printer:
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]
-        end = f"{self.text(statement.begin)}, {self.text(statement.end)}, {self.name(statement.step)}"
-        head = f"{indent}for {self.name(statement.variable)} in range({end}):"
+        bounds = [statement.end] if statement.begin == Number(0) else [statement.begin, statement.end]
+        if isinstance(statement.step, Variable):
+            bounds = [statement.begin, statement.end, Ref(statement.step)]
+        head = f"{indent}for {self.name(statement.variable)} in range({', '.join(map(self.text, bounds))}):"
         return [head, *self.block(statement.body, depth + 1)]
 
     # -- expressions ------------------------------------------------------------------------------------------------
