@@ -17,6 +17,7 @@ from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes.layout import channels_last
 from .passes.planes import split_into_planes
 from .passes.regions import plan
 from .passes.rewrite import share, split_long_reductions
@@ -42,6 +43,7 @@ def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), plane
     defined = name_quotients(graph)
     share(graph)
     if planes is not None:
+        channels_last(graph, lambda op: True)
         split_into_planes(graph, lambda op: planes_pay(op, planes, graph.hints))
     return Lowered(graph, defined, split_long_reductions(graph, graph.hints))
 

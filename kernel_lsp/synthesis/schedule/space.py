@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from ..graph.value import Contract
 from ..kernel.steps import Hints, Kernel, hint
@@ -73,7 +74,8 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
-    if kernel.contract.op.outer:
+    if outer := kernel.contract.op.outer:
+        k //= math.prod(hint(kernel.contract.op.size(letter), hints) for letter in outer)
         return _walked(m, n, k, batch, dtype.itemsize, target)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
