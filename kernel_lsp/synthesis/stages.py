@@ -34,18 +34,27 @@ _UNROLLED = (
 )
 
 
-def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), planes: Target | None = None) -> Lowered:
+def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), halves: Target | None = None) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
-    ``planes``: the GPU on which float32 products are made of bfloat16 planes where that pays.
+    ``halves``: the GPU on which float32 products are made of half precision ones, where that pays and is as exact as torch.
     """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
-    if planes is not None:
-        channels_last(graph, lambda op: True)
-        split_into_planes(graph, lambda op: planes_pay(op, planes, graph.hints))
-    return Lowered(graph, defined, split_long_reductions(graph, graph.hints))
+    rounded: list[str] = []
+    if halves is not None:
+        if tf32_convolutions() and channels_last(graph):
+            rounded.append("float16 convolutions")
+        if split_into_planes(graph, lambda op: planes_pay(op, halves, graph.hints)):
+            rounded.append("bfloat16 planes")
+        share(graph)
+    return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
+
+
+def tf32_convolutions() -> bool:
+    """Whether torch's convolutions round float32 to TF32 by now: then a kernel's may, too."""
+    return bool(torch.backends.cudnn.allow_tf32)
 
 
 def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
@@ -55,7 +64,7 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
     """
     graph = found.graph
     steps = plan(graph, bounds.computed(graph) if check_indices else None)
-    return Planned(graph, found.defined, found.chunks, steps)
+    return Planned(graph, found.defined, found.chunks, found.rounded, steps)
 
 
 def check_writable(found: Planned, class_name: str) -> None:

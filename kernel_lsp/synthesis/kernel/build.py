@@ -18,7 +18,8 @@ from ..graph import division
 from ..graph.functions import FUNCTIONS
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
+from ..graph.value import Concat, Fold, Gather, Iota, Peak, Pointwise, Scalar, Scan, Shape, Value, View
+from . import ir
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain
@@ -251,6 +252,18 @@ class Builder:
         elif value.dtype == torch.bool:
             result = Apply("to_int1", (result,), torch.bool, result.pad)
         return self.assign(name or variable_name(value), result, value.dtype)
+
+    def peak(self, value: Value, index: Index) -> None:
+        """Note the largest magnitude of what is stored, see ``value.Peak``; its pointer was registered before."""
+        assert isinstance(value.op, Peak)
+        found: Expr = Apply("abs", (self.value(value.op.operand, index),), torch.float32)
+        vectors = [axis for axis in self.axes if axis.vector]
+        for place, axis in reversed(list(enumerate(vectors))):
+            found = ir.Fold("max", found, axis, place, False, False, torch.float32)
+        pointer, variable = self.arguments.outputs[value], self.arguments.variable("peak")
+        known = Load(pointer, Number(0), (), 0.0, torch.float32)
+        more = apply("gt", Ref(variable), known, dtype=torch.bool)  # most programs need not wait for the others
+        self.lines += [Set(variable, found), Store(pointer, Number(0), Ref(variable), (more,), atomic=True)]
 
     def masks(self, axes: frozenset[Axis]) -> tuple[Expr, ...]:
         return tuple(axis.mask for axis in self.axes if axis in axes and axis.mask is not None)

@@ -252,10 +252,20 @@ class Add:
 
 @dataclass(frozen=True)
 class Store:
+    """``atomic``: what is there becomes the greater of it and ``value``, whatever other programs do."""
+
     pointer: Variable
     offset: Expr
     value: Expr
     masks: tuple[Expr, ...]
+    atomic: bool = False
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The program ends here where ``condition`` holds."""
+
+    condition: Expr
 
 
 @dataclass(frozen=True)
@@ -269,7 +279,7 @@ class For:
     body: tuple[Statement, ...]
 
 
-Statement = Set | Add | Store | For
+Statement = Set | Add | Store | For | Leave
 
 
 @dataclass

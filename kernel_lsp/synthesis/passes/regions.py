@@ -14,6 +14,7 @@ from ..graph.value import (
     Fold,
     Graph,
     Partial,
+    Peak,
     Reduce,
     Scan,
     TorchCall,
@@ -51,6 +52,10 @@ class _Planner:
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
         self.busy: list[Value] = []
+        self.peaks: dict[Value, list[Value]] = {}
+        for v in topological(graph.outputs):
+            if isinstance(v.op, Peak):
+                self.peaks.setdefault(v.op.rounded, []).append(v)
 
     def run(self) -> set[Value]:
         """Plan everything; returns values with reductions inside that two kernels computed, to be stored next time."""
@@ -161,7 +166,8 @@ class _Planner:
                     kernel = self.place([v for v, _ in kernel.stores] + [other])
                 except Materialise:
                     continue
-        self._append(kernel, [v for v, _ in kernel.stores])
+        kernel.peaks = [p for v, _ in kernel.stores for p in self.peaks.get(v, []) if not kernel.folds]
+        self._append(kernel, kernel.outputs)
 
     def _store_pieces(self, value: Value) -> bool:
         """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
@@ -226,8 +232,9 @@ class _Planner:
     def _store_contract(self, root: Value, product: Value) -> None:
         op = product.op
         assert isinstance(op, Contract)
-        for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
-            self._prepare(operand, frozenset(axes.index(letter) for letter in op.outer))
+        for one in [op, op.exact.product] if op.exact else [op]:
+            for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
+                self._prepare(operand, frozenset(axes.index(letter) for letter in one.outer))
         while True:
             tree = self._epilogue_tree(root, product)
             for v in tree:
@@ -249,6 +256,10 @@ class _Planner:
                 self.busy.append(root)
                 return
         self._append(kernel, [root])
+        if op.exact is not None:
+            again = place_product(root, product, self.plan.stored - {root})
+            again.exact = True
+            self._append(again, [])
 
     def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:
         """Values between the product and the root, and cheap operands that are computed on the way."""

@@ -25,6 +25,9 @@ from ..kernel.ir import (
     Dot,
     Expr,
     Full,
+    Leave,
+    Load,
+    Number,
     ProgramId,
     Ref,
     Set,
@@ -43,9 +46,8 @@ from .summation import summation
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     """Tensor arguments that the product addresses by their own strides."""
-    product = kernel.contract
-    assert product is not None and isinstance(product.op, Contract)
-    op, result = product.op, []
+    op: Contract = kernel.product
+    result: list[Value] = []
     for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
         base = operand
         while isinstance(base.op, View) and base.op.map.picks_strides:
@@ -69,8 +71,8 @@ def contract(
 ) -> Program:
     """A contraction with its epilogue: its axes flattened into a batch, rows, columns and what is summed."""
     value = kernel.contract
-    assert value is not None and isinstance(value.op, Contract)
-    op, domain = value.op, kernel.domain.copy()
+    assert value is not None
+    op, domain = kernel.product, kernel.domain.copy()
     at = dict(zip(op.axes, kernel.placed[value], strict=True))
     at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
     atoms = contract_atoms(kernel)
@@ -86,6 +88,8 @@ def contract(
     group = program.block("GROUP", tile.group)
     exact_n = n.is_number and int(n) % tile.n == 0
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
+    if kernel.exact:
+        program.body += _leave_in_range(value, arguments)
     axes = _tile_order(domain, program, ends, blocks, group, atoms.batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
@@ -134,8 +138,26 @@ def contract(
     for v, i in kernel.stores:
         ending.store(v, i)
     program.body += ending.lines
-    program.tiling = f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
+    only = "Only where the rounded operands leave their range. " if kernel.exact else ""
+    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
     return program
+
+
+def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
+    """The program ends at once where the rounded operands stayed in their range."""
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    exact = product.op.exact
+    found: list[Statement] = []
+    inside: Expr | None = None
+    for peak in exact.peaks:
+        pointer = arguments.pointers[peak] = arguments.variable(f"{variable_name(peak)}_ptr")
+        variable = arguments.variable(variable_name(peak))
+        found.append(Set(variable, Load(pointer, Number(0), (), 0.0, torch.float32)))
+        for function, bound in (("ge", exact.least), ("le", exact.most)):
+            holds = apply(function, Ref(variable), Number(bound), dtype=torch.bool)
+            inside = holds if inside is None else apply("and", inside, holds, dtype=torch.bool)
+    assert inside is not None
+    return [*found, Leave(inside)]
 
 
 def _summed(op: Contract, at: dict[str, sympy.Expr]) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:

@@ -11,6 +11,7 @@ from ..kernel.ir import (
     Expr,
     Fold,
     For,
+    Leave,
     Load,
     Ref,
     Set,
@@ -57,6 +58,10 @@ class _Verifier:
                 self.block(statement.body, inside)  # what only the loop sets is not known after it
             elif isinstance(statement, Store):
                 self.store(statement, known)
+            elif isinstance(statement, Leave):
+                self.expression(statement.condition, known)
+                if statement.condition.axes:
+                    self.fail(f"it ends along {_names(statement.condition.axes)}")
             else:
                 self.expression(statement.value, known)
                 if isinstance(statement, Add) and statement.variable not in known:
