@@ -24,7 +24,7 @@ from .stages import check_writable, counted, failures, lowered, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
-_LEFT = frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"])
+_LEFT = frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3))
 #: schedules in halves that are offered
 _ROUNDED = 5
 #: kernels of a module beyond which the default schedule is the only one

@@ -53,7 +53,8 @@ def _convolution(op: Contract) -> Contract | None:
     if padded is None:
         return None
     last, shifts = padded
-    order = "".join(inside) + "oc"
+    phases = [letter for letter in op.left_axes if letter in op.axes and letter != "o"]
+    order = "".join([*phases, *inside, "o", "c"])
     packed = Build.permute(weight, tuple(op.left_axes.index(letter) for letter in order))
     packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{weight.name or 'weight'}_packed")
     back = tuple(order.index(letter) for letter in op.left_axes)
