@@ -153,6 +153,11 @@ class Contract(Op):
     def summed(self) -> str:
         return "".join(letter for letter in self.left_axes if letter not in self.axes)
 
+    @property
+    def scalar(self) -> str:
+        """The letters whose index is a scalar in a kernel: those of a batch, and the outer ones."""
+        return self.outer + "".join(letter for letter in self.axes if self.varies(letter) == (True, True))
+
     def size(self, letter: str) -> sympy.Expr:
         """The extent of an axis, without what is broadcast."""
         sizes = [

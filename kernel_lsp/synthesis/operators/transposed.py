@@ -104,8 +104,11 @@ def transposed(
         strict=True,
     )
     axes = [_axis(*given) for given in numbers]
-    product = _placed(_product(x, weight, axes, groups, out), axes, shape[1])
-    product.meaning = (f"conv_transpose{spatial}d", (x, weight))
+    meaning = (f"conv_transpose{spatial}d", (x, weight))
+    phases = _product(x, weight, axes, groups, out)
+    phases.meaning = meaning
+    product = _placed(phases, axes, shape[1])
+    product.meaning = meaning
     if bias is not None:
         along_channels = Build.reshape(bias, (*bias.shape, *[ONE] * spatial))
         product = Build.pointwise("add", product, along_channels, dtype=out)

@@ -13,6 +13,7 @@ import torch
 from ..graph.build import Build
 from ..graph.division import bounds
 from ..graph.map import Guard, Map, dim
+from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Exact, Graph, Peak, Pointwise, Shape, Value, View, topological
 
@@ -56,7 +57,7 @@ def _convolution(op: Contract) -> Contract | None:
     phases = [letter for letter in op.left_axes if letter in op.axes and letter != "o"]
     order = "".join([*phases, *inside, "o", "c"])
     packed = Build.permute(weight, tuple(op.left_axes.index(letter) for letter in order))
-    packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{weight.name or 'weight'}_packed")
+    packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{_named(weight)}_packed")
     back = tuple(order.index(letter) for letter in op.left_axes)
     index = tuple(view.map.index[d] + shifts[d] for d in (0, *range(2, len(x.shape)), 1))
     windows = Build.view(last, Map(view.map.shape, last.shape, index), "window")
@@ -70,6 +71,12 @@ def _convolution(op: Contract) -> Contract | None:
         outer="".join(inside),
         exact=Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK),
     )
+
+
+def _named(weight: Value) -> str:
+    while isinstance(weight.op, View):
+        weight = weight.op.operand
+    return variable_name(weight)
 
 
 def _peak(rounded: Value) -> Value:

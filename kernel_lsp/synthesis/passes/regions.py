@@ -234,7 +234,7 @@ class _Planner:
         assert isinstance(op, Contract)
         for one in [op, op.exact.product] if op.exact else [op]:
             for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
-                self._prepare(operand, frozenset(axes.index(letter) for letter in one.outer))
+                self._prepare(operand, frozenset(d for d, letter in enumerate(axes) if letter in one.scalar))
         while True:
             tree = self._epilogue_tree(root, product)
             for v in tree:
@@ -284,24 +284,25 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value, outer: frozenset[int]) -> None:
+    def _prepare(self, operand: Value, scalar: frozenset[int]) -> None:
         """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
 
-        ``outer``: its dimensions that a loop goes through one by one.
+        ``scalar``: its dimensions whose index is a scalar.
         """
         base = operand
         while isinstance(base.op, View) and base not in self.plan.stored:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
             self.store(base, [])
-        if addressable(operand, base, self.plan.stored, outer):
+        if addressable(operand, base, self.plan.stored, scalar):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
         views = [operand]
         while isinstance(views[-1].op, View) and views[-1].op.operand is not base:
             views.append(views[-1].op.operand)
         self.store(
-            next(v for v in reversed(views) if v is operand or addressable(operand, v, {*self.plan.stored, v})), []
+            next(v for v in reversed(views) if v is operand or addressable(operand, v, {*self.plan.stored, v}, scalar)),
+            [],
         )
 
 
