@@ -17,6 +17,7 @@ from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes.cuts import cut_last
 from .passes.layout import channels_last
 from .passes.planes import split_into_planes
 from .passes.regions import plan
@@ -42,6 +43,7 @@ def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), halve
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
+    cut_last(graph)
     rounded: list[str] = []
     if halves is not None:
         if tf32_convolutions() and channels_last(graph):

@@ -293,13 +293,18 @@ class Builder:
         result = self.value(value, index)
         filled, at = into or (value, index)
         where = self.address(filled, at, filled.shape)
+        inside = tuple(
+            apply("lt", self.index(e), self.arguments.size(n), dtype=torch.bool)
+            for e, n, computed in zip(at, filled.shape, value.shape, strict=True)
+            if into is not None and isinstance(filled.op, View) and not same(n, computed)
+        )
         pointer = self.arguments.outputs[filled]
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
         for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts
             if not axis.atoms and axis.vector and axis in result.axes:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
-        self.add(Store(pointer, where, result, self.masks(where.axes)), where.axes)
+        self.add(Store(pointer, where, result, (*self.masks(where.axes), *inside)), where.axes)
 
 
 def _is_load(value: Expr) -> bool:

@@ -36,6 +36,7 @@ class Kernel:
     chunked: Value | None = None  # a scan that runs in chunks
     partial: Value | None = None  # the buffer of partial results that a split reduction fills
     whole: Value | None = None  # the Concat whose pieces it stores, all of them
+    cut: Value | None = None  # the beginning of what it computes, which is all that it stores
     peaks: list[Value] = field(default_factory=list)  # the Peaks of what it stores
     exact: bool = False  # it computes what its product stands for, into memory that another kernel filled
 
@@ -52,11 +53,13 @@ class Kernel:
     @property
     def outputs(self) -> list[Value]:
         """What it fills, each with memory of its own."""
-        filled = self.partial or self.whole
+        filled = self.partial or self.whole or self.cut
         return [filled] if filled is not None else [*(v for v, _ in self.stores), *self.peaks]
 
     def destination(self, value: Value, index: Index) -> tuple[Value, Index]:
-        """What has the memory for a stored value, and where in that the element at ``index`` goes."""
+        """What has the memory for a stored value, and where in that the element at ``index`` goes, if there is a place."""
+        if self.cut is not None:
+            return self.cut, index
         if self.whole is None:
             return value, index
         assert isinstance(self.whole.op, Concat)

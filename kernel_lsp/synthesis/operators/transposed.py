@@ -19,7 +19,7 @@ from torch.utils._sympy.functions import FloorDiv
 
 from ..graph.build import Build, NotLowered
 from ..graph.division import Quotient, Remainder
-from ..graph.map import Guard, Map, dim
+from ..graph.map import Guard, Map, dim, dims
 from ..graph.sizes import ONE, ZERO, quotient, same
 from ..graph.value import Shape, Value
 from .registry import lowers
@@ -223,9 +223,9 @@ def _placed(product: Value, axes: list[_Axis], channels: sympy.Expr) -> Value:
     """[N, O, *outputs] of [N, …, count, stride, …]: the phases in turn, zero where no input comes to."""
     lead = (product.shape[0], channels)
     value = Build.reshape(product, (*lead, *(sympy.expand(a.count * a.stride) for a in axes)))
-    for d, axis in enumerate(axes):
-        if not same(value.shape[2 + d], axis.outputs):
-            value = Build.slice(value, 2 + d, ZERO, ONE, axis.outputs)
+    wanted = (*lead, *(axis.outputs for axis in axes))
+    if not all(same(a, b) for a, b in zip(value.shape, wanted, strict=True)):
+        value = Build.view(value, Map(wanted, value.shape, dims(len(wanted))), "slice")
     if all(axis.every == 1 for axis in axes):
         return value
     index, guards = [dim(0), dim(1)], []

@@ -25,6 +25,7 @@ from ..graph.value import (
 )
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
+from .cuts import is_cut
 from .fusion import addressable, cheap_prologue, epilogues, place_product
 from .pieces import in_pieces
 from .placing import place
@@ -93,6 +94,8 @@ class _Planner:
                 self._store_partial(value)
             elif value in self.completes:
                 self._store_contract(value, self.completes[value])
+            elif is_cut(value) and (whole := operands(value)[0]) in self.completes and whole not in self.plan.stored:
+                self._store_contract(whole, self.completes[whole], value)
             elif in_pieces(value, self.plan.stored) and self._store_pieces(value):
                 pass
             else:
@@ -229,7 +232,8 @@ class _Planner:
 
     # -- matrix products -------------------------------------------------------------------------------------------
 
-    def _store_contract(self, root: Value, product: Value) -> None:
+    def _store_contract(self, root: Value, product: Value, cut: Value | None = None) -> None:
+        """A product with what it completes; only the beginning of that where ``cut`` is given."""
         op = product.op
         assert isinstance(op, Contract)
         for one in [op, op.exact.product] if op.exact else [op]:
@@ -251,14 +255,15 @@ class _Planner:
                     raise
                 del self.completes[root]
                 self.completes[product] = product
-                self.busy.remove(root)
-                self.store(root, [])
-                self.busy.append(root)
+                self.busy.remove(root if cut is None else cut)
+                self.store(root if cut is None else cut, [])
+                self.busy.append(root if cut is None else cut)
                 return
-        self._append(kernel, [root])
+        kernel.cut = cut
+        self._append(kernel, kernel.outputs)
         if op.exact is not None:
             again = place_product(root, product, self.plan.stored - {root})
-            again.exact = True
+            again.exact, again.cut = True, cut
             self._append(again, [])
 
     def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:

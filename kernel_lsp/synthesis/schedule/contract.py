@@ -79,7 +79,7 @@ def contract(
     depth, outer = _summed(op, at)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
-    for v, _ in kernel.stores:
+    for v in kernel.outputs:
         arguments.outputs[v] = arguments.variable("out_ptr")
     for text, size in (("M", m), ("N", n), ("K", k_size)):
         arguments.name_size(size, text)
@@ -136,7 +136,7 @@ def contract(
     for v, i in kernel.stores:
         ending.count(v, i)
     for v, i in kernel.stores:
-        ending.store(v, i)
+        ending.store(v, i, kernel.destination(v, i))
     program.body += ending.lines
     only = "Only where the rounded operands leave their range. " if kernel.exact else ""
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."

@@ -152,7 +152,7 @@ def host_plan(
         else:
             if check_indices:
                 result.operations.append(CheckIndices(step))
-            before = present - {v for v, _ in step.stores}
+            before = present - set(step.outputs)
             program = scheduled(step, wanted[step], Arguments(dict(names)), hints, before, chosen[step], strided)
             stored = step.outputs
             program.wide = result.wide
