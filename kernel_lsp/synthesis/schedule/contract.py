@@ -90,7 +90,7 @@ def contract(
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
         program.body += _leave_in_range(value, arguments)
-    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch)
+    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch, together=bool(op.outer))
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     program.body += set_all(
@@ -174,8 +174,12 @@ def _tile_order(
     blocks: dict[str, Variable],
     group: Variable,
     batch: list[sympy.Symbol],
+    together: bool,
 ) -> list[Axis]:
-    """The statements that give a program its tile, and the axis of the batch where there is one."""
+    """The statements that give a program its tile, and the axis of the batch where there is one.
+
+    ``together``: one tile of all of a batch runs before the next tile, since those are neighbours in the result.
+    """
     tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
     in_group, group_rows = Ref(fixed("group")), Ref(fixed("group_rows"))
     program.grid = [[ONE, ONE]]
@@ -188,9 +192,11 @@ def _tile_order(
     if batch:
         axes.append(Axis(fixed("batch"), batch, "grid"))
         tiles = apply("mul", row_blocks, col_blocks)
-        program.body += set_all(
-            (axes[0].variable, apply("floordiv_int", tile, tiles)), (tile.variable, apply("mod_int", tile, tiles))
-        )
+        places = [apply("floordiv_int", tile, tiles), apply("mod_int", tile, tiles)]
+        if together:
+            count = program.arguments.size(total(domain, batch))
+            places = [apply("mod_int", tile, count), apply("floordiv_int", tile, count)]
+        program.body += set_all((axes[0].variable, places[0]), (tile.variable, places[1]))
         program.grid[0].append(total(domain, batch))
     wide = apply("mul", Ref(group), col_blocks)
     left = apply("sub", row_blocks, apply("mul", in_group, Ref(group)))
