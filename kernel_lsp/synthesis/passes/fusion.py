@@ -80,10 +80,14 @@ def cheap_prologue(value: Value, stored: set[Value]) -> bool:
     return len(large) == 1
 
 
-def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
-    """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one."""
+def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozenset[int]) -> bool:
+    """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one.
+
+    ``scalar``: the dimensions whose index is a scalar in the kernel; any expression over those alone will do.
+    """
     domain = Domain()
     index: Index = tuple(domain.atom("i", n, reduced=False) for n in operand.shape)
+    scalars = {index[d] for d in scalar}
     v = operand
     try:
         while v is not base:
@@ -91,7 +95,9 @@ def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
                 return True
             ((v, index),) = operand_indices(v, index, domain)
             for e in index:
-                domain.linear(e)
+                _, rest = domain.terms(e)
+                if rest.free_symbols & domain.size.keys() - scalars:
+                    return False
     except (Unalignable, Refined):
         return False
     return True

@@ -99,6 +99,8 @@ class _Printer:
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
         self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
+        if any(isinstance(one, Launch) and one.kernel.exact for one in plan.operations):
+            self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 
     @staticmethod
     def _sizes(plan: HostPlan, names: dict[Value, str]) -> dict[sympy.Symbol, str]:
@@ -149,7 +151,9 @@ class _Printer:
                 self._require(f"{python(size, self.given)} >= 0")
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
-        self.host.body.append(f"{variable} = {self._empty(value)}")
+        first = self.host.parameters[0][0]
+        zeros = f"torch.zeros({_shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
+        self.host.body.append(f"{variable} = {zeros if operation.zero else self._empty(value)}")
         self.variables[value] = variable
 
     def _empty(self, value: Value) -> str:
@@ -170,8 +174,9 @@ class _Printer:
 
     def _launch(self, kernel: Kernel, program: Program) -> None:
         host, wanted = self.host, program.name
-        pairs = zip(kernel.outputs, kernel.stores, strict=True)
-        text = "; ".join(f"{self.variables[v]} = {formula(whole, self.variables)}" for v, (whole, _) in pairs)
+        told = [whole for whole, _ in kernel.stores] if kernel.partials else kernel.outputs
+        pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
+        text = "; ".join(f"{variable} = {formula(value, self.variables)}" for variable, value in pairs)
         text += ", chunk by chunk" if kernel.partials else ""
         key = form(definition(program, ""))
         if key in host.kernels:
