@@ -78,7 +78,10 @@ def main() -> None:
     signal.signal(signal.SIGALRM, _alarm)
     repair()
     infos = operators()
-    answers, sys.stdout = sys.stdout, sys.stderr
+    # Libraries below Python print as well (LAPACK names an argument that it refuses): that goes where errors go.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
     for line in sys.stdin:
         asked = json.loads(line)
         info = infos[asked["name"], asked["variant"]]
