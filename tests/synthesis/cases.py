@@ -673,6 +673,20 @@ case(
     lambda self, x: (x.sum(1), x.amax(1)),
     lambda n: [r(3, 50_000 + n)],
 )
+# In float64, where nothing but the order of the sums differs: a mean far above the deviation.
+for _name, _rows in (("walked", 130), ("cut", 3)):
+    case(
+        f"{_name}_var_of_doubles",
+        lambda self, x: x.var(1),
+        lambda n, rows=_rows: [1e4 + r(rows, 33_000 + n).double()],
+        tolerance=1e-11,
+    )
+    case(
+        f"{_name}_log_softmax_of_doubles",
+        lambda self, x: torch.log_softmax(x, 1),
+        lambda n, rows=_rows: [1e4 + 100 * r(rows, 33_000 + n).double()],
+        tolerance=1e-13,
+    )
 case("walked_columns_std", lambda self, x: x.std(0), lambda n: [1e4 + r(700 + n, 40)], tolerance=1e-4, kernels=1)
 case(
     "similarity_with_one_along_the_dim",  # which counts as often as there are elements beside it

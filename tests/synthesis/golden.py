@@ -29,7 +29,18 @@ _LIKE_ANOTHER = (
     *("windows", "pixels_un", "channels_sh", "reshaped_across_", "product_of_padded"),
     *("nearest_h", "nearest_s", "nearest_u", "nearest_r", "logcumsumexp_f", "logcumsumexp_h", "logcumsumexp_i"),
     *("max_pool1d_places_of_nothing_d", "multi_margin_n"),
-    *("cut_logsumexp", "cut_var_mean", "cut_columns", "cut_argmax", "walked_logsumexp", "walked_var_mean"),
+    *(
+        "cut_logsumexp",
+        "cut_log_",
+        "walked_log_",
+        "cut_var_of",
+        "walked_var_of",
+        "cut_var_mean",
+        "cut_columns",
+        "cut_argmax",
+        "walked_logsumexp",
+        "walked_var_mean",
+    ),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),
