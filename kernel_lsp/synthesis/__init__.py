@@ -16,8 +16,9 @@ from kernel_lsp.errors import NothingToLower
 from kernel_lsp.schema import Candidate
 
 from .kernel.domain import Unalignable
-from .printing.source import compose
+from .printing.source import compose, written
 from .schedule.choices import choices
+from .schedule.replay import replayable, worthwhile
 from .schedule.schedules import Product
 from .schedule.target import Target, target
 from .stages import check_writable, counted, failures, lowered, planned, told
@@ -27,6 +28,8 @@ GENERATOR = "synthesizer"
 _LEFT = frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"])
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
+#: the label of the candidate that launches nothing itself but in its first calls
+_REPLAYED = "replayed as a CUDA graph"
 
 
 def synthesize(
@@ -65,11 +68,12 @@ def _candidates(
     # cuDNN is the faster one most often, and so comes first; what is measured decides.
     if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-            left = of(_LEFT)[0]
-            left.variant = "convolutions left to torch"
+            left = [one for one in of(_LEFT) if one.variant in ("", _REPLAYED)]
+            for one in left:
+                one.variant = ", ".join(filter(None, ["convolutions left to torch", one.variant]))
             for other in result:
                 other.parent = 0
-            result.insert(0, left)
+            result[:0] = left
     return result
 
 
@@ -98,22 +102,26 @@ def _scheduled(
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:
-        text = compose(
-            module,
-            exported,
-            found,
-            class_name=class_name,
-            import_from=import_from,
-            import_file=import_file,
-            chosen=chosen,
-            check_indices=check_indices,
-        )
-        if any(text == known.source for known in result):
-            continue
-        made = Candidate(text, GENERATOR, note=note, variant=label, kept=counted(graph.kept))
-        precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
-        made.arithmetic = precisions[0] if precisions else ""
-        made.parent = 0 if result else None
-        made.faults = [error.to_json() for error in failures(graph, class_name)]
-        result.append(made)
+        made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
+        labels = [label]
+        if not result and replayable(host := made.host.plan, graph) and worthwhile(host, graph, chosen, on, hints):
+            labels.append(_REPLAYED)
+        for variant in labels:
+            text = compose(
+                module,
+                found,
+                made,
+                class_name=class_name,
+                import_from=import_from,
+                import_file=import_file,
+                replayed=variant == _REPLAYED,
+            )
+            if any(text == known.source for known in result):
+                continue
+            candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
+            precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
+            candidate.arithmetic = precisions[0] if precisions else ""
+            candidate.parent = 0 if result else None
+            candidate.faults = [error.to_json() for error in failures(graph, class_name)]
+            result.append(candidate)
     return result
