@@ -39,7 +39,9 @@ class Held:
 
     def poison(self, integers: int | None) -> None:
         """Fill what the graph would have written; ``integers``: what integers hold instead of poison."""
-        for tensor in filter(None, [reference() for reference in self.tensors]):
+        for tensor in [reference() for reference in self.tensors]:
+            if tensor is None:
+                continue
             if integers is not None and not tensor.dtype.is_floating_point:
                 tensor.fill_(integers)
             else:

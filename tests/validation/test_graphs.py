@@ -54,7 +54,7 @@ def test_what_was_allocated_in_a_graph_is_poisoned_and_nothing_else() -> None:
 
 
 def test_nothing_is_captured_while_launches_are_but_compiled() -> None:
-    launches = Launches()
+    launches, before = Launches(), torch.cuda.is_current_stream_capturing
     seen: list[object] = []
 
     def call() -> None:
@@ -70,4 +70,4 @@ def test_nothing_is_captured_while_launches_are_but_compiled() -> None:
 
     precompile([call], launches)
     assert seen == [True, True, "launches are but compiled now, a graph would have none of them"]
-    assert not torch.cuda.is_current_stream_capturing() and not launches.graphs.refused
+    assert torch.cuda.is_current_stream_capturing is before and not launches.graphs.refused
