@@ -136,10 +136,10 @@ def definitions(class_name: str, *, torch_calls: bool) -> list[str]:
     return [*parts, _SETTINGS] if torch_calls else parts
 
 
-def call(function: str, inputs: list[str], held: list[str]) -> str:
-    """The expression in forward that runs the host function, given the Python of its arguments."""
-    return f"_replayed(self, {function}, {_tuple(inputs)}, {_tuple(held)})"
+def call(function: str, inputs: list[str], held: str) -> str:
+    """The expression in forward that runs the host function, given the Python of its arguments; ``held``: of a tuple."""
+    return f"_replayed(self, {function}, {as_tuple(inputs)}, {held})"
 
 
-def _tuple(items: list[str]) -> str:
+def as_tuple(items: list[str]) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"

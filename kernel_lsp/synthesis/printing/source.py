@@ -196,21 +196,32 @@ def _class(
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
     given = [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
-    held = [input_of(v).source for _, v in host.parameters if input_of(v).kind != "argument"]
-    run = replay.call(name, given, held) if replayed else f"{name}({', '.join([*given, *held])})"
-    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
-    if any("self." in check for check in checks):
-        absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
-        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
-    test = textwrap.indent(test, "        ")
+    state = [(variable, input_of(v).source) for variable, v in host.parameters if input_of(v).kind != "argument"]
+    held = [source for _, source in state]
+    inside, run = f"self._in_envelope({passed})", f"{name}({', '.join([*given, *held])})"
+    first, test = f"if not {inside}:", "Whether the kernel was validated for such arguments, parameters and settings."
+    if replayed and held:  # looked up once: they are needed at each call, and a replay takes no longer than that
+        checks = [*checks, replay.as_tuple([n if n not in signature.names else source for n, source in state])]
+        first, run = f"held = {inside}\n        if not held:", replay.call(name, given, "held")
+        test = "The module's tensors that the kernels read if these were validated for such a call, else False."
+    elif replayed:
+        run = replay.call(name, given, "()")
     return f'''class {plain}Triton({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 
     def forward({declared}):
-        if not self._in_envelope({passed}):
+        {first}
             return super().forward({passed})
         return {run}
 
     def _in_envelope({declared}):
-        """Whether the kernel was validated for such arguments, parameters and settings."""
-{test}'''
+        """{test}"""
+{textwrap.indent(_test(checks), "        ")}'''
+
+
+def _test(checks: list[str]) -> str:
+    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
+    if not any("self." in check for check in checks):
+        return test
+    absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
+    return f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
