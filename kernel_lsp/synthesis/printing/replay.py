@@ -86,8 +86,8 @@ def _class(settings: str) -> str:
 _FUNCTION = '''def _replayed(module, function, inputs, held):
     """``function(*inputs, *held)``, replayed where that is possible and launched directly elsewhere."""
     device = inputs[0].device
-    # A graph that the caller captures, or a compiler, takes the launches themselves.
-    if device.type != "cuda" or torch.cuda.is_current_stream_capturing() or torch.compiler.is_compiling():
+    # A compiler, or a graph that the caller captures, takes the launches themselves.
+    if torch.compiler.is_compiling() or device.type != "cuda" or torch.cuda.is_current_stream_capturing():
         return function(*inputs, *held)
     on_devices = _graphs.setdefault(module, {})
     if device not in on_devices:

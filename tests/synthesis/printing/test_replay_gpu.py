@@ -189,7 +189,7 @@ def test_a_thousand_shapes_leave_no_memory_behind(pair: Pair, caplog: pytest.Log
         return torch.cuda.memory_reserved()
 
     pair.check(pair.inputs(1))
-    seen = []
+    base, seen = taken(), []
     for batch in range(1, 1001):
         inputs = pair.inputs(batch)
         out = pair.kernel(*inputs)
@@ -199,7 +199,7 @@ def test_a_thousand_shapes_leave_no_memory_behind(pair: Pair, caplog: pytest.Log
             seen.append(taken())
     assert pair.graphs().captures == 64 and len(pair.graphs().captured) == 8
     assert max(seen[2:]) <= seen[1] + (8 << 20), "after the last capture nothing more is held"
-    assert max(seen) < 128 << 20
+    assert max(seen) < base + (64 << 20)
     limit = [record.getMessage() for record in caplog.records]
     assert len(limit) == 1 and "64" in limit[0]
     module = pair.kernel
