@@ -102,13 +102,15 @@ def modules() -> dict[str, tuple[nn.Module, list[torch.Tensor], str]]:
 
 def kernels(module: nn.Module, inputs: list[torch.Tensor], origin: str, folder: Path) -> dict[str, nn.Module]:
     """Label → kernel with the module's weights, for the candidates that replay and their direct launches."""
-    made = synthesize(module, capture(module, tuple(inputs)), class_name=type(module).__name__, import_from=origin)
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    exported = capture(module, tuple(inputs))
+    made = synthesize(module, exported, class_name=type(module).__name__, import_from=origin, gpu=gpu)
     found: dict[str, nn.Module] = {}
     for i, one in enumerate(made):
         replayed = one.variant.endswith("replayed as a CUDA graph")
         followed = i + 1 < len(made) and made[i + 1].variant.endswith("replayed as a CUDA graph")
         if replayed or followed:
-            label = one.variant or "direct"
+            label = one.variant or "launched directly"
             path = folder / f"kernel_{len(list(folder.iterdir()))}.py"
             path.write_text(one.source)
             spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -25,7 +25,9 @@ from .stages import check_writable, counted, failures, lowered, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
-_LEFT = frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"])
+_LEFT = frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3))
+#: schedules in halves that are offered
+_ROUNDED = 5
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 #: the label of the candidate that launches nothing itself but in its first calls
@@ -49,7 +51,7 @@ def synthesize(
     where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
     """
     with told(exported, class_name):
-        return _candidates(module, exported, class_name, import_from, import_file, check_indices, target(gpu))
+        return _candidates(module, exported, class_name, import_from, import_file, check_indices, gpu)
 
 
 def _candidates(
@@ -59,22 +61,34 @@ def _candidates(
     import_from: str,
     import_file: str,
     check_indices: bool,
-    on: Target,
+    gpu: str | None,
 ) -> list[Candidate]:
-    def of(left: frozenset[str]) -> list[Candidate]:
-        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, on)
+    on = target(gpu)
+
+    def of(left: frozenset[str], halves: Target | None = None) -> list[Candidate]:
+        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, halves, on)
 
     result = of(frozenset())
-    # cuDNN is the faster one most often, and so comes first; what is measured decides.
+    # Without a GPU nothing is faster in halves, and torch does not round.
+    rounded = of(frozenset(), on)[:_ROUNDED] if gpu is not None else []
+    if rounded and rounded[0].arithmetic != result[0].arithmetic:
+        result = [*rounded, *_default(result)]
+    # cuDNN is the faster one most often where convolutions are not in halves, and so comes first; what is measured decides.
     if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-            left = [one for one in of(_LEFT) if one.variant in ("", _REPLAYED)]
+            left = _default(of(_LEFT))
             for one in left:
                 one.variant = ", ".join(filter(None, ["convolutions left to torch", one.variant]))
-            for other in result:
-                other.parent = 0
-            result[:0] = left
+            place = len(_default(result[:2])) if "float16" in result[0].arithmetic else 0
+            result[place:place] = left
+    for place, candidate in enumerate(result):
+        candidate.parent = 0 if place else None
     return result
+
+
+def _default(candidates: list[Candidate]) -> list[Candidate]:
+    """Those with the default schedule: the first one, and its replay."""
+    return [one for i, one in enumerate(candidates) if i == 0 or one.variant.endswith(_REPLAYED)]
 
 
 def _operators(exported: ExportedProgram) -> set[str]:
@@ -89,10 +103,11 @@ def _scheduled(
     import_file: str,
     check_indices: bool,
     left: frozenset[str],
+    halves: Target | None,
     on: Target,
 ) -> list[Candidate]:
-    """Candidates with the operators in ``left`` as calls of torch."""
-    found = planned(lowered(exported, left), check_indices=check_indices)
+    """Candidates with the operators in ``left`` as calls of torch; ``halves``: see ``stages.lowered``."""
+    found = planned(lowered(exported, left, halves), check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
@@ -103,9 +118,10 @@ def _scheduled(
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:
         made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
-        labels = [label]
+        words = "; ".join([*found.rounded, *filter(None, [label])])
+        labels = [words]
         if not result and replayable(host := made.host.plan, graph) and worthwhile(host, graph, chosen, on, hints):
-            labels.append(_REPLAYED)
+            labels.append(", ".join(filter(None, [words, _REPLAYED])))
         for variant in labels:
             text = compose(
                 module,
@@ -114,14 +130,13 @@ def _scheduled(
                 class_name=class_name,
                 import_from=import_from,
                 import_file=import_file,
-                replayed=variant == _REPLAYED,
+                replayed=variant != words,
             )
             if any(text == known.source for known in result):
                 continue
             candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
             precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
-            candidate.arithmetic = precisions[0] if precisions else ""
-            candidate.parent = 0 if result else None
+            candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)
     return result

@@ -17,10 +17,14 @@ from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes.layout import channels_last
+from .passes.planes import split_into_planes
 from .passes.regions import plan
 from .passes.rewrite import share, split_long_reductions
 from .passes.sizes import name_quotients
 from .printing import bounds
+from .schedule.cost import planes_pay
+from .schedule.target import Target
 
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 512
@@ -30,12 +34,27 @@ _UNROLLED = (
 )
 
 
-def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Lowered:
-    """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``."""
+def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), halves: Target | None = None) -> Lowered:
+    """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
+
+    ``halves``: the GPU on which float32 products are made of half precision ones, where that pays and is as exact as torch.
+    """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
-    return Lowered(graph, defined, split_long_reductions(graph, graph.hints))
+    rounded: list[str] = []
+    if halves is not None:
+        if tf32_convolutions() and channels_last(graph):
+            rounded.append("float16 convolutions")
+        if split_into_planes(graph, lambda op: planes_pay(op, halves, graph.hints)):
+            rounded.append("bfloat16 planes")
+        share(graph)
+    return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
+
+
+def tf32_convolutions() -> bool:
+    """Whether torch's convolutions round float32 to TF32 by now: then a kernel's may, too."""
+    return bool(torch.backends.cudnn.allow_tf32)
 
 
 def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
@@ -45,7 +64,7 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
     """
     graph = found.graph
     steps = plan(graph, bounds.computed(graph) if check_indices else None)
-    return Planned(graph, found.defined, found.chunks, steps)
+    return Planned(graph, found.defined, found.chunks, found.rounded, steps)
 
 
 def check_writable(found: Planned, class_name: str) -> None:

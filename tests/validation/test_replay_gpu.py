@@ -43,9 +43,10 @@ def asked(request, tmp_path):
 def test_each_replayed_candidate_is_right_and_has_its_launches_counted(worker, asked):
     candidates = worker.call("synthesize", **asked)["candidates"]
     replayed = [one for one in candidates if one["variant"].endswith("replayed as a CUDA graph")]
-    assert len(replayed) == (2 if asked["class_name"] == "Residual" else 1)
+    assert len(replayed) >= (2 if asked["class_name"] == "Residual" else 1)
+    launched = {one["variant"]: one for one in candidates}
     for one in replayed:
-        direct = candidates[candidates.index(one) - 1]
+        direct = launched[one["variant"].removesuffix("replayed as a CUDA graph").removesuffix(", ")]
         found = {}
         for name, candidate in (("direct", direct), ("replayed", one)):
             answer = worker.call(

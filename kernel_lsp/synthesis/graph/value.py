@@ -146,6 +146,8 @@ class Contract(Op):
     left_axes: str
     right_axes: str
     axes: str
+    outer: str = ""  # summed letters that a kernel goes through one by one, outside of the others
+    exact: Exact | None = None
 
     @property
     def summed(self) -> str:
@@ -167,6 +169,25 @@ class Contract(Op):
             for operand, axes in ((self.left, self.left_axes), (self.right, self.right_axes))
         )
         return left, right
+
+
+@dataclass(eq=False)
+class Exact:
+    """What a product of rounded operands stands for: ``product`` where the largest magnitude of one, in ``peaks``, is not
+    between ``least`` and ``most``."""
+
+    product: Contract
+    peaks: tuple[Value, ...]
+    least: float
+    most: float
+
+
+@dataclass(eq=False)
+class Peak(Op):
+    """The largest magnitude in ``operand``, without NaN: shape [1], float32. The kernel that stores ``rounded`` computes it."""
+
+    operand: Value
+    rounded: Value
 
 
 @dataclass(eq=False)
@@ -226,7 +247,10 @@ def operands(value: Value) -> list[Value]:
     if isinstance(op, Gather):
         return [op.table, op.index]
     if isinstance(op, Contract):
-        return [op.left, op.right]
+        exact = [op.exact.product.left, op.exact.product.right, *op.exact.peaks] if op.exact else []
+        return [op.left, op.right, *exact]
+    if isinstance(op, Peak):
+        return [op.rounded]
     if isinstance(op, TorchCall):
         call = op.call or op
         return [v for v in _leaves((call.args, call.kwargs)) if isinstance(v, Value)]

@@ -18,7 +18,8 @@ from ..graph import division
 from ..graph.functions import FUNCTIONS
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
+from ..graph.value import Concat, Fold, Gather, Iota, Peak, Pointwise, Scalar, Scan, Shape, Value, View
+from . import ir
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain
@@ -252,6 +253,18 @@ class Builder:
             result = Apply("to_int1", (result,), torch.bool, result.pad)
         return self.assign(name or variable_name(value), result, value.dtype)
 
+    def peak(self, value: Value, index: Index) -> None:
+        """Note the largest magnitude of what is stored, see ``value.Peak``; its pointer was registered before."""
+        assert isinstance(value.op, Peak)
+        found: Expr = Apply("abs", (self.value(value.op.operand, index),), torch.float32)
+        vectors = [axis for axis in self.axes if axis.vector]
+        for place, axis in reversed(list(enumerate(vectors))):
+            found = ir.Fold("max", found, axis, place, False, False, torch.float32)
+        pointer, variable = self.arguments.outputs[value], self.arguments.variable("peak")
+        known = Load(pointer, Number(0), (), 0.0, torch.float32)
+        more = apply("gt", Ref(variable), known, dtype=torch.bool)  # most programs need not wait for the others
+        self.lines += [Set(variable, found), Store(pointer, Number(0), Ref(variable), (more,), atomic=True)]
+
     def masks(self, axes: frozenset[Axis]) -> tuple[Expr, ...]:
         return tuple(axis.mask for axis in self.axes if axis in axes and axis.mask is not None)
 
@@ -269,14 +282,18 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
-        inside = any(axis.role in ("loop", "unrolled") for axis in axes)
+        inside = any(axis.role in ("loop", "scalar", "unrolled") for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 
-    def store(self, value: Value, index: Index) -> None:
-        """Store an output; its pointer was registered before, in the order of outputs."""
+    def store(self, value: Value, index: Index, into: tuple[Value, Index] | None = None) -> None:
+        """Store an output; its pointer was registered before, in the order of outputs.
+
+        ``into``: the tensor that has its memory, and the place there, where that is another one.
+        """
         result = self.value(value, index)
-        where = self.address(value, index, value.shape)
-        pointer = self.arguments.outputs[value]
+        filled, at = into or (value, index)
+        where = self.address(filled, at, filled.shape)
+        pointer = self.arguments.outputs[filled]
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
         for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts

@@ -15,7 +15,7 @@ import torch
 
 from ..graph.functions import FUNCTIONS, literal
 
-Role = Literal["grid", "tile", "loop", "unrolled"]
+Role = Literal["grid", "tile", "loop", "scalar", "unrolled"]
 
 
 @dataclass(eq=False)
@@ -31,8 +31,9 @@ class Axis:
     """One axis of a kernel with the domain's ``atoms`` flattened into it, outermost first.
 
     ``grid``: a scalar that the program's place gives; ``tile``: a vector that the program holds whole; ``loop``: a
-    vector that walks along the extent; ``unrolled``: a scalar that a loop goes through, written out. ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a
-    tile only where it is used. ``mask``: which lanes lie inside, None where all do.
+    vector that walks along the extent; ``scalar``: a loop goes through it one by one; ``unrolled``: the same, written out.
+    ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a tile only where it is used.
+    ``mask``: which lanes lie inside, None where all do.
     """
 
     variable: Variable
@@ -251,10 +252,20 @@ class Add:
 
 @dataclass(frozen=True)
 class Store:
+    """``atomic``: what is there becomes the greater of it and ``value``, whatever other programs do."""
+
     pointer: Variable
     offset: Expr
     value: Expr
     masks: tuple[Expr, ...]
+    atomic: bool = False
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The program ends here where ``condition`` holds."""
+
+    condition: Expr
 
 
 @dataclass(frozen=True)
@@ -264,11 +275,11 @@ class For:
     variable: Variable
     begin: Expr
     end: Expr
-    step: Variable | None
+    step: Variable | Number | None
     body: tuple[Statement, ...]
 
 
-Statement = Set | Add | Store | For
+Statement = Set | Add | Store | For | Leave
 
 
 @dataclass

@@ -8,10 +8,25 @@ that value as an input.
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Fold, Graph, Partial, Reduce, Scan, TorchCall, Value, View, operands, topological
+from ..graph.value import (
+    Concat,
+    Contract,
+    Fold,
+    Graph,
+    Partial,
+    Peak,
+    Reduce,
+    Scan,
+    TorchCall,
+    Value,
+    View,
+    operands,
+    topological,
+)
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .fusion import addressable, cheap_prologue, epilogues, place_product
+from .pieces import in_pieces
 from .placing import place
 
 
@@ -37,6 +52,10 @@ class _Planner:
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
         self.busy: list[Value] = []
+        self.peaks: dict[Value, list[Value]] = {}
+        for v in topological(graph.outputs):
+            if isinstance(v.op, Peak):
+                self.peaks.setdefault(v.op.rounded, []).append(v)
 
     def run(self) -> set[Value]:
         """Plan everything; returns values with reductions inside that two kernels computed, to be stored next time."""
@@ -74,6 +93,8 @@ class _Planner:
                 self._store_partial(value)
             elif value in self.completes:
                 self._store_contract(value, self.completes[value])
+            elif in_pieces(value, self.plan.stored) and self._store_pieces(value):
+                pass
             else:
                 self._store_kernel(value, pending)
         finally:
@@ -145,7 +166,29 @@ class _Planner:
                     kernel = self.place([v for v, _ in kernel.stores] + [other])
                 except Materialise:
                     continue
-        self._append(kernel, [v for v, _ in kernel.stores])
+        kernel.peaks = [p for v, _ in kernel.stores for p in self.peaks.get(v, []) if not kernel.folds]
+        self._append(kernel, kernel.outputs)
+
+    def _store_pieces(self, value: Value) -> bool:
+        """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
+
+        False where it would reduce or scan something.
+        """
+        assert isinstance(value.op, Concat)
+        pieces = list(value.op.operands)
+        while True:
+            for piece in pieces:
+                self._require(piece)
+            try:
+                kernel = self.place(pieces)
+                break
+            except Materialise as need:
+                self.store(need.value, [])
+        if kernel.folds:
+            return False
+        kernel.whole = value
+        self._append(kernel, [value])
+        return True
 
     def _store_partial(self, value: Value) -> None:
         """A split reduction's buffer: the kernel of the reduction itself, each program taking one chunk."""
@@ -189,8 +232,9 @@ class _Planner:
     def _store_contract(self, root: Value, product: Value) -> None:
         op = product.op
         assert isinstance(op, Contract)
-        for operand in (op.left, op.right):
-            self._prepare(operand)
+        for one in [op, op.exact.product] if op.exact else [op]:
+            for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
+                self._prepare(operand, frozenset(axes.index(letter) for letter in one.outer))
         while True:
             tree = self._epilogue_tree(root, product)
             for v in tree:
@@ -212,6 +256,10 @@ class _Planner:
                 self.busy.append(root)
                 return
         self._append(kernel, [root])
+        if op.exact is not None:
+            again = place_product(root, product, self.plan.stored - {root})
+            again.exact = True
+            self._append(again, [])
 
     def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:
         """Values between the product and the root, and cheap operands that are computed on the way."""
@@ -236,14 +284,17 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value) -> None:
-        """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic)."""
+    def _prepare(self, operand: Value, outer: frozenset[int]) -> None:
+        """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
+
+        ``outer``: its dimensions that a loop goes through one by one.
+        """
         base = operand
         while isinstance(base.op, View) and base not in self.plan.stored:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
             self.store(base, [])
-        if addressable(operand, base, self.plan.stored):
+        if addressable(operand, base, self.plan.stored, outer):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
         views = [operand]

@@ -98,6 +98,8 @@ class _Printer:
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
         self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
+        if any(isinstance(one, Launch) and one.kernel.exact for one in plan.operations):
+            self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 
     @staticmethod
     def _sizes(plan: HostPlan, names: dict[Value, str]) -> dict[sympy.Symbol, str]:
@@ -144,7 +146,9 @@ class _Printer:
         value = operation.value
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
-        self.host.body.append(f"{variable} = {self._empty(value)}")
+        first = self.host.parameters[0][0]
+        zeros = f"torch.zeros({_shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
+        self.host.body.append(f"{variable} = {zeros if operation.zero else self._empty(value)}")
         self.variables[value] = variable
 
     def _empty(self, value: Value) -> str:
@@ -165,7 +169,7 @@ class _Printer:
 
     def _launch(self, kernel: Kernel, program: Program) -> None:
         host, wanted = self.host, program.name
-        stored = [v for v, _ in kernel.stores if v in self.variables]
+        stored = [v for v in kernel.outputs if v in self.variables]
         text = "; ".join(f"{self.variables[v]} = {formula(v, self.variables)}" for v in stored)
         if kernel.partial is not None:
             text = f"{self.variables[kernel.partial]} = {formula(kernel.stores[0][0], self.variables)}, chunk by chunk"

@@ -16,6 +16,7 @@ from ..kernel.ir import (
     Expr,
     Fold,
     Full,
+    Leave,
     Load,
     Number,
     PrefixScan,
@@ -76,12 +77,17 @@ class Printer:
             return [f"{indent}{self.name(statement.variable)} += {self.text(statement.value)}"]
         if isinstance(statement, Store):
             where = self.pointer(statement.pointer, statement.offset)
-            return [f"{indent}tl.store({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
+            function = "atomic_max" if statement.atomic else "store"
+            return [f"{indent}tl.{function}({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
+        if isinstance(statement, Leave):
+            return [f"{indent}if {self.text(statement.condition)}:", f"{indent}    return"]
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]
-        end = f"{self.text(statement.begin)}, {self.text(statement.end)}, {self.name(statement.step)}"
-        head = f"{indent}for {self.name(statement.variable)} in range({end}):"
+        bounds = [statement.end] if statement.begin == Number(0) else [statement.begin, statement.end]
+        if isinstance(statement.step, Variable):
+            bounds = [statement.begin, statement.end, Ref(statement.step)]
+        head = f"{indent}for {self.name(statement.variable)} in range({', '.join(map(self.text, bounds))}):"
         return [head, *self.block(statement.body, depth + 1)]
 
     # -- expressions ------------------------------------------------------------------------------------------------

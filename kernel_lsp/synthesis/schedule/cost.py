@@ -78,7 +78,6 @@ def _symbols(index: tuple[object, ...]) -> set[object]:
 
 
 def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) -> Cost:
-    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
     down, across = -(-m // schedule.m), -(-n // schedule.n)
     programs = down * across * batch
@@ -93,6 +92,26 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     waves, full = _waves(programs, fit, target)
     seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
     return Cost(moved, operations, programs, waves, shared, seconds)
+
+
+#: Part of the tensor cores' rate that a product of tiles reaches; of split float32, which a kernel splits as it goes.
+_REACHED, _REACHED_SPLIT = 0.6, 0.35
+
+
+def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a float32 product takes less time where its operands are split into bfloat16 planes before it.
+
+    The planes are written and read once more; a kernel that splits as it goes does so for every tile.
+    """
+    letters = {letter: hint(op.size(letter), hints) for letter in op.axes + op.summed}
+    multiplied = 2 * math.prod(letters.values()) * 3
+    moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
+    before = moved / target.bandwidth + multiplied / (_REACHED * target.rate("bfloat16")) + _LAUNCHES
+    return before < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
+
+
+#: Seconds that two more launches take, from Python.
+_LAUNCHES = 3e-5
 
 
 def _multiplied(dtype: torch.dtype, precision: str) -> str:

@@ -50,10 +50,11 @@ class DefineSize:
 
 @dataclass(frozen=True)
 class Allocate:
-    """Memory for ``value``, not initialised."""
+    """Memory for ``value``, not initialised unless with zeros."""
 
     value: Value
     alone: bool  # the only result of its launch
+    zero: bool = False  # filled with zeros
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def host_plan(
     for symbol, length in chunks.items():
         names[symbol], sizes[symbol] = symbol.name, Blocks(length, CHUNK)
     result = HostPlan(inputs, sizes)
-    in_memory = [*inputs, *(v for step in plan.steps if isinstance(step, Kernel) for v, _ in step.stores)]
+    in_memory = [*inputs, *(v for step in plan.steps if isinstance(step, Kernel) for v in step.outputs)]
     result.wide = any(hint(numel(v.shape), hints) > MOST_ELEMENTS for v in in_memory)
     strided = _strided(plan)
     for value in inputs:
@@ -151,12 +152,15 @@ def host_plan(
         else:
             if check_indices:
                 result.operations.append(CheckIndices(step))
-            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, set(present), chosen[step], strided)
+            before = present - {v for v, _ in step.stores}
+            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, before, chosen[step], strided)
             stored = step.outputs
             program.wide = result.wide
             if not result.wide:
                 program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, inputs, chunks)]
-            result.operations += [Allocate(v, len(stored) == 1) for v in stored]
+            result.operations += [
+                Allocate(v, len(stored) == 1, zero=v in step.peaks) for v in stored if v not in present
+            ]
             result.operations.append(Launch(step, program))
             present.update(stored)
     return result
@@ -244,7 +248,7 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         return {kernels[0]: f"{name}_kernel"}
     result: dict[Kernel, str] = {}
     for kernel in kernels:
-        value = kernel.stores[0][0]
+        value = kernel.whole or kernel.stores[0][0]
         what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
@@ -253,5 +257,5 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             product = kernel.contract.meaning[0] if kernel.contract.meaning else "matmul"
             known = any(word in what for word in ("linear", "matmul", product))
             what = what if known else product if value is kernel.contract else f"{product}_{what}"
-        result[kernel] = f"{what}_kernel"
+        result[kernel] = f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel"
     return result

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import sympy
 
 from ..kernel.arguments import Arguments
-from ..kernel.ir import Expr, For, Set, Statement, Store, Variable, walk
+from ..kernel.ir import Expr, For, Leave, Set, Statement, Store, Variable, walk
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ def expressions(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Expr]
             tops: tuple[Expr, ...] = (statement.begin, statement.end)
         elif isinstance(statement, Store):
             tops = (statement.offset, statement.value, *statement.masks)
+        elif isinstance(statement, Leave):
+            tops = (statement.condition,)
         else:
             tops = (statement.value,)
         for top in tops:

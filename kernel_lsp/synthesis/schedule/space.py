@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
-from ..graph.value import Contract
+import torch
+
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import (
     LONGEST_ROW,
@@ -22,6 +24,9 @@ from .target import Target
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     """Legal schedules, the default first. ``hints``: the sizes that the default is chosen for."""
+    if kernel.exact:  # seldom runs, but is compiled: a small tile
+        m, n, k, _, dtype = product_extents(kernel, hints)
+        return [_fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)]
     if kernel.contract is not None:
         return _products(kernel, target, hints)
     if not kernel.folds:
@@ -71,8 +76,10 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 
 
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
+    if outer := kernel.product.outer:
+        k //= math.prod(hint(kernel.product.size(letter), hints) for letter in outer)
+        return _walked(m, n, k, batch, dtype.itemsize, dtype == torch.bfloat16, target)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -86,6 +93,31 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     ]
     fitted = [_fitted(tile, m, n, k, dtype.itemsize, target) for tile in [first, *others]]
     return list(dict.fromkeys(fitted))
+
+
+#: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
+_RESTART = 512
+
+
+def _walked(m: int, n: int, k: int, batch: int, itemsize: int, emulated: bool, target: Target) -> list[Schedule]:
+    """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one."""
+    tiles = [
+        Product(128, 256, 32, 8, 3),
+        Product(128, 128, 32, 8, 3),
+        Product(128, 128, 32, 4, 3),
+        Product(64, 128, 32, 4, 4),
+        Product(64, 64, 32, 4, 4),
+    ]
+    enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
+    fitted = [_fitted(tile, m, n, k, itemsize, target) for tile in enough or tiles[-1:]]
+    found: list[Schedule] = [dataclasses.replace(tile, restart=_restart(tile, k) * emulated) for tile in fitted]
+    return list(dict.fromkeys(found))[:3]
+
+
+def _restart(tile: Product, k: int) -> int:
+    """Equal chunks of whole blocks, none longer than ``_RESTART``; 0 where one is all."""
+    chunks = -(-k // _RESTART)
+    return -(-k // (chunks * tile.k)) * tile.k if chunks > 1 else 0
 
 
 def _fitted(tile: Product, m: int, n: int, k: int, itemsize: int, target: Target) -> Product:

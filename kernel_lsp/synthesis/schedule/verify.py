@@ -11,6 +11,7 @@ from ..kernel.ir import (
     Expr,
     Fold,
     For,
+    Leave,
     Load,
     Ref,
     Set,
@@ -51,12 +52,16 @@ class _Verifier:
             if isinstance(statement, For):
                 for bound in (statement.begin, statement.end):
                     self.expression(bound, known)
-                if statement.step is not None and statement.step not in self.given:
+                if isinstance(statement.step, Variable) and statement.step not in self.given:
                     self.fail(f"a loop's step {statement.step.wanted} is no constant of the launch")
                 inside = {*known, statement.variable}
                 self.block(statement.body, inside)  # what only the loop sets is not known after it
             elif isinstance(statement, Store):
                 self.store(statement, known)
+            elif isinstance(statement, Leave):
+                self.expression(statement.condition, known)
+                if statement.condition.axes:
+                    self.fail(f"it ends along {_names(statement.condition.axes)}")
             else:
                 self.expression(statement.value, known)
                 if isinstance(statement, Add) and statement.variable not in known:
@@ -99,7 +104,7 @@ class _Verifier:
 
     def dot(self, dot: Dot) -> None:
         rows, cols = dot.left.axes - dot.right.axes, dot.right.axes - dot.left.axes
-        loops = {axis.variable for axis in (rows | cols) - dot.total.axes}
+        loops = {axis.variable for axis in (rows | cols) - dot.total.axes if axis.vector}
         if len(loops) != 1:
             self.fail(f"a product over {_names(rows | cols)} into {_names(dot.total.axes)}")
 
