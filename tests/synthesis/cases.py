@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from kernel_lsp.schema import Candidate
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 
@@ -56,16 +57,19 @@ def r(*shape: int) -> torch.Tensor:
     return torch.randn(*shape)
 
 
-def made(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> Any:
-    """The candidate of a case that leaves least to torch, and comes first."""
+def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> list[Candidate]:
+    """The candidates of a case."""
     exported = capture(module, tuple(arguments))
     names = {"class_name": type(module).__name__, "import_from": origin}
-    if case.halves:  # on a GPU, and as if every product paid for it
-        with mock.patch.object(stages, "planes_pay", lambda *_: True):
-            found = synthesize(module, exported, gpu="H100", **names)
-    else:
-        found = synthesize(module, exported, **names)
-    return min(found, key=lambda one: sum(one.kept.values()))
+    if not case.halves:
+        return synthesize(module, exported, **names)
+    with mock.patch.object(stages, "planes_pay", lambda *_: True):
+        return synthesize(module, exported, gpu="H100", **names)
+
+
+def made(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> Candidate:
+    """The candidate of a case that leaves least to torch, and comes first."""
+    return min(proposed(case, module, arguments, origin), key=lambda one: sum(one.kept.values()))
 
 
 def positive(*shape: int) -> torch.Tensor:
