@@ -63,7 +63,8 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     names = {"class_name": type(module).__name__, "import_from": origin}
     if not case.halves:
         return synthesize(module, exported, **names)
-    with mock.patch.object(stages, "planes_pay", lambda *_: True):
+    pay = {"planes_pay": lambda *_: True, "float16_pays": lambda *_: True}
+    with mock.patch.multiple(stages, **pay):
         return synthesize(module, exported, gpu="H100", **names)
 
 
