@@ -26,7 +26,7 @@ from .passes.rewrite import share
 from .passes.sizes import name_quotients
 from .passes.splitting import split_long_reductions
 from .printing import bounds
-from .schedule.cost import planes_pay
+from .schedule.cost import float16_pays, planes_pay
 from .schedule.target import Target
 
 #: launches beyond which a module is left to torch
@@ -48,7 +48,7 @@ def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), halve
     cut_last(graph)
     rounded: list[str] = []
     if halves is not None:
-        if tf32_convolutions() and channels_last(graph):
+        if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, halves, graph.hints)):
             rounded.append("float16 convolutions")
         if split_into_planes(graph, lambda op: planes_pay(op, halves, graph.hints)):
             rounded.append("bfloat16 planes")

@@ -23,9 +23,6 @@ import cases
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.synthesis import synthesize
-from kernel_lsp.synthesis.capture import capture
-
 if DEVICE == "cpu":
     from kernel_lsp.validation.interpreter import repair
 
@@ -64,9 +61,7 @@ def run(name: str, folder: Path) -> dict[str, Any]:
         if "running" in key:
             buffer.data += torch.rand_like(buffer)
     arguments = case.inputs(0)
-    exported = capture(module, tuple(arguments))
-    made = synthesize(module, exported, class_name=case.kind.__name__, import_from="cases")
-    candidate = min(made, key=lambda one: sum(one.kept.values()))  # the first that leaves least to torch
+    candidate = cases.made(case, module, arguments, "cases")
     path = folder / f"{name}_triton.py"
     path.write_text(candidate.source)
     kind = getattr(load(path), f"{case.kind.__name__}Triton")
