@@ -149,6 +149,7 @@ def test_what_has_no_lowering_and_what_varies() -> None:
     x = torch.randn(4, 5)
     assert judge(Sample([x], lambda x: torch.sort(x, 0))).kind == NOT_LOWERED
     assert judge(Sample([x], torch.rand_like)) == Outcome(EAGER, "its results vary")
+    assert judge(Sample([torch.empty(0, 3)], torch.exp)).detail.startswith("an empty tensor")
     assert "sparse" in judge(Sample([x], torch.Tensor.to_sparse)).detail
 
 
