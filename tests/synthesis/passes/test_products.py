@@ -17,7 +17,7 @@ from kernel_lsp.synthesis.schedule.target import target
 
 def planned(module: nn.Module, *inputs: torch.Tensor, halves: bool = True) -> Planned:
     exported = capture(module.eval(), inputs)
-    return stages.planned(stages.lowered(exported, halves=target("H100") if halves else None))
+    return stages.planned(stages.lowered(exported, on=target("H100") if halves else None, halves=halves))
 
 
 def products(found: Planned) -> list[Value]:
@@ -132,3 +132,16 @@ def test_pieces_of_one_tensor_are_stored_by_one_kernel() -> None:
     (kernel,) = planned(Both(), torch.empty(3, 4, 5)).kernels
     assert kernel.whole is not None and len(kernel.stores) == 2
     assert len(kernel.leaves) == 1
+
+
+def test_the_sum_of_a_thin_product_is_split() -> None:
+    found = planned(Product(), torch.empty(16, 8192), torch.empty(8192, 8192), halves=True)
+    (product,) = products(found)
+    assert product.shape[0] == 4
+    assert len(found.kernels) == 2  # the second adds the parts up
+
+
+@pytest.mark.parametrize("m, n, k", [(4096, 512, 512), (16, 8192, 512), (1024, 1024, 8192)])
+def test_a_product_of_enough_tiles_or_a_short_sum_is_not_split(m: int, n: int, k: int) -> None:
+    found = planned(Product(), torch.empty(m, k), torch.empty(k, n))
+    assert all(len(product.shape) == 2 for product in products(found))
