@@ -65,12 +65,12 @@ def _candidates(
 ) -> list[Candidate]:
     on = target(gpu)
 
-    def of(left: frozenset[str], halves: Target | None = None) -> list[Candidate]:
+    def of(left: frozenset[str], halves: bool = False) -> list[Candidate]:
         return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, halves, on)
 
     result = of(frozenset())
     # Without a GPU nothing is faster in halves, and torch does not round.
-    rounded = of(frozenset(), on)[:_ROUNDED] if gpu is not None else []
+    rounded = of(frozenset(), halves=True)[:_ROUNDED] if gpu is not None else []
     if rounded and rounded[0].arithmetic != result[0].arithmetic:
         result = [*rounded, *_default(result)]
     # cuDNN is the faster one most often where convolutions are not in halves, and so comes first; what is measured decides.
@@ -103,11 +103,11 @@ def _scheduled(
     import_file: str,
     check_indices: bool,
     left: frozenset[str],
-    halves: Target | None,
+    halves: bool,
     on: Target,
 ) -> list[Candidate]:
     """Candidates with the operators in ``left`` as calls of torch; ``halves``: see ``stages.lowered``."""
-    found = planned(lowered(exported, left, halves), check_indices=check_indices)
+    found = planned(lowered(exported, left, on, halves=halves), check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"

@@ -24,9 +24,10 @@ from .passes.planes import split_into_planes
 from .passes.regions import plan
 from .passes.rewrite import share
 from .passes.sizes import name_quotients
+from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
 from .printing import bounds
-from .schedule.cost import float16_pays, planes_pay
+from .schedule.cost import float16_pays, planes_pay, product_parts
 from .schedule.target import Target
 
 #: launches beyond which a module is left to torch
@@ -37,22 +38,27 @@ _UNROLLED = (
 )
 
 
-def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), halves: Target | None = None) -> Lowered:
+def lowered(
+    exported: ExportedProgram, left: frozenset[str] = frozenset(), on: Target | None = None, *, halves: bool = False
+) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
-    ``halves``: the GPU on which float32 products are made of half precision ones, where that pays and is as exact as torch.
+    ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where
+    that pays there and is as exact as torch.
     """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
     cut_last(graph)
     rounded: list[str] = []
-    if halves is not None:
-        if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, halves, graph.hints)):
+    if on is not None and halves:
+        if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, on, graph.hints)):
             rounded.append("float16 convolutions")
-        if split_into_planes(graph, lambda op: planes_pay(op, halves, graph.hints)):
+        if split_into_planes(graph, lambda op: planes_pay(op, on, graph.hints)):
             rounded.append("bfloat16 planes")
         share(graph)
+    if on is not None:
+        split_products(graph, lambda op: product_parts(op, on, graph.hints))
     return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
 
 
