@@ -71,7 +71,7 @@ def _candidates(
     result = of(frozenset())
     # Without a GPU nothing is faster in halves, and torch does not round.
     rounded = of(frozenset(), halves=True)[:_ROUNDED] if gpu is not None else []
-    if rounded and rounded[0].arithmetic != result[0].arithmetic:
+    if rounded:
         result = [*rounded, *_default(result)]
     # cuDNN is the faster one most often where convolutions are not in halves, and so comes first; what is measured decides.
     if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
@@ -79,8 +79,11 @@ def _candidates(
             left = _default(of(_LEFT))
             for one in left:
                 one.variant = ", ".join(filter(None, ["convolutions left to torch", one.variant]))
-            place = len(_default(result[:2])) if "float16" in result[0].arithmetic else 0
-            result[place:place] = left
+            if rounded and "float16" in rounded[0].arithmetic:  # then cuDNN's are the ones without rounding
+                fastest = len(_default(rounded[:2]))
+                result = [*rounded[:fastest], *left, *rounded[fastest:]]
+            else:
+                result = [*left, *result]
     for place, candidate in enumerate(result):
         candidate.parent = 0 if place else None
     return result
@@ -106,8 +109,11 @@ def _scheduled(
     halves: bool,
     on: Target,
 ) -> list[Candidate]:
-    """Candidates with the operators in ``left`` as calls of torch; ``halves``: see ``stages.lowered``."""
-    found = planned(lowered(exported, left, on, halves=halves), check_indices=check_indices)
+    """Candidates with the operators in ``left`` as calls of torch; ``halves``: see ``stages.lowered``; none where nothing was rounded."""
+    first = lowered(exported, left, on, halves=halves)
+    if halves and not first.rounded:
+        return []
+    found = planned(first, check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
