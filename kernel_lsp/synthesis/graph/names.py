@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from .monoids import MONOIDS
-from .value import Gather, Input, Iota, Pointwise, Reduce, Scan, Value, View
+from .value import Gather, Input, Iota, Pointwise, Recur, Reduce, Scan, Value, View
 
 _NOUNS = {
     "add": "total",
@@ -69,6 +69,12 @@ _RESERVED = frozenset(
         "col_blocks",
         "better",
         "index",
+        "step",
+        "steps",
+        "units",
+        "unit_mask",
+        "lanes",
+        "lane_mask",
         "BLOCK",
         "ROWS",
         "CHUNK",
@@ -120,4 +126,6 @@ def variable_name(value: Value) -> str:
         return "picked"
     if isinstance(op, Iota):
         return "position"
+    if isinstance(op, Recur):
+        return op.loop.held[op.state].name or "state"
     return "value"

@@ -170,6 +170,49 @@ class Contract(Op):
 
 
 @dataclass(eq=False)
+class Held(Op):
+    """In the body of a ``Recurrence``: a state as the step before left it."""
+
+
+@dataclass(eq=False)
+class Given(Op):
+    """In the body of a ``Recurrence``: what it is given, whole; or of dimension ``along`` only the place of the step."""
+
+    along: int | None = None
+
+
+@dataclass(eq=False)
+class Recurrence(Op):
+    """What the results of a recurrence share: how each step makes the states of those that the step before left.
+
+    The body is a graph of its own: ``held`` and ``parts`` (of ``Held`` and ``Given``) stand for what comes from outside, each for
+    what has its place in ``first`` (the states before the first step) and ``given``. ``next`` are the states after a step, all of one shape.
+    Where a ``Contract`` is in it, its left operand is a state and its right one is given whole.
+    """
+
+    name: str  # what a formula calls it
+    steps: sympy.Expr
+    backward: bool  # from the last place of what is given to the first
+    held: tuple[Value, ...]
+    parts: tuple[Value, ...]
+    next: tuple[Value, ...]
+    first: tuple[Value, ...]
+    given: tuple[Value, ...]
+
+
+@dataclass(eq=False)
+class Recur(Op):
+    """State number ``state`` of a recurrence: after the last step, or (``each``) before the first and after each of its steps.
+
+    Then the shape is [steps + 1, *state], in the order of what is given: a recurrence that goes backward begins at the last place.
+    """
+
+    loop: Recurrence
+    state: int
+    each: bool
+
+
+@dataclass(eq=False)
 class TorchCall(Op):
     """What stays a call of torch: ``target`` as Python, arguments as Values, Scalars or literals."""
 
@@ -227,6 +270,8 @@ def operands(value: Value) -> list[Value]:
         return [op.table, op.index]
     if isinstance(op, Contract):
         return [op.left, op.right]
+    if isinstance(op, Recur):
+        return [*op.loop.first, *op.loop.given]
     if isinstance(op, TorchCall):
         call = op.call or op
         return [v for v in _leaves((call.args, call.kwargs)) if isinstance(v, Value)]

@@ -18,7 +18,7 @@ from ..graph import division
 from ..graph.functions import FUNCTIONS
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
+from ..graph.value import Concat, Contract, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain
@@ -118,7 +118,7 @@ class Builder:
             self.uses[key] > 1
             or reshaped_leaf(value, self.stored) is not None
             or value in self.reduced
-            or isinstance(value.op, Fold)
+            or isinstance(value.op, Fold | Contract)
         ):
             return
         if isinstance(value.op, Gather):
@@ -269,20 +269,24 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
-        inside = any(axis.role in ("loop", "unrolled") for axis in axes)
+        inside = any(axis.role in ("loop", "unrolled", "step") for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 
     def store(self, value: Value, index: Index) -> None:
         """Store an output; its pointer was registered before, in the order of outputs."""
         result = self.value(value, index)
-        where = self.address(value, index, value.shape)
-        pointer = self.arguments.outputs[value]
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
+        stored = self.stored_at(value, index, result)
+        self.add(stored, stored.offset.axes | result.axes)
+
+    def stored_at(self, value: Value, index: Index, result: Expr) -> Store:
+        """The statement that stores ``result`` as the element of ``value`` at ``index``."""
+        where = self.address(value, index, value.shape)
         for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts
             if not axis.atoms and axis.vector and axis in result.axes:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
-        self.add(Store(pointer, where, result, self.masks(where.axes)), where.axes)
+        return Store(self.arguments.outputs[value], where, result, self.masks(where.axes))
 
 
 def _is_load(value: Expr) -> bool:

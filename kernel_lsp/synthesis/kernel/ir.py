@@ -15,7 +15,7 @@ import torch
 
 from ..graph.functions import FUNCTIONS, literal
 
-Role = Literal["grid", "tile", "loop", "unrolled"]
+Role = Literal["grid", "tile", "loop", "unrolled", "step"]
 
 
 @dataclass(eq=False)
@@ -31,7 +31,8 @@ class Axis:
     """One axis of a kernel with the domain's ``atoms`` flattened into it, outermost first.
 
     ``grid``: a scalar that the program's place gives; ``tile``: a vector that the program holds whole; ``loop``: a
-    vector that walks along the extent; ``unrolled``: a scalar that a loop goes through, written out. ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a
+    vector that walks along the extent; ``unrolled``: a scalar that a loop goes through, written out; ``step``: one that a loop goes
+    through in order, each time from what the last left. ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a
     tile only where it is used. ``mask``: which lanes lie inside, None where all do.
     """
 
@@ -127,13 +128,17 @@ class Apply(Expr):
 
 @dataclass(frozen=True)
 class Load(Expr):
-    """``pointer[offset]`` where every mask holds, ``other`` elsewhere; ``dtype``: as it lies in memory."""
+    """``pointer[offset]`` where every mask holds, ``other`` elsewhere; ``dtype``: as it lies in memory.
+
+    ``cache``: Triton's word for the caches that it goes through; another program's store is seen in L2, not in L1.
+    """
 
     pointer: Variable
     offset: Expr
     masks: tuple[Expr, ...]
     other: float | int
     dtype: torch.dtype
+    cache: str = ""
 
     @property
     def parts(self) -> tuple[Expr, ...]:
@@ -258,17 +263,68 @@ class Store:
 
 
 @dataclass(frozen=True)
+class Split:
+    """The equal parts of a tile along its first dimension, one below the other: a variable for each, none for what is left over.
+
+    ``shape``: of a part, constants of the launch. There are two or four parts.
+    """
+
+    variables: tuple[Variable | None, ...]
+    value: Expr
+    shape: tuple[Variable, Variable]
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """What the program has stored can be loaded by all of its threads."""
+
+
+@dataclass(frozen=True)
+class Arrive:
+    """Count one program more at ``pointer[offset]``; who sees the count sees what the program has stored."""
+
+    pointer: Variable
+    offset: Expr
+
+
+@dataclass(frozen=True)
+class Await:
+    """Go on when as many as ``count`` programs have arrived at ``pointer[offset]``; all of them have to run at once."""
+
+    pointer: Variable
+    offset: Expr
+    count: Expr
+
+
+@dataclass(frozen=True)
 class For:
-    """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out."""
+    """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out.
+
+    ``in_order``: by one as a loop that runs: a recurrence, whose states are the variables that it sets and that were set before.
+    """
 
     variable: Variable
     begin: Expr
     end: Expr
     step: Variable | None
     body: tuple[Statement, ...]
+    in_order: bool = False
 
 
-Statement = Set | Add | Store | For
+Statement = Set | Add | Store | Split | Barrier | Arrive | Await | For
+
+
+def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement itself holds, without those inside a loop."""
+    if isinstance(statement, For):
+        return (statement.begin, statement.end)
+    if isinstance(statement, Store):
+        return (statement.offset, statement.value, *statement.masks)
+    if isinstance(statement, Arrive):
+        return (statement.offset,)
+    if isinstance(statement, Await):
+        return (statement.offset, statement.count)
+    return () if isinstance(statement, Barrier) else (statement.value,)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from ..graph.sizes import Index
-from ..graph.value import Fold, Graph, Shape, Value
+from ..graph.value import Fold, Graph, Recurrence, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -22,6 +22,21 @@ class Materialise(Exception):
 
 
 @dataclass(eq=False)
+class Looped:
+    """A recurrence in a kernel's domain: ``step`` its atom, ``next`` the states after that step (``graph.loops.at_step``).
+
+    ``summed``: the atom over which the products of a state are summed. ``products``: those of the body with the index at which
+    each is needed, and the name of what needs it.
+    """
+
+    loop: Recurrence
+    step: sympy.Expr
+    next: tuple[Value, ...]
+    summed: dict[Value, sympy.Expr]
+    products: list[tuple[Value, Index, str]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
 class Kernel:
     """One kernel: ``stores`` (value, index) in ``domain``; ``placed`` gives the index of each reduction and what follows it."""
 
@@ -30,6 +45,7 @@ class Kernel:
     placed: dict[Value, Index] = field(default_factory=dict)
     folds: list[Value] = field(default_factory=list)  # reductions and scans, operands first
     contract: Value | None = None
+    loop: Looped | None = None
     operand_index: Index = ()  # where the reductions' operand is addressed: all atoms
     leaves: list[Value] = field(default_factory=list)  # what it loads
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape

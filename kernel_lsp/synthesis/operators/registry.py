@@ -32,6 +32,7 @@ FAMILIES = (
     "convolution",
     "pooling",
     "scans",
+    "recurrent",
     "division",
     "special",
     "indexing",

@@ -8,11 +8,15 @@ that value as an input.
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Fold, Graph, Partial, Reduce, Scan, TorchCall, Value, View, operands, topological
+from ..graph.value import Contract, Fold, Graph, Partial, Recur, Reduce, Scan, TorchCall, Value, View, operands, topological
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .fusion import addressable, cheap_prologue, epilogues, place_product
+from .looping import made_of_numbers, place_recurrence, results_of
 from .placing import place
+
+#: What is stored by steps of its own, never inside another kernel.
+_APART = TorchCall | Contract | Partial | Recur
 
 
 def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
@@ -72,6 +76,8 @@ class _Planner:
                 self._append(HostView(value), [value])
             elif isinstance(value.op, Partial):
                 self._store_partial(value)
+            elif isinstance(value.op, Recur):
+                self._store_recurrence(value)
             elif value in self.completes:
                 self._store_contract(value, self.completes[value])
             else:
@@ -100,7 +106,7 @@ class _Planner:
                 if operand in self.plan.stored:
                     continue
                 if (
-                    isinstance(operand.op, TorchCall | Contract | Partial)
+                    isinstance(operand.op, _APART)
                     or operand in self.completes
                     or operand in self.forced
                 ):
@@ -116,7 +122,7 @@ class _Planner:
                 return
             seen.add(v)
             if v not in roots and (
-                isinstance(v.op, TorchCall | Contract | Partial) or v in self.completes or v in self.forced
+                isinstance(v.op, _APART) or v in self.completes or v in self.forced
             ):
                 return
             for operand in operands(v):
@@ -165,13 +171,32 @@ class _Planner:
         kernel.partial = value
         self._append(kernel, [value])
 
+    def _store_recurrence(self, value: Value) -> None:
+        """All results of a recurrence that are needed, in one kernel."""
+        assert isinstance(value.op, Recur)
+        loop = value.op.loop
+        for operand in (*loop.first, *loop.given):
+            if not made_of_numbers(operand):
+                base = operand
+                while isinstance(base.op, View) and base not in self.plan.stored:
+                    base = base.op.operand
+                self.store(base, [])
+        results = results_of(loop, topological(self.graph.outputs))
+        while True:
+            try:
+                kernel = place_recurrence(results, self.plan.stored)
+                break
+            except Materialise as need:
+                self.store(need.value, [])
+        self._append(kernel, results)
+
     def place(self, roots: list[Value]) -> Kernel:
         return place(roots, self.tree(roots), self.plan.stored)
 
     def _joins(self, kernel: Kernel, other: Value) -> bool:
         """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
         if (
-            isinstance(other.op, TorchCall | Contract | Partial)
+            isinstance(other.op, _APART)
             or other in self.completes
             or kernel.partial is not None
             or _on_host(other, self.completes)
@@ -180,7 +205,7 @@ class _Planner:
         before = list(self.plan.stored)
         tree = self.tree([other])
         for v in tree:
-            if any(isinstance(o.op, TorchCall | Contract | Partial) and o not in before for o in operands(v)):
+            if any(isinstance(o.op, _APART) and o not in before for o in operands(v)):
                 return False
         return bool(set(kernel.leaves) & {o for v in tree for o in operands(v) if o in self.plan.stored})
 
@@ -260,6 +285,8 @@ def _on_host(value: Value, products: dict[Value, Value]) -> bool:
     ``products``: the values that complete a matrix product.
     """
     op = value.op
+    if isinstance(op, View) and op.name == "slice" and isinstance(op.operand.op, Recur):
+        return True  # all steps but what they began with
     if not isinstance(op, View) or op.name not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
         return False
     base = op.operand
@@ -267,7 +294,7 @@ def _on_host(value: Value, products: dict[Value, Value]) -> bool:
         base = base.op.operand
     if (
         op.name in ("squeeze", "unsqueeze")
-        and not isinstance(base.op, Contract | TorchCall | Partial)
+        and not isinstance(base.op, _APART)
         and base not in products
     ):
         return False  # the kernel stores the final shape itself

@@ -9,7 +9,7 @@ import sympy
 
 from ..graph.maps import squeeze
 from ..graph.sizes import ONE
-from ..graph.value import Contract, Graph, Input, Partial, Reduce, Scan, TorchCall, Value, View, numel, topological
+from ..graph.value import Contract, Graph, Input, Partial, Recurrence, Reduce, Scan, TorchCall, Value, View, numel, topological
 
 #: A reduction with fewer results than SPLIT_RESULTS of more than SPLIT_LENGTH elements each leaves most of a GPU
 #: idle with one program per result, so it runs in chunks of CHUNK elements and a second kernel reduces those.
@@ -45,7 +45,7 @@ def _hashable(item: Any) -> Any:
         return tuple(_hashable(i) for i in item)
     if isinstance(item, float | int) and not isinstance(item, bool):
         return (type(item).__name__, repr(item))
-    if dataclasses.is_dataclass(item) and not isinstance(item, Value):
+    if dataclasses.is_dataclass(item) and not isinstance(item, Value | Recurrence):
         return _fields(item)
     return item
 
@@ -64,10 +64,12 @@ def _replace_operands(value: Value, replaced: dict[Value, Value]) -> None:
 
     for f in dataclasses.fields(op):
         item = getattr(op, f.name)
-        if not isinstance(item, TorchCall):
-            setattr(op, f.name, swap(item))
-        else:
+        if isinstance(item, TorchCall):
             item.args, item.kwargs = swap(item.args), swap(item.kwargs)
+        elif isinstance(item, Recurrence):
+            item.first, item.given = swap(item.first), swap(item.given)
+        else:
+            setattr(op, f.name, swap(item))
     if value.meaning is not None:  # formulas name the values that are kept
         value.meaning = (value.meaning[0], swap(value.meaning[1]))
 

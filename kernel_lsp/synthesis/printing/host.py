@@ -14,6 +14,7 @@ from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.size_text import python
 
 from ..graph.functions import literal
+from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same
 from ..graph.value import Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
@@ -29,7 +30,7 @@ from ..schedule.plan import (
     Launch,
     TakeView,
 )
-from ..schedule.program import Blocks, Constant, Factor, PowerOfTwo, Program
+from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
 from . import bounds
 from .formula import formula
 from .sharing import form
@@ -144,8 +145,12 @@ class _Printer:
         value = operation.value
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
-        self.host.body.append(f"{variable} = {self._empty(value)}")
+        self.host.body.append(f"{variable} = {self._zeros(value) if operation.zeroed else self._empty(value)}")
         self.variables[value] = variable
+
+    def _zeros(self, value: Value) -> str:
+        first = self.host.parameters[0][0]
+        return f"torch.zeros({_shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
 
     def _empty(self, value: Value) -> str:
         """An uninitialised buffer for ``value``."""
@@ -201,11 +206,18 @@ class _Printer:
                 prepare.append(f"{known[expr]} = {text}")
                 text = known[expr]
             given.append(text)
-        grid = ", ".join(" * ".join(_factors(factors, sizes, known)) for factors in program.grid)
+        shared: dict[OfAll, str] = {}  # sizes that are others under the interpreter
+        for variable, value in program.blocks.items():
+            if isinstance(value, OfAll) and value.times == 1:
+                shared[value] = str(value.size)
+                if value.alone != value.size:
+                    shared[value] = self.names.fresh(f"{variable.wanted.lower()}_held")
+                    prepare.append(f"{shared[value]} = {value.alone} if _INTERPRETED else {value.size}")
+        grid = ", ".join(" * ".join(_factors(factors, sizes, known, shared)) for factors in program.grid)
         values = [
             *map(str, arguments.static),
             *(_host_size(expr, sizes, known) for expr in arguments.divisors),
-            *(_constant(value, sizes, known) for value in program.blocks.values()),
+            *(_constant(value, sizes, known, shared) for value in program.blocks.values()),
         ]
         passed = [
             *(self.variables[v] for v in (*arguments.pointers, *arguments.outputs)),
@@ -216,6 +228,8 @@ class _Printer:
         ]
         if program.num_stages is not None:
             passed.append(f"num_stages={program.num_stages}")
+        if program.together:
+            passed.append("launch_cooperative_grid=True")
         return [*prepare, f"{function.name}[({grid},)]({', '.join(passed)})"]
 
     # -- torch ------------------------------------------------------------------------------------------------------
@@ -257,20 +271,29 @@ def _host_size(expr: sympy.Expr, sizes: dict[sympy.Symbol, str], known: dict[sym
     return known.get(expr) or python(expr, sizes)
 
 
-def _factors(factors: list[Factor], sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> list[str]:
+def _factors(
+    factors: list[Factor], sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], shared: dict[OfAll, str]
+) -> list[str]:
     texts = []
     for factor in factors:
         if isinstance(factor, Blocks):
             texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {factor.size})")
+        elif isinstance(factor, OfAll):
+            texts.append(f"triton.cdiv({factor.extent}, {shared[factor]})")
         else:
             text = _host_size(factor, sizes, known)
             texts.append(f"({text})" if factor.is_Add and factor not in known and len(factors) > 1 else text)
     return texts
 
 
-def _constant(value: Constant, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> str:
+def _constant(
+    value: Constant, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], shared: dict[OfAll, str]
+) -> str:
     if isinstance(value, PowerOfTwo):
         return f"triton.next_power_of_2({_host_size(value.extent, sizes, known)})"
+    if isinstance(value, OfAll):
+        size = shared[dataclasses.replace(value, times=1)]
+        return size if value.times == 1 else f"{value.times} * {size}"
     if isinstance(value, str):
         return "_BF16X6" if value == "bf16x6" else f'"{value}"'
     return str(value)
@@ -285,6 +308,9 @@ def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
     assert isinstance(op, View)
     if op.name == "permute":
         return f".permute({', '.join(map(str, op.map.permutation or ()))})"
+    if op.name == "slice":
+        start, steps = op.map.index[0].subs(dim(0), 0), value.shape[0]
+        return f"[{start}:]" if start else f"[:{python(steps, sizes)}]"
     if op.name == "expand":
         return f".expand{_shape(value.shape, sizes)}"
     extents = [python(n, sizes) for n in value.shape]

@@ -11,7 +11,10 @@ from ..kernel.ir import (
     Add,
     Apply,
     Arange,
+    Arrive,
+    Await,
     AxisIndex,
+    Barrier,
     Dot,
     Expr,
     Fold,
@@ -22,6 +25,7 @@ from ..kernel.ir import (
     ProgramId,
     Ref,
     Set,
+    Split,
     Statement,
     Store,
     Variable,
@@ -77,6 +81,22 @@ class Printer:
         if isinstance(statement, Store):
             where = self.pointer(statement.pointer, statement.offset)
             return [f"{indent}tl.store({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
+        if isinstance(statement, Split):
+            names = ", ".join("_" if v is None else self.name(v) for v in statement.variables)
+            shape = ", ".join(self.name(v) for v in statement.shape)
+            return [f"{indent}{names} = {helpers.SPLITS[len(statement.variables)][0]}({self.text(statement.value)}, {shape})"]
+        if isinstance(statement, Barrier):
+            return [f"{indent}tl.debug_barrier()"]
+        if isinstance(statement, Arrive):
+            return [f"{indent}_arrive({self.pointer(statement.pointer, statement.offset)})"]
+        if isinstance(statement, Await):
+            where = self.pointer(statement.pointer, statement.offset)
+            return [f"{indent}_wait_for({where}, {self.text(statement.count)})"]
+        if statement.in_order:
+            end = self.text(statement.end)
+            end = f"tl.cast({end}, tl.int64)" if self.wide else end  # offsets are computed of the step
+            head = f"{indent}for {self.name(statement.variable)} in range({end}):"
+            return [head, *self.block(statement.body, depth + 1)]
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]
@@ -111,7 +131,8 @@ class Printer:
     def call(self, expr: Expr) -> str:
         if isinstance(expr, Load):
             other = f", other={literal(expr.other)}" if expr.masks else ""
-            return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other})"
+            cache = f', cache_modifier="{expr.cache}"' if expr.cache else ""
+            return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other}{cache})"
         if isinstance(expr, Fold):
             return self.fold(expr)
         if isinstance(expr, PrefixScan):

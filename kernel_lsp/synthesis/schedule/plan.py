@@ -9,7 +9,7 @@ import sympy
 
 from ..graph.names import variable_name
 from ..graph.sizes import quotient
-from ..graph.value import Graph, Input, Partial, Pointwise, Scalar, Value, View, input_of, numel, operands, topological
+from ..graph.value import Graph, Input, Partial, Pointwise, Recur, Scalar, Value, View, input_of, numel, operands, topological
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
 from ..passes.rewrite import CHUNK
@@ -50,10 +50,11 @@ class DefineSize:
 
 @dataclass(frozen=True)
 class Allocate:
-    """Memory for ``value``, not initialised."""
+    """Memory for ``value``, not initialised unless ``zeroed``."""
 
     value: Value
     alone: bool  # the only result of its launch
+    zeroed: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,7 @@ def host_plan(
             if not result.wide:
                 program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, inputs, chunks)]
             result.operations += [Allocate(v, len(stored) == 1) for v in stored]
+            result.operations += [Allocate(v, False, zeroed=True) for v in program.zeroed]
             result.operations.append(Launch(step, program))
             present.update(stored)
     return result
@@ -245,6 +247,9 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     result: dict[Kernel, str] = {}
     for kernel in kernels:
         value = kernel.stores[0][0]
+        if isinstance(value.op, Recur):
+            result[kernel] = f"{value.op.loop.name or 'recurrence'}_kernel"
+            continue
         what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
         if kernel.partial is not None:
             assert isinstance(kernel.partial.op, Partial)
