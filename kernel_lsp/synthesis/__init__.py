@@ -17,14 +17,17 @@ from kernel_lsp.schema import Candidate
 
 from .kernel.domain import Unalignable
 from .printing.source import compose
-from .schedule.choices import choices
-from .schedule.schedules import Product
+from .schedule.choices import Chosen, choices
+from .schedule.schedules import Product, Steps
 from .schedule.target import Target, target
 from .stages import check_writable, counted, failures, lowered, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
-_LEFT = frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"])
+_LEFT = {
+    "convolutions": frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"]),
+    "recurrent layers": frozenset(["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"]),
+}
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 
@@ -58,23 +61,30 @@ def _candidates(
     check_indices: bool,
     on: Target,
 ) -> list[Candidate]:
-    def of(left: frozenset[str]) -> list[Candidate]:
+    def of(left: frozenset[str]) -> tuple[list[Candidate], Chosen]:
         return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, on)
 
-    result = of(frozenset())
-    # cuDNN is the faster one most often, and so comes first; what is measured decides.
-    if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
+    result, chosen = of(frozenset())
+    # What is measured decides; the one that is faster most often comes first: cuDNN's convolutions, and its recurrent layers
+    # where a kernel of one would read all weights at each step.
+    slow = any(isinstance(schedule, Steps) and schedule.depth for schedule in chosen.values())
+    for words, operators in _LEFT.items():
+        if _operators(exported).isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
+            continue
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-            left = of(_LEFT)[0]
-            left.variant = "convolutions left to torch"
-            for other in result:
-                other.parent = 0
-            result.insert(0, left)
+            left = of(operators)[0][0]
+            left.variant = f"{words} left to torch"
+            result.insert(0 if words == "convolutions" or slow else len(result), left)
+    for other in result[1:]:
+        other.parent = 0
+    result[0].parent = None
     return result
 
 
 def _operators(exported: ExportedProgram) -> set[str]:
-    return {str(node.target) for node in exported.graph.nodes if node.op == "call_function"}
+    """The operators of a graph, without their overloads."""
+    called = (str(node.target) for node in exported.graph.nodes if node.op == "call_function")
+    return {target.rpartition(".")[0] for target in called}
 
 
 def _scheduled(
@@ -86,8 +96,8 @@ def _scheduled(
     check_indices: bool,
     left: frozenset[str],
     on: Target,
-) -> list[Candidate]:
-    """Candidates with the operators in ``left`` as calls of torch."""
+) -> tuple[list[Candidate], Chosen]:
+    """Candidates with the operators in ``left`` as calls of torch, and the default schedules."""
     found = planned(lowered(exported, left), check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
@@ -116,4 +126,4 @@ def _scheduled(
         made.parent = 0 if result else None
         made.faults = [error.to_json() for error in failures(graph, class_name)]
         result.append(made)
-    return result
+    return result, offered[0][1]

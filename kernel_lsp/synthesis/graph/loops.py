@@ -29,7 +29,11 @@ def at_step(loop: Recurrence, step: sympy.Expr) -> tuple[Value, ...]:
     for part, given in zip(loop.parts, loop.given, strict=True):
         assert isinstance(part.op, Given)
         along = part.op.along
-        whole = given if along is None else Value(View(maps.select(given.shape, along, place), given, "select"), part.shape, given.dtype)
+        whole = (
+            given
+            if along is None
+            else Value(View(maps.select(given.shape, along, place), given, "select"), part.shape, given.dtype)
+        )
         known[part] = whole
     for value in topological(list(loop.next)):
         if value not in known:

@@ -95,5 +95,3 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
     for value in (*looped.loop.first, *looped.next):
         visit(value, state, "")
     kernel.leaves = list(leaves)
-
-

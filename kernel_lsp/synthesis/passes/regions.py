@@ -8,7 +8,20 @@ that value as an input.
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Fold, Graph, Partial, Recur, Reduce, Scan, TorchCall, Value, View, operands, topological
+from ..graph.value import (
+    Contract,
+    Fold,
+    Graph,
+    Partial,
+    Recur,
+    Reduce,
+    Scan,
+    TorchCall,
+    Value,
+    View,
+    operands,
+    topological,
+)
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .fusion import addressable, cheap_prologue, epilogues, place_product
@@ -105,11 +118,7 @@ class _Planner:
             for operand in operands(v):
                 if operand in self.plan.stored:
                     continue
-                if (
-                    isinstance(operand.op, _APART)
-                    or operand in self.completes
-                    or operand in self.forced
-                ):
+                if isinstance(operand.op, _APART) or operand in self.completes or operand in self.forced:
                     self.store(operand, [])
 
     def tree(self, roots: list[Value]) -> list[Value]:
@@ -121,9 +130,7 @@ class _Planner:
             if v in seen or v in self.plan.stored:
                 return
             seen.add(v)
-            if v not in roots and (
-                isinstance(v.op, _APART) or v in self.completes or v in self.forced
-            ):
+            if v not in roots and (isinstance(v.op, _APART) or v in self.completes or v in self.forced):
                 return
             for operand in operands(v):
                 visit(operand)
@@ -292,11 +299,7 @@ def _on_host(value: Value, products: dict[Value, Value]) -> bool:
     base = op.operand
     while isinstance(base.op, View):
         base = base.op.operand
-    if (
-        op.name in ("squeeze", "unsqueeze")
-        and not isinstance(base.op, _APART)
-        and base not in products
-    ):
+    if op.name in ("squeeze", "unsqueeze") and not isinstance(base.op, _APART) and base not in products:
         return False  # the kernel stores the final shape itself
     if op.name != "reshape":
         return True

@@ -9,7 +9,20 @@ import sympy
 
 from ..graph.maps import squeeze
 from ..graph.sizes import ONE
-from ..graph.value import Contract, Graph, Input, Partial, Recurrence, Reduce, Scan, TorchCall, Value, View, numel, topological
+from ..graph.value import (
+    Contract,
+    Graph,
+    Input,
+    Partial,
+    Recurrence,
+    Reduce,
+    Scan,
+    TorchCall,
+    Value,
+    View,
+    numel,
+    topological,
+)
 
 #: A reduction with fewer results than SPLIT_RESULTS of more than SPLIT_LENGTH elements each leaves most of a GPU
 #: idle with one program per result, so it runs in chunks of CHUNK elements and a second kernel reduces those.

@@ -9,7 +9,6 @@ from ..graph.monoids import MONOIDS
 from ..kernel.ir import Apply, PrefixScan, Split
 from ..schedule.program import Program, expressions, statements
 
-
 #: What a program that waits for others calls, and what counts it.
 _TOGETHER = (
     '''@triton.jit

@@ -108,7 +108,9 @@ def compose(
     ]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
         constants.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
-    if any(isinstance(value, OfAll) and value.alone != value.size for p in host.programs for value in p.blocks.values()):
+    if any(
+        isinstance(value, OfAll) and value.alone != value.size for p in host.programs for value in p.blocks.values()
+    ):
         constants.append("_INTERPRETED = triton.knobs.runtime.interpret  # one program runs after another")
     if any("bf16x6" in program.blocks.values() for program in host.programs):
         constants.append(

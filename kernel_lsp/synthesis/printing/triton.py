@@ -84,7 +84,9 @@ class Printer:
         if isinstance(statement, Split):
             names = ", ".join("_" if v is None else self.name(v) for v in statement.variables)
             shape = ", ".join(self.name(v) for v in statement.shape)
-            return [f"{indent}{names} = {helpers.SPLITS[len(statement.variables)][0]}({self.text(statement.value)}, {shape})"]
+            return [
+                f"{indent}{names} = {helpers.SPLITS[len(statement.variables)][0]}({self.text(statement.value)}, {shape})"
+            ]
         if isinstance(statement, Barrier):
             return [f"{indent}tl.debug_barrier()"]
         if isinstance(statement, Arrive):

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
-from ..graph.loops import contracted
-from ..graph.value import Contract, Given, Value, numel
+from ..graph.value import Contract, Value, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.rewrite import CHUNK
 from .extents import inner_atoms, power_of_two, product_extents, total
+from .recurrent_space import extents
 from .schedules import Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 
@@ -98,38 +98,30 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     return Cost(moved, operations, programs, waves, shared, seconds)
 
 
-#: Seconds that programs take to wait for each other and to read what they stored: with the products of a step it was 5 us on an H100.
-_EXCHANGE = 4e-6
-#: seconds of a step that no other work hides: what it computes depends on the step before
+#: seconds that programs take to wait for each other and to read what they stored: with the products of a step 5 us on an H100
+_EXCHANGE = 3.5e-6
+#: seconds of a step that nothing hides, since it needs what the step before gave
 _LATENCY = 1.5e-6
 
 
 def _recurrence(kernel: Kernel, schedule: Steps | Resident, target: Target, hints: Hints) -> Cost:
-    """Steps run one after the other: each takes what one program of it takes."""
-    assert kernel.loop is not None
-    loop = kernel.loop.loop
-    steps, elements = hint(loop.steps, hints), hint(numel(loop.held[0].shape), hints)
-    whole = [v for v, part in zip(loop.given, loop.parts, strict=True) if isinstance(part.op, Given) and part.op.along is None]
-    weights = sum(_bytes(v, hints) for v in whole)
+    """Steps run one after the other: each takes what one of its programs takes."""
+    found = extents(kernel, hints)
     moved = sum(_bytes(v, hints) for v in (*kernel.leaves, *kernel.outputs))
-    across = next(iter(contracted(loop).items()), None)
-    width = hint(across[0].shape[across[1]], hints) if across else 1
-    blocks = -(-(elements // width) // schedule.rows)
-    operations = 2 * steps * elements * width * len(kernel.loop.products)
-    rate = target.rate("bfloat16") / target.multiprocessors
-    if isinstance(schedule, Resident):
-        split = -(-width // schedule.units)
-        kept = weights // split
-        step = _EXCHANGE * (split > 1) + 3 * operations / steps / rate / (split * blocks)
-        programs, shared = split * blocks, kept
-    else:
-        # One multiprocessor reads all weights at each step: through L2, of whose rate it has its share.
-        read = weights / (target.l2_bandwidth / target.multiprocessors) if schedule.depth else 0.0
-        step = read + 3 * operations / steps / rate / blocks
-        programs, shared = blocks, 0 if schedule.depth else weights
-    waves = math.ceil(programs / target.multiprocessors)
-    seconds = max(steps * (step + _LATENCY) * waves, moved / target.bandwidth)
-    return Cost(moved, operations, programs, waves, shared, seconds)
+    blocks = -(-found.rows // schedule.rows)
+    split = -(-found.width // schedule.units) if isinstance(schedule, Resident) else 1
+    operations = 2 * found.rows * found.width**2 * found.parts * (3 if found.dtype == torch.float32 else 1)
+    sort = "tf32" if isinstance(schedule, Steps) and found.dtype == torch.float32 else "bfloat16"
+    step = _LATENCY + operations / (split * blocks) / (target.rate(sort) / target.multiprocessors)
+    kept = found.weights // split
+    if split > 1:
+        step += _EXCHANGE
+    elif isinstance(schedule, Steps) and schedule.depth:  # a program's multiprocessor has its share of the rate of L2
+        step += found.weights * target.multiprocessors / target.l2_bandwidth
+        kept = 0
+    waves = math.ceil(split * blocks / target.multiprocessors)
+    seconds = max(found.steps * step * waves, moved / target.bandwidth)
+    return Cost(moved, operations * found.steps, split * blocks, waves, kept, seconds)
 
 
 def _multiplied(dtype: torch.dtype, precision: str) -> str:

@@ -9,7 +9,20 @@ import sympy
 
 from ..graph.names import variable_name
 from ..graph.sizes import quotient
-from ..graph.value import Graph, Input, Partial, Pointwise, Recur, Scalar, Value, View, input_of, numel, operands, topological
+from ..graph.value import (
+    Graph,
+    Input,
+    Partial,
+    Pointwise,
+    Recur,
+    Scalar,
+    Value,
+    View,
+    input_of,
+    numel,
+    operands,
+    topological,
+)
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
 from ..passes.rewrite import CHUNK

@@ -43,7 +43,7 @@ from ..kernel.steps import Hints, Kernel, Looped
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
 from .program import Blocks, Program, fixed, set_all
-from .schedules import Resident, Steps
+from .schedules import Steps
 from .tilings import START
 
 #: the least that a product takes of rows, columns and what is summed
@@ -120,8 +120,14 @@ def recurrent(
     if contracted(looped.loop) and schedule.depth:
         frame.builder.inner.append(Barrier())
     end(frame)
-    how = "the weights stay on chip" if not schedule.depth else "it reads the weights, and the state that it stored, at each"
-    program.tiling = f"One program takes {schedule.rows} rows through all steps" + (f"; {how}." if units is not None else ".")
+    how = (
+        "the weights stay on chip"
+        if not schedule.depth
+        else "it reads the weights, and the state that it stored, at each"
+    )
+    program.tiling = f"One program takes {schedule.rows} rows through all steps" + (
+        f"; {how}." if units is not None else "."
+    )
     return program
 
 
@@ -191,7 +197,9 @@ def _products(frame: Frame, domain: Domain, state: Value, schedule: Steps, store
     ks, sum_atom = fixed("ks"), looped.summed[state]
     sides = []
     for lane in ((1, 2), (0, 2)):
-        along = Axis(ks, [sum_atom] if isinstance(sum_atom, sympy.Symbol) else [], "tile" if whole else "loop", lane=lane)
+        along = Axis(
+            ks, [sum_atom] if isinstance(sum_atom, sympy.Symbol) else [], "tile" if whole else "loop", lane=lane
+        )
         if n_units % (width if whole else schedule.depth) != 0:
             along.mask = apply("lt", AxisIndex(along), arguments.size(n_units), dtype=torch.bool)
         sides.append(along)
@@ -296,5 +304,3 @@ def end(frame: Frame) -> None:
         if isinstance(v.op, Recur) and not v.op.each:
             held = Ref(frame.carried[looped.loop.held[v.op.state]], frame.tile, v.dtype)
             program.body.append(builder.stored_at(v, frame.state, held))
-
-

@@ -150,10 +150,9 @@ def _product(
     frame: Frame, domain: Domain, state: Value, parts: list[tuple[Value, Index]], wait: Await, stored: set[Value]
 ) -> None:
     """One product of the weights that the program holds and the state, and its parts."""
-    program, builder, looped, units = frame.program, frame.builder, frame.looped, frame.units
+    program, builder, looped = frame.program, frame.builder, frame.looped
     arguments, op = program.arguments, parts[0][0].op
-    assert units is not None and isinstance(op, Contract)
-    n_units = total(domain, units.atoms)
+    assert isinstance(op, Contract)
     lanes, along_weight, along_state = _axes(frame, domain, len(parts), op.right.shape[0], looped.summed[state])
     # The weights, once.
     reader = Builder(domain, [lanes, along_weight], arguments, stored, {})
@@ -190,9 +189,7 @@ def _product(
         builder.memo[builder.key(*part)] = Ref(name, tile, torch.float32)
 
 
-def _axes(
-    frame: Frame, domain: Domain, parts: int, n_lanes: sympy.Expr, summed: sympy.Expr
-) -> tuple[Axis, Axis, Axis]:
+def _axes(frame: Frame, domain: Domain, parts: int, n_lanes: sympy.Expr, summed: sympy.Expr) -> tuple[Axis, Axis, Axis]:
     """The rows of the weight that the program holds, all parts of its units, and what is summed beside them and beside the state."""
     program, builder, units = frame.program, frame.builder, frame.units
     arguments = program.arguments
@@ -215,7 +212,10 @@ def _axes(
             (unit, plus(apply("mul", ProgramId(0), Ref(size)), apply("mod_int", _over(every, lanes), Ref(size)))),
             (
                 lanes.variable,
-                plus(apply("mul", apply("floordiv_int", _over(every, lanes), Ref(size)), arguments.size(n_units)), _over(unit, lanes)),
+                plus(
+                    apply("mul", apply("floordiv_int", _over(every, lanes), Ref(size)), arguments.size(n_units)),
+                    _over(unit, lanes),
+                ),
             ),
         )
         inside: list[Expr] = []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
-from ..graph.loops import contracted
 from ..graph.value import Contract
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import (
@@ -18,9 +16,8 @@ from .extents import (
     total,
     transposed_atom,
 )
-from .recurrent import LEAST
-from .resident import gates
-from .schedules import Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Turned, Unrolled
+from .recurrent_space import recurrences
+from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 
 
@@ -29,7 +26,7 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if kernel.contract is not None:
         return _products(kernel, target, hints)
     if kernel.loop is not None:
-        return _recurrences(kernel, target, hints)
+        return recurrences(kernel, target, hints)
     if not kernel.folds:
         return _elementwise(kernel, hints)
     if goes_over_windows(kernel, hints):
@@ -107,41 +104,3 @@ def _fitted(tile: Product, m: int, n: int, k: int, itemsize: int, target: Target
         k=max(16, min(depth, power_of_two(k))),
         stages=stages,
     )
-
-
-#: bytes of weights that a program keeps on chip: the rest of what a multiprocessor has is for the state and the compiler
-_KEPT = 160 * 1024
-
-
-def _recurrences(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    assert kernel.loop is not None
-    loop = kernel.loop.loop
-    sizes = [hint(n, hints) for n in loop.held[0].shape]
-    across = contracted(loop)
-    if not across:
-        return [Steps(rows, 0, 4) for rows in (128, 64, 256)]
-    width, count = sizes[next(iter(across.values()))], math.prod(sizes)
-    rows = max(LEAST, min(64, power_of_two(count // width)))
-    itemsize = loop.given[0].dtype.itemsize
-    parts = len(kernel.loop.products)
-    depth = max(LEAST, power_of_two(width))
-    # The fewest columns at a time are wide: their weights, of all parts, go through shared memory.
-    block = next(k for k in (64, 32, 16) if k == LEAST or parts * depth * k * itemsize <= target.shared_memory // 4)
-    alone: list[Schedule] = [Steps(LEAST, min(block, depth), 8), Steps(LEAST, LEAST, 8), Steps(LEAST, min(block, depth), 4)]
-    if parts * depth * depth * itemsize <= _KEPT // 4:
-        alone.insert(0, Steps(LEAST, 0, 4))
-    return list(dict.fromkeys([*_residents(kernel, target, rows, itemsize, width, count // width), *alone]))
-
-
-def _residents(kernel: Kernel, target: Target, rows: int, itemsize: int, width: int, count: int) -> list[Schedule]:
-    """With the weights on chip, where those of all units fit the programs that run at once."""
-    parts = len(gates(kernel))
-    if not parts or target.capability is None:
-        return []
-    found: list[Schedule] = []
-    for units in (16, 32, 64):
-        held = power_of_two(parts) * units * max(LEAST, power_of_two(width)) * itemsize
-        blocks = target.multiprocessors // -(-width // units)
-        if held <= min(_KEPT, target.shared_memory * 3 // 4) and units < 2 * width and -(-count // rows) <= blocks:
-            found.append(Resident(units, rows, blocks, 8 if held > 32 * 1024 else 4))
-    return found
