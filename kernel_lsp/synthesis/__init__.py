@@ -61,10 +61,15 @@ def _candidates(
     check_indices: bool,
     on: Target,
 ) -> list[Candidate]:
-    def of(left: frozenset[str]) -> tuple[list[Candidate], Chosen]:
-        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, on)
+    def of(left: frozenset[str], planes: Target | None = None) -> tuple[list[Candidate], Chosen]:
+        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, planes, on)
 
     result, chosen = of(frozenset())
+    split = of(frozenset(), on)[0]
+    if split[0].source != result[0].source:  # products that planes pay for come first
+        for candidate in split:
+            candidate.variant = "; ".join(filter(None, ["bfloat16 planes", candidate.variant]))
+        result = [*split, *result]
     # What is measured decides; the one that is faster most often comes first: cuDNN's convolutions, and its recurrent layers
     # where a kernel of one would read all weights at each step.
     slow = any(isinstance(schedule, Steps) and schedule.depth for schedule in chosen.values())
@@ -95,10 +100,11 @@ def _scheduled(
     import_file: str,
     check_indices: bool,
     left: frozenset[str],
+    planes: Target | None,
     on: Target,
 ) -> tuple[list[Candidate], Chosen]:
-    """Candidates with the operators in ``left`` as calls of torch, and the default schedules."""
-    found = planned(lowered(exported, left), check_indices=check_indices)
+    """Candidates with the operators in ``left`` as calls of torch, and the default schedules; ``planes``: see ``stages.lowered``."""
+    found = planned(lowered(exported, left, planes), check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"

@@ -17,10 +17,14 @@ from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes.layout import channels_last
+from .passes.planes import split_into_planes
 from .passes.regions import plan
 from .passes.rewrite import share, split_long_reductions
 from .passes.sizes import name_quotients
 from .printing import bounds
+from .schedule.cost import planes_pay
+from .schedule.target import Target
 
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 512
@@ -30,11 +34,17 @@ _UNROLLED = (
 )
 
 
-def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Lowered:
-    """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``."""
+def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), planes: Target | None = None) -> Lowered:
+    """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
+
+    ``planes``: the GPU on which float32 products are made of bfloat16 planes where that pays.
+    """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
+    if planes is not None:
+        channels_last(graph, lambda op: True)
+        split_into_planes(graph, lambda op: planes_pay(op, planes, graph.hints))
     return Lowered(graph, defined, split_long_reductions(graph, graph.hints))
 
 

@@ -146,6 +146,7 @@ class Contract(Op):
     left_axes: str
     right_axes: str
     axes: str
+    outer: str = ""  # summed letters that a kernel goes through one by one, outside of the others
 
     @property
     def summed(self) -> str:

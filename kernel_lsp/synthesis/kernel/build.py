@@ -269,15 +269,19 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
-        inside = any(axis.role in ("loop", "unrolled", "step") for axis in axes)
+        inside = any(axis.role in ("loop", "scalar", "unrolled") for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 
-    def store(self, value: Value, index: Index) -> None:
-        """Store an output; its pointer was registered before, in the order of outputs."""
+    def store(self, value: Value, index: Index, into: tuple[Value, Index] | None = None) -> None:
+        """Store an output; its pointer was registered before, in the order of outputs.
+
+        ``into``: the tensor that has its memory, and the place there, where that is another one.
+        """
         result = self.value(value, index)
+        filled, at = into or (value, index)
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
-        stored = self.stored_at(value, index, result)
+        stored = self.stored_at(filled, at, result)
         self.add(stored, stored.offset.axes | result.axes)
 
     def stored_at(self, value: Value, index: Index, result: Expr) -> Store:

@@ -15,7 +15,7 @@ import torch
 
 from ..graph.functions import FUNCTIONS, literal
 
-Role = Literal["grid", "tile", "loop", "unrolled", "step"]
+Role = Literal["grid", "tile", "loop", "scalar", "unrolled"]
 
 
 @dataclass(eq=False)
@@ -31,9 +31,9 @@ class Axis:
     """One axis of a kernel with the domain's ``atoms`` flattened into it, outermost first.
 
     ``grid``: a scalar that the program's place gives; ``tile``: a vector that the program holds whole; ``loop``: a
-    vector that walks along the extent; ``unrolled``: a scalar that a loop goes through, written out; ``step``: one that a loop goes
-    through in order, each time from what the last left. ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a
-    tile only where it is used. ``mask``: which lanes lie inside, None where all do.
+    vector that walks along the extent; ``scalar``: a loop goes through it one by one; ``unrolled``: the same, written out.
+    ``lane``: (place, rank) where ``variable`` is one-dimensional and gets its place in a tile only where it is used.
+    ``mask``: which lanes lie inside, None where all do.
     """
 
     variable: Variable
@@ -300,13 +300,13 @@ class Await:
 class For:
     """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out.
 
-    ``in_order``: by one as a loop that runs: a recurrence, whose states are the variables that it sets and that were set before.
+    ``in_order``: a recurrence, whose states are the variables that it sets and that were set before.
     """
 
     variable: Variable
     begin: Expr
     end: Expr
-    step: Variable | None
+    step: Variable | Number | None
     body: tuple[Statement, ...]
     in_order: bool = False
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from ..graph.sizes import Index
-from ..graph.value import Fold, Graph, Recurrence, Shape, Value
+from ..graph.sizes import ZERO, Index
+from ..graph.value import Concat, Fold, Graph, Recurrence, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -51,11 +51,25 @@ class Kernel:
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
     chunked: Value | None = None  # a scan that runs in chunks
     partial: Value | None = None  # the buffer of partial results that a split reduction fills
+    whole: Value | None = None  # the Concat whose pieces it stores, all of them
 
     @property
     def outputs(self) -> list[Value]:
         """What it fills, each with memory of its own."""
-        return [self.partial] if self.partial is not None else [v for v, _ in self.stores]
+        filled = self.partial or self.whole
+        return [filled] if filled is not None else [v for v, _ in self.stores]
+
+    def destination(self, value: Value, index: Index) -> tuple[Value, Index]:
+        """What has the memory for a stored value, and where in that the element at ``index`` goes."""
+        if self.whole is None:
+            return value, index
+        assert isinstance(self.whole.op, Concat)
+        op, start = self.whole.op, ZERO
+        for piece in op.operands:
+            if piece is value:
+                break
+            start += piece.shape[op.dim]
+        return self.whole, (*index[: op.dim], index[op.dim] + start, *index[op.dim + 1 :])
 
     @property
     def in_chunks(self) -> bool:

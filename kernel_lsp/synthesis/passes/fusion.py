@@ -81,10 +81,14 @@ def cheap_prologue(value: Value, stored: set[Value]) -> bool:
     return len(large) == 1
 
 
-def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
-    """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one."""
+def addressable(operand: Value, base: Value, stored: set[Value], outer: frozenset[int] = frozenset()) -> bool:
+    """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one.
+
+    ``outer``: the dimensions that a loop goes through one by one; any expression over their indices alone will do.
+    """
     domain = Domain()
     index: Index = tuple(domain.atom("i", n, reduced=False) for n in operand.shape)
+    scalar = {index[d] for d in outer}
     v = operand
     try:
         while v is not base:
@@ -92,7 +96,9 @@ def addressable(operand: Value, base: Value, stored: set[Value]) -> bool:
                 return True
             ((v, index),) = operand_indices(v, index, domain)
             for e in index:
-                domain.linear(e)
+                _, rest = domain.terms(e)
+                if rest.free_symbols & domain.size.keys() - scalar:
+                    return False
     except (Unalignable, Refined):
         return False
     return True

@@ -9,6 +9,7 @@ that value as an input.
 from __future__ import annotations
 
 from ..graph.value import (
+    Concat,
     Contract,
     Fold,
     Graph,
@@ -26,6 +27,7 @@ from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .fusion import addressable, cheap_prologue, epilogues, place_product
 from .looping import made_of_numbers, place_recurrence, results_of
+from .pieces import in_pieces
 from .placing import place
 
 #: What is stored by steps of its own, never inside another kernel.
@@ -93,6 +95,8 @@ class _Planner:
                 self._store_recurrence(value)
             elif value in self.completes:
                 self._store_contract(value, self.completes[value])
+            elif in_pieces(value, self.plan.stored) and self._store_pieces(value):
+                pass
             else:
                 self._store_kernel(value, pending)
         finally:
@@ -160,6 +164,27 @@ class _Planner:
                     continue
         self._append(kernel, [v for v, _ in kernel.stores])
 
+    def _store_pieces(self, value: Value) -> bool:
+        """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
+
+        False where it would reduce or scan something.
+        """
+        assert isinstance(value.op, Concat)
+        pieces = list(value.op.operands)
+        while True:
+            for piece in pieces:
+                self._require(piece)
+            try:
+                kernel = self.place(pieces)
+                break
+            except Materialise as need:
+                self.store(need.value, [])
+        if kernel.folds:
+            return False
+        kernel.whole = value
+        self._append(kernel, [value])
+        return True
+
     def _store_partial(self, value: Value) -> None:
         """A split reduction's buffer: the kernel of the reduction itself, each program taking one chunk."""
         op = value.op
@@ -221,8 +246,8 @@ class _Planner:
     def _store_contract(self, root: Value, product: Value) -> None:
         op = product.op
         assert isinstance(op, Contract)
-        for operand in (op.left, op.right):
-            self._prepare(operand)
+        for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
+            self._prepare(operand, frozenset(axes.index(letter) for letter in op.outer))
         while True:
             tree = self._epilogue_tree(root, product)
             for v in tree:
@@ -268,14 +293,17 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value) -> None:
-        """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic)."""
+    def _prepare(self, operand: Value, outer: frozenset[int]) -> None:
+        """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
+
+        ``outer``: its dimensions that a loop goes through one by one.
+        """
         base = operand
         while isinstance(base.op, View) and base not in self.plan.stored:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
             self.store(base, [])
-        if addressable(operand, base, self.plan.stored):
+        if addressable(operand, base, self.plan.stored, outer):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
         views = [operand]

@@ -170,7 +170,7 @@ class _Printer:
 
     def _launch(self, kernel: Kernel, program: Program) -> None:
         host, wanted = self.host, program.name
-        stored = [v for v, _ in kernel.stores if v in self.variables]
+        stored = [v for v in kernel.outputs if v in self.variables]
         text = "; ".join(f"{self.variables[v]} = {formula(v, self.variables)}" for v in stored)
         if kernel.partial is not None:
             text = f"{self.variables[kernel.partial]} = {formula(kernel.stores[0][0], self.variables)}, chunk by chunk"

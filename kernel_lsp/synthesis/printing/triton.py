@@ -94,16 +94,16 @@ class Printer:
         if isinstance(statement, Await):
             where = self.pointer(statement.pointer, statement.offset)
             return [f"{indent}_wait_for({where}, {self.text(statement.count)})"]
-        if statement.in_order:
-            end = self.text(statement.end)
-            end = f"tl.cast({end}, tl.int64)" if self.wide else end  # offsets are computed of the step
-            head = f"{indent}for {self.name(statement.variable)} in range({end}):"
-            return [head, *self.block(statement.body, depth + 1)]
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]
-        end = f"{self.text(statement.begin)}, {self.text(statement.end)}, {self.name(statement.step)}"
-        head = f"{indent}for {self.name(statement.variable)} in range({end}):"
+        bounds = [statement.end] if statement.begin == Number(0) else [statement.begin, statement.end]
+        if isinstance(statement.step, Variable):
+            bounds = [statement.begin, statement.end, Ref(statement.step)]
+        texts = list(map(self.text, bounds))
+        if statement.in_order and self.wide:  # offsets of 64 bits are computed of the step
+            texts[-1] = f"tl.cast({texts[-1]}, tl.int64)"
+        head = f"{indent}for {self.name(statement.variable)} in range({', '.join(texts)}):"
         return [head, *self.block(statement.body, depth + 1)]
 
     # -- expressions ------------------------------------------------------------------------------------------------

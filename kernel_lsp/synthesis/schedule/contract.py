@@ -21,14 +21,10 @@ from ..kernel.build import Builder, masked, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
-    Arange,
     Axis,
-    AxisIndex,
     Dot,
     Expr,
-    For,
     Full,
-    Number,
     ProgramId,
     Ref,
     Set,
@@ -42,7 +38,7 @@ from .elementwise import blocked, mask_of
 from .extents import contract_atoms, total
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Product
-from .tilings import START
+from .summation import summation
 
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
@@ -77,10 +73,9 @@ def contract(
     op, domain = value.op, kernel.domain.copy()
     at = dict(zip(op.axes, kernel.placed[value], strict=True))
     at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
-    depth = [atom for letter in op.summed if isinstance(atom := at[letter], sympy.Symbol)]
     atoms = contract_atoms(kernel)
+    depth, outer = _summed(op, at)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
-    dtype = torch.promote_types(op.left.dtype, op.right.dtype)
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     for v, _ in kernel.stores:
         arguments.outputs[v] = arguments.variable("out_ptr")
@@ -90,7 +85,6 @@ def contract(
     blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
     group = program.block("GROUP", tile.group)
     exact_n = n.is_number and int(n) % tile.n == 0
-    exact_k = k_size.is_number and int(k_size) % tile.k == 0
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     axes = _tile_order(domain, program, ends, blocks, group, atoms.batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
@@ -100,23 +94,21 @@ def contract(
         (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, (1, 2))),
         mask_of(rows, "row_mask", ends["M"]),
         *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
-        (acc.variable, Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)),
     )
-    ks = fixed("ks")
-    loop: list[Statement] = []
+    walk = summation(program, tile, ends["K"], domain, depth, outer)
+    zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
+    program.body.append(walk.before(acc, zeros))
+    loop: list[Statement] = list(walk.begin)
     terms: list[Expr] = []
     zeroed = False  # whether one side is 0 beyond K
+    dtype = torch.promote_types(op.left.dtype, op.right.dtype)
     for operand, letters, side, lane in (
         (op.left, op.left_axes, rows, (1, 2)),
         (op.right, op.right_axes, cols, (0, 2)),
     ):
-        along = Axis(ks, depth, "loop", lane=lane)
-        if not exact_k:
-            along.mask = apply("lt", AxisIndex(along), ends["K"], dtype=torch.bool)
-        if not loop:
-            loop += set_all((ks, plus(Ref(START), Arange(blocks["K"], along))))
+        along = walk.along(lane)
         index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
-        builder = Builder(domain, [*axes, *_in_order(side, along)], arguments, stored, {})
+        builder = Builder(domain, [*axes, *walk.outside, *_in_order(side, along)], arguments, stored, {})
         builder.strided = {v: _strides(v, arguments) for v in strided}
         builder.raw_half = _is_plain(operand, stored)
         builder.reduced_axis = along if len(depth) > 1 else None
@@ -132,13 +124,11 @@ def contract(
         if dtype in (torch.float16, torch.bfloat16) and not builder.raw_half:
             term = Apply("to_float16" if dtype == torch.float16 else "to_bfloat16", (term,), dtype)
         terms.append(term)
-    precision: Variable | None = None
-    if dtype == torch.float32:
-        precision = program.block("PRECISION", tile.precision)
+    precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
     loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
-    program.body.append(For(START, Number(0), ends["K"], blocks["K"], tuple(loop)))
+    program.body += walk.loops(acc, zeros, loop)
     ending = Builder(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
-    ending.reduced[value] = acc
+    ending.reduced[value] = walk.result(acc)
     for v, i in kernel.stores:
         ending.count(v, i)
     for v, i in kernel.stores:
@@ -146,6 +136,13 @@ def contract(
     program.body += ending.lines
     program.tiling = f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
     return program
+
+
+def _summed(op: Contract, at: dict[str, sympy.Expr]) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
+    """The summed atoms: those that a tile has, and those that a loop around goes through."""
+    found = {letter: atom for letter in op.summed if isinstance(atom := at[letter], sympy.Symbol)}
+    inner = [atom for letter, atom in found.items() if letter not in op.outer]
+    return inner, [atom for letter, atom in found.items() if letter in op.outer]
 
 
 def _tile_order(

@@ -98,6 +98,26 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     return Cost(moved, operations, programs, waves, shared, seconds)
 
 
+#: Part of the tensor cores' rate that a product of tiles reaches; of split float32, which a kernel splits as it goes.
+_REACHED, _REACHED_SPLIT = 0.6, 0.35
+
+
+def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a float32 product takes less time where its operands are split into bfloat16 planes before it.
+
+    The planes are written and read once more; a kernel that splits as it goes does so for every tile.
+    """
+    letters = {letter: hint(op.size(letter), hints) for letter in op.axes + op.summed}
+    multiplied = 2 * math.prod(letters.values()) * 3
+    moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
+    before = moved / target.bandwidth + multiplied / (_REACHED * target.rate("bfloat16")) + _LAUNCHES
+    return before < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
+
+
+#: Seconds that two more launches take.
+_LAUNCHES = 6e-6
+
+
 #: seconds that programs take to wait for each other and to read what they stored: with the products of a step 5 us on an H100
 _EXCHANGE = 3.5e-6
 #: seconds of a step that nothing hides, since it needs what the step before gave

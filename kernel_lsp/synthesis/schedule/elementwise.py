@@ -26,8 +26,8 @@ def elementwise(
 ) -> Program:
     """An elementwise kernel."""
     program = Program(name, arguments, num_warps=schedule.warps)
-    for v, _ in kernel.stores:
-        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.stores) > 1 else "out_ptr")
+    for v in kernel.outputs:
+        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.outputs) > 1 else "out_ptr")
     if isinstance(schedule, Flat):
         axes = _flat(kernel, program, schedule.block)
     else:
@@ -38,7 +38,7 @@ def elementwise(
     for v, index in kernel.stores:
         builder.count(v, index)
     for v, index in kernel.stores:
-        builder.store(v, index)
+        builder.store(v, index, kernel.destination(v, index))
     program.body += builder.lines
     return program
 

@@ -141,7 +141,7 @@ def host_plan(
     for symbol, length in chunks.items():
         names[symbol], sizes[symbol] = symbol.name, Blocks(length, CHUNK)
     result = HostPlan(inputs, sizes)
-    in_memory = [*inputs, *(v for step in plan.steps if isinstance(step, Kernel) for v, _ in step.stores)]
+    in_memory = [*inputs, *(v for step in plan.steps if isinstance(step, Kernel) for v in step.outputs)]
     result.wide = any(hint(numel(v.shape), hints) > MOST_ELEMENTS for v in in_memory)
     strided = _strided(plan)
     for value in inputs:
@@ -259,7 +259,7 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         return {kernels[0]: f"{name}_kernel"}
     result: dict[Kernel, str] = {}
     for kernel in kernels:
-        value = kernel.stores[0][0]
+        value = kernel.whole or kernel.stores[0][0]
         if isinstance(value.op, Recur):
             result[kernel] = f"{value.op.loop.name or 'recurrence'}_kernel"
             continue

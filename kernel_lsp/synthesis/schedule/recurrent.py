@@ -144,7 +144,7 @@ def framed(kernel: Kernel, domain: Domain, program: Program, stored: set[Value])
     unit_atoms = [a for a in domain.kept if any(a in e.free_symbols for e in unit)]
     rows = Axis(fixed("rows"), [a for a in domain.kept if a not in unit_atoms], "tile")
     units = Axis(fixed("units"), unit_atoms, "tile") if across else None
-    step = Axis(fixed("step"), [looped.step] if isinstance(looped.step, sympy.Symbol) else [], "step")
+    step = Axis(fixed("step"), [looped.step] if isinstance(looped.step, sympy.Symbol) else [], "scalar")
     axes = [step, rows] if units is None else [step, rows, units]
     return Frame(looped, program, Builder(domain, axes, arguments, stored, {}), state, rows, units, step, ())
 
@@ -299,7 +299,7 @@ def end(frame: Frame) -> None:
     program.arguments.name_size(looped.loop.steps, "n_steps")
     steps = program.arguments.size(looped.loop.steps)
     program.body += builder.lines
-    program.body.append(For(frame.step.variable, Number(0), steps, None, tuple(builder.inner), in_order=True))
+    program.body.append(For(frame.step.variable, Number(0), steps, Number(1), tuple(builder.inner), in_order=True))
     for v in program.arguments.outputs:
         if isinstance(v.op, Recur) and not v.op.each:
             held = Ref(frame.carried[looped.loop.held[v.op.state]], frame.tile, v.dtype)

@@ -75,7 +75,11 @@ class Unrolled:
 
 @dataclass(frozen=True)
 class Product:
-    """``m`` x ``n`` tiles in steps of ``k``, tiles numbered in groups of ``group`` rows; ``precision``: how float32 is multiplied."""
+    """``m`` x ``n`` tiles in steps of ``k``, tiles numbered in groups of ``group`` rows.
+
+    ``precision``: how float32 is multiplied. ``restart``: summed elements after which the tensor cores' sum is added to one in
+    registers and begins again at zero (0: never).
+    """
 
     m: int
     n: int
@@ -84,6 +88,7 @@ class Product:
     stages: int
     precision: str = "tf32x3"
     group: int = 8
+    restart: int = 0
 
     def __str__(self) -> str:
         how = f"{self.m} x {self.n} x {self.k} tiles, {_warps(self.warps)}, {self.stages} stages"

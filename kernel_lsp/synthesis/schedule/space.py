@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from ..graph.value import Contract
 from ..kernel.steps import Hints, Kernel, hint
@@ -76,6 +77,9 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
+    if outer := kernel.contract.op.outer:
+        k //= math.prod(hint(kernel.contract.op.size(letter), hints) for letter in outer)
+        return _walked(m, n, k, batch, dtype.itemsize, target)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -89,6 +93,24 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     ]
     fitted = [_fitted(tile, m, n, k, dtype.itemsize, target) for tile in [first, *others]]
     return list(dict.fromkeys(fitted))
+
+
+#: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
+_RESTART = 512
+
+
+def _walked(m: int, n: int, k: int, batch: int, itemsize: int, target: Target) -> list[Schedule]:
+    """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one."""
+    tiles = [
+        Product(128, 256, 32, 8, 3, restart=_RESTART),
+        Product(128, 128, 32, 8, 3, restart=_RESTART),
+        Product(128, 128, 32, 4, 3, restart=_RESTART),
+        Product(64, 128, 32, 4, 4, restart=_RESTART),
+        Product(64, 64, 32, 4, 4, restart=_RESTART),
+    ]
+    enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
+    found: list[Schedule] = [_fitted(tile, m, n, k, itemsize, target) for tile in enough or tiles[-1:]]
+    return list(dict.fromkeys(found))[:3]
 
 
 def _fitted(tile: Product, m: int, n: int, k: int, itemsize: int, target: Target) -> Product:

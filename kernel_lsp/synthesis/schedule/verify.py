@@ -60,7 +60,7 @@ class _Verifier:
             if isinstance(statement, For):
                 for bound in (statement.begin, statement.end):
                     self.expression(bound, known)
-                if statement.step is not None and statement.step not in self.given:
+                if isinstance(statement.step, Variable) and statement.step not in self.given:
                     self.fail(f"a loop's step {statement.step.wanted} is no constant of the launch")
                 inside = {*known, statement.variable}
                 if statement.in_order:
@@ -85,13 +85,13 @@ class _Verifier:
                 if isinstance(statement, Set) and statement.variable in self.given:
                     self.fail(f"{statement.variable.wanted} is an argument, and set")
                 known.add(statement.variable)
-                self.shapes.setdefault(statement.variable, {a for a in statement.value.axes if a.role != "step"})
+                self.shapes.setdefault(statement.variable, {a for a in statement.value.axes if a.role != "scalar"})
 
     def recurrence(self, loop: For, known: set[Variable]) -> None:
         """What one step hands to the next: states of one shape, and memory that is read only after all have stored."""
         for statement in loop.body:
             if isinstance(statement, Set) and statement.variable in known:
-                axes = {axis for axis in statement.value.axes if axis.role != "step"}
+                axes = {axis for axis in statement.value.axes if axis.role != "scalar"}
                 if self.shapes.get(statement.variable, axes) != axes:
                     self.fail(f"{statement.variable.wanted} is carried along a loop with another shape")
         stored = {s.pointer for s in statements(loop.body) if isinstance(s, Store)}
@@ -105,7 +105,7 @@ class _Verifier:
             self.expression(expr, known)
         if store.pointer not in self.given:
             self.fail(f"a store to {store.pointer.wanted}, which is no argument")
-        lost = {axis for axis in store.value.axes - store.offset.axes if axis.atoms or axis.role != "step"}
+        lost = {axis for axis in store.value.axes - store.offset.axes if axis.atoms or axis.role != "scalar"}
         if lost:
             self.fail(f"a store loses {_names(lost)}: every element along it goes to one place")
         self.masked(store.offset.axes, store.masks, "a store")
@@ -134,7 +134,7 @@ class _Verifier:
 
     def dot(self, dot: Dot) -> None:
         rows, cols = dot.left.axes - dot.right.axes, dot.right.axes - dot.left.axes
-        loops = {axis.variable for axis in (rows | cols) - dot.total.axes}
+        loops = {axis.variable for axis in (rows | cols) - dot.total.axes if axis.vector}
         if len(loops) != 1:
             self.fail(f"a product over {_names(rows | cols)} into {_names(dot.total.axes)}")
 

@@ -1,0 +1,40 @@
+"""Concatenations that one kernel fills piece by piece, because their pieces are computed from one tensor."""
+
+from __future__ import annotations
+
+from ..graph.sizes import same
+from ..graph.value import Concat, Pointwise, Value, View, operands
+
+
+def in_pieces(value: Value, stored: set[Value]) -> bool:
+    """Whether ``value`` is a concatenation of pieces of one shape that are all elementwise in one tensor of that size.
+
+    Such a kernel reads the tensor once. Where each element of the result is computed for itself, it is read for each piece.
+    """
+    if not isinstance(value.op, Concat) or value in stored:
+        return False
+    pieces = value.op.operands
+    first = pieces[0]
+    if len(set(pieces)) < len(pieces) or any(
+        not all(same(a, b) for a, b in zip(piece.shape, first.shape, strict=True)) for piece in pieces
+    ):
+        return False
+    sources = [_source(piece) for piece in pieces]
+    return sources[0] is not None and all(source is sources[0] for source in sources)
+
+
+def _source(piece: Value) -> Value | None:
+    """The tensor that a piece is elementwise in; None for a tensor itself, a view of one, or where there are several."""
+    seen = False
+    found: set[Value] = set()
+    stack = [piece]
+    while stack:
+        v = stack.pop()
+        if isinstance(v.op, Pointwise) and operands(v):
+            seen = True
+            stack += operands(v)
+        elif isinstance(v.op, View) and v.op.map.keeps_order:
+            stack.append(v.op.operand)
+        elif v.shape:
+            found.add(v)
+    return found.pop() if seen and len(found) == 1 else None

@@ -1,0 +1,112 @@
+"""How a product's sum is gone through: in steps along K, over the outer letters, begun again now and then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy
+import torch
+
+from ..kernel.domain import Domain
+from ..kernel.ir import (
+    Add,
+    Arange,
+    Axis,
+    AxisIndex,
+    Expr,
+    For,
+    Full,
+    Number,
+    Ref,
+    Set,
+    Statement,
+    Variable,
+    apply,
+    plus,
+)
+from .extents import total
+from .program import Program, fixed, set_all
+from .schedules import Product
+from .tilings import START
+
+_KS, _STEP, _CHUNK, _BLOCKS = fixed("ks"), fixed("step"), fixed("chunk"), fixed("k_blocks")
+
+
+@dataclass
+class Summation:
+    """``begin``: the statements at the start of each step; ``outside``: the scalar axis of the outer atoms, if there is one.
+
+    Without outer atoms one loop goes along K. With them a step is one of their places and one block of K. Where the sum
+    restarts, a loop over chunks of K is around that.
+    """
+
+    depth: list[sympy.Symbol]
+    end: Expr  # of K
+    block: Variable
+    exact: bool  # no block reaches beyond K
+    outside: list[Axis] = field(default_factory=list)
+    count: Expr = field(default_factory=lambda: Number(1))  # of the outer places
+    restart: Variable | None = None
+    begin: list[Statement] = field(default_factory=list)
+    mask: Expr | None = None
+
+    def along(self, lane: tuple[int, int]) -> Axis:
+        """The axis along K of an operand's tile."""
+        axis = Axis(_KS, self.depth, "loop", lane=lane)
+        if not self.exact:
+            axis.mask = apply("lt", AxisIndex(axis), self.end, dtype=torch.bool)
+        return axis
+
+    def result(self, acc: Ref) -> Ref:
+        """The variable that holds the whole sum."""
+        return Ref(fixed("total"), acc.axes, acc.dtype) if self.restart is not None else acc
+
+    def before(self, acc: Ref, zeros: Full) -> Statement:
+        """The statement that begins the sum."""
+        return Set(self.result(acc).variable, zeros)
+
+    def loops(self, acc: Ref, zeros: Full, step: list[Statement]) -> list[Statement]:
+        """The loops, with the statements of a ``step``."""
+        first: Expr = Number(0)
+        last = self.end
+        if self.restart is not None:
+            first, last = Ref(_CHUNK), apply("minimum_int", self.end, plus(Ref(_CHUNK), Ref(self.restart)))
+        inside: list[Statement]
+        if self.outside:
+            length = last if self.restart is None else apply("sub", last, first)
+            blocks = Set(_BLOCKS, apply("cdiv", length, Ref(self.block)))
+            steps = apply("mul", self.count, Ref(_BLOCKS))
+            inside = [blocks, For(_STEP, Number(0), steps, Number(1), tuple(step))]
+        else:
+            inside = [For(START, first, last, self.block, tuple(step))]
+        if self.restart is None:
+            return inside
+        inside = [Set(acc.variable, zeros), *inside, Add(self.result(acc).variable, acc)]
+        return [For(_CHUNK, Number(0), self.end, self.restart, tuple(inside))]
+
+
+def summation(
+    program: Program,
+    tile: Product,
+    end: Expr,
+    domain: Domain,
+    depth: list[sympy.Symbol],
+    outer: list[sympy.Symbol],
+) -> Summation:
+    """How the sum over ``depth`` (up to ``end``) and ``outer`` is gone through with ``tile``."""
+    size = total(domain, depth)
+    block = next(variable for variable in program.blocks if variable.wanted == "BLOCK_K")
+    found = Summation(depth, end, block, size.is_number and int(size) % tile.k == 0)
+    if tile.restart and not (size.is_number and int(size) <= tile.restart):
+        found.restart = program.block("RESTART", tile.restart)
+    start: Expr = Ref(START)
+    if outer:
+        axis = Axis(fixed("term"), outer, "scalar")
+        found.outside, found.count = [axis], program.arguments.size(total(domain, outer))
+        found.begin = set_all((axis.variable, apply("floordiv_int", Ref(_STEP), Ref(_BLOCKS))))
+        start = apply("mul", apply("mod_int", Ref(_STEP), Ref(_BLOCKS)), Ref(block))
+        if found.restart is not None:
+            start = plus(Ref(_CHUNK), start)
+    lane = Axis(_KS, depth, "loop", lane=(1, 2))
+    found.begin += set_all((_KS, plus(start, Arange(block, lane))))
+    return found
