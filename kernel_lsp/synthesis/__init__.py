@@ -66,9 +66,7 @@ def _candidates(
 
     result, chosen = of(frozenset())
     split = of(frozenset(), on)[0]
-    if split[0].source != result[0].source:  # products that planes pay for come first
-        for candidate in split:
-            candidate.variant = "; ".join(filter(None, ["bfloat16 planes", candidate.variant]))
+    if split[0].source != result[0].source:  # products that planes pay for, and recurrences in one launch, come first
         result = [*split, *result]
     # What is measured decides; the one that is faster most often comes first: cuDNN's convolutions, and its recurrent layers
     # where a kernel of one would read all weights at each step.
@@ -126,6 +124,7 @@ def _scheduled(
         )
         if any(text == known.source for known in result):
             continue
+        label = "; ".join(filter(None, [*graph.ways, label]))
         made = Candidate(text, GENERATOR, note=note, variant=label, kept=counted(graph.kept))
         precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
         made.arithmetic = precisions[0] if precisions else ""

@@ -17,6 +17,7 @@ from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes.joining import join_recurrences
 from .passes.layout import channels_last
 from .passes.planes import split_into_planes
 from .passes.regions import plan
@@ -24,6 +25,7 @@ from .passes.rewrite import share, split_long_reductions
 from .passes.sizes import name_quotients
 from .printing import bounds
 from .schedule.cost import planes_pay
+from .schedule.recurrent_space import fit_together
 from .schedule.target import Target
 
 #: launches beyond which a module is left to torch
@@ -37,14 +39,20 @@ _UNROLLED = (
 def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), planes: Target | None = None) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
-    ``planes``: the GPU on which float32 products are made of bfloat16 planes where that pays.
+    ``planes``: the GPU on which float32 products are made of bfloat16 planes where that pays, and recurrences joined where they fit.
     """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
     if planes is not None:
-        channels_last(graph, lambda op: True)
-        split_into_planes(graph, lambda op: planes_pay(op, planes, graph.hints))
+        joined = join_recurrences(
+            graph,
+            lambda loop, count: fit_together(loop, count, planes, graph.hints, layers=True),
+            lambda loop, count: fit_together(loop, count, planes, graph.hints, layers=False),
+        )
+        turned = channels_last(graph, lambda op: True)
+        split = split_into_planes(graph, lambda op: planes_pay(op, planes, graph.hints))
+        graph.ways = ["recurrences in one launch"] * bool(joined) + ["bfloat16 planes"] * bool(turned or split)
     return Lowered(graph, defined, split_long_reductions(graph, graph.hints))
 
 

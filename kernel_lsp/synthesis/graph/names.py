@@ -74,6 +74,7 @@ _RESERVED = frozenset(
         "units",
         "unit_mask",
         "lanes",
+        "member",
         "lane_mask",
         "BLOCK",
         "ROWS",

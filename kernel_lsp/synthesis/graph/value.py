@@ -176,6 +176,11 @@ class Held(Op):
 
 
 @dataclass(eq=False)
+class Below(Op):
+    """In the body of a ``Recurrence`` of layers: what this step made of the first state in the layer below."""
+
+
+@dataclass(eq=False)
 class Given(Op):
     """In the body of a ``Recurrence``: what it is given, whole; or of dimension ``along`` only the place of the step."""
 
@@ -188,7 +193,10 @@ class Recurrence(Op):
 
     The body is a graph of its own: ``held`` and ``parts`` (of ``Held`` and ``Given``) stand for what comes from outside, each for
     what has its place in ``first`` (the states before the first step) and ``given``. ``next`` are the states after a step, all of one shape.
-    Where a ``Contract`` is in it, its left operand is a state and its right one is given whole.
+    Where a ``Contract`` is in it, its left operand is a state, or ``below``, and its right one is given whole.
+
+    ``members``: so many recurrences of one body at once; all of ``first`` and ``given`` then have a first dimension of that size, which
+    the body does not know. With ``below`` each is a layer, and needs what the one before it made in the same step (the lowest: its products with it are 0).
     """
 
     name: str  # what a formula calls it
@@ -199,6 +207,8 @@ class Recurrence(Op):
     next: tuple[Value, ...]
     first: tuple[Value, ...]
     given: tuple[Value, ...]
+    members: int | None = None
+    below: Value | None = None
 
 
 @dataclass(eq=False)
@@ -206,6 +216,7 @@ class Recur(Op):
     """State number ``state`` of a recurrence: after the last step, or (``each``) before the first and after each of its steps.
 
     Then the shape is [steps + 1, *state], in the order of what is given: a recurrence that goes backward begins at the last place.
+    Of several members the first dimension tells them apart.
     """
 
     loop: Recurrence
@@ -249,6 +260,7 @@ class Graph:
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)  # the sizes it was exported for
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
     assumed: list[sympy.Basic] = field(default_factory=list)  # relations of sizes that must hold at run time
+    ways: list[str] = field(default_factory=list)  # what passes did to it that another candidate does without
     not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
 
 

@@ -25,15 +25,21 @@ class Materialise(Exception):
 class Looped:
     """A recurrence in a kernel's domain: ``step`` its atom, ``next`` the states after that step (``graph.loops.at_step``).
 
-    ``summed``: the atom over which the products of a state are summed. ``products``: those of the body with the index at which
+    ``member``: the atom of its members, None where it is one recurrence. ``summed``: the atom over which the products of a state are
+    summed. ``products``: those of the body with the index at which
     each is needed, and the name of what needs it.
     """
 
     loop: Recurrence
     step: sympy.Expr
+    member: sympy.Expr | None
     next: tuple[Value, ...]
     summed: dict[Value, sympy.Expr]
     products: list[tuple[Value, Index, str]] = field(default_factory=list)
+
+    def at(self, *index: sympy.Expr) -> Index:
+        """The index of a result, of which ``index`` is that of a member's."""
+        return index if self.member is None else (self.member, *index)
 
 
 @dataclass(eq=False)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 
 from ..graph.build import Build, NotLowered, opmath
+from ..graph.loops import results
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Given, Held, Recur, Recurrence, Shape, Value
+from ..graph.value import Given, Held, Recurrence, Shape, Value
 from .activations import relu
 from .products import linear
 from .registry import lowers
@@ -181,9 +182,9 @@ def _stack(
             place = first + backward
             weights = parameters[place * count : (place + 1) * count]
             begin = [Build.select(state, 0, ZERO + place) for state in states]
-            results = _direction(layer, x, begin, weights, along, bool(backward), out)
-            outputs.append(results[0])
-            last.append(results[1:])
+            output, *ends = _direction(layer, x, begin, weights, along, bool(backward), out)
+            outputs.append(output)
+            last.append(ends)
         shape = (*outputs[0].shape[:-1], outputs[0].shape[-1] * directions)
         x = outputs[0] if directions == 1 else Build.concat(tuple(outputs), 2, shape, out)
         along = 0
@@ -210,10 +211,10 @@ def _direction(
     given = (inputs, weights[1], *own)
     steps = x.shape[along]
     loop = Recurrence(layer.name, steps, backward, held, parts, after, tuple(begin), given)
-    trace = Value(Recur(loop, 0, True), (steps + 1, *state), out, layer.states[0])
-    results = Build.slice(trace, 0, ZERO if backward else ONE, ONE, steps)
-    results.name = trace.name
-    return [results, *(Value(Recur(loop, i, False), state, out, f"last_{v.name}") for i, v in enumerate(held))]
+    trace = results(loop, 0, out, layer.states[0], each=True)
+    output = Build.slice(trace, 0, ZERO if backward else ONE, ONE, steps)
+    output.name = trace.name
+    return [output, *(results(loop, i, out, f"last_{v.name}", each=False) for i, v in enumerate(held))]
 
 
 def _inputs_share(x: Value, weight: Value, biases: list[Value], out: torch.dtype) -> Value:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ..graph.loops import after, at_step, contracted
+import sympy
+
+from ..graph.loops import after, at_step, contracted, of_member, results, traced
 from ..graph.sizes import Index
-from ..graph.value import Contract, Gather, Held, Pointwise, Recur, Recurrence, Value, View, operands
+from ..graph.value import Below, Contract, Gather, Held, Pointwise, Recur, Recurrence, Value, View, operands
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Looped, Materialise
@@ -14,10 +16,9 @@ def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
     """What a kernel stores: ``wanted``, and every step of a state that the next step multiplies, which it reads there."""
     found = [v for v in wanted if isinstance(v.op, Recur) and v.op.loop is loop]
     for state in contracted(loop):
-        place = loop.held.index(state)
+        place = traced(loop, state)
         if not any(isinstance(v.op, Recur) and v.op.each and v.op.state == place for v in found):
-            shape, dtype = (loop.steps + 1, *state.shape), loop.given[0].dtype
-            found.append(Value(Recur(loop, place, True), shape, dtype, state.name))
+            found.append(results(loop, place, loop.given[0].dtype, loop.held[place].name, each=True))
     return sorted(found, key=lambda v: not (isinstance(v.op, Recur) and v.op.each))
 
 
@@ -34,18 +35,20 @@ def place_recurrence(results: list[Value], stored: set[Value]) -> Kernel:
     assert isinstance(first, Recur)
     loop, domain = first.loop, Domain()
     shape = loop.held[0].shape
+    member = None if loop.members is None else domain.atom("m", sympy.Integer(loop.members), reduced=False)
     state = tuple(domain.atom("i", n, reduced=False) for n in shape)
     step = domain.atom("t", loop.steps, reduced=True)
     domain.origin = (*state, step)
     summed = {held: domain.atom("r", held.shape[d], reduced=True) for held, d in contracted(loop).items()}
-    following = at_step(loop, step)
+    following = at_step(loop, step, member)
     for _ in range(50):
         index = tuple(domain.resolve(e) for e in state)
-        kernel = Kernel(domain, loop=Looped(loop, step, following, summed))
+        looped = Looped(loop, step, member, following, summed)
+        kernel = Kernel(domain, loop=looped)
         for v in results:
             op = v.op
             assert isinstance(op, Recur)
-            kernel.stores.append((v, (after(loop, step), *index) if op.each else index))
+            kernel.stores.append((v, looped.at(*((after(loop, step), *index) if op.each else index))))
         try:
             _trace(kernel, index, stored)
         except Refined:
@@ -73,7 +76,7 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
             leaves[leaf] = None
             kernel.accesses.append((leaf, index, v.shape))
             return
-        if isinstance(v.op, Held):
+        if isinstance(v.op, Held | Below):
             return
         if isinstance(v.op, Contract):
             at = dict(zip(v.op.axes, index, strict=True)) | {v.op.summed: looped.summed[v.op.left]}
@@ -92,6 +95,6 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
         for o, i in pairs:
             visit(o, i, v.name or near)
 
-    for value in (*looped.loop.first, *looped.next):
+    for value in (*(of_member(v, looped.member) for v in looped.loop.first), *looped.next):
         visit(value, state, "")
     kernel.leaves = list(leaves)

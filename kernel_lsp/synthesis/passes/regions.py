@@ -314,14 +314,23 @@ class _Planner:
         )
 
 
+def _of_all_steps(value: Value) -> bool:
+    """Whether it is the steps of a recurrence, without what they began with, or those of one of its members."""
+    names = []
+    while isinstance(value.op, View):
+        names.append(value.op.name)
+        value = value.op.operand
+    return isinstance(value.op, Recur) and value.op.each and names in (["slice"], ["select"], ["slice", "select"])
+
+
 def _on_host(value: Value, products: dict[Value, Value]) -> bool:
     """Whether a stored value is better a view that torch takes of another one than a kernel's own store.
 
     ``products``: the values that complete a matrix product.
     """
     op = value.op
-    if isinstance(op, View) and op.name == "slice" and isinstance(op.operand.op, Recur):
-        return True  # all steps but what they began with
+    if isinstance(op, View) and op.name in ("slice", "select") and _of_all_steps(value):
+        return True
     if not isinstance(op, View) or op.name not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
         return False
     base = op.operand

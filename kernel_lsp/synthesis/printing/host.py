@@ -311,6 +311,8 @@ def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
     if op.name == "slice":
         start, steps = op.map.index[0].subs(dim(0), 0), value.shape[0]
         return f"[{start}:]" if start else f"[:{python(steps, sizes)}]"
+    if op.name == "select":
+        return f"[{op.map.index[0]}]"
     if op.name == "expand":
         return f".expand{_shape(value.shape, sizes)}"
     extents = [python(n, sizes) for n in value.shape]

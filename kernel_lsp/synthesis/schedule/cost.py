@@ -130,7 +130,10 @@ def _recurrence(kernel: Kernel, schedule: Steps | Resident, target: Target, hint
     moved = sum(_bytes(v, hints) for v in (*kernel.leaves, *kernel.outputs))
     blocks = -(-found.rows // schedule.rows)
     split = -(-found.width // schedule.units) if isinstance(schedule, Resident) else 1
-    operations = 2 * found.rows * found.width**2 * found.parts * (3 if found.dtype == torch.float32 else 1)
+    split *= found.members
+    operations = (
+        2 * found.members * found.rows * found.width**2 * found.parts * (3 if found.dtype == torch.float32 else 1)
+    )
     sort = "tf32" if isinstance(schedule, Steps) and found.dtype == torch.float32 else "bfloat16"
     step = _LATENCY + operations / (split * blocks) / (target.rate(sort) / target.multiprocessors)
     kept = found.weights // split

@@ -12,7 +12,7 @@ import sympy
 import torch
 
 from ..graph.build import opmath
-from ..graph.loops import after, before, contracted
+from ..graph.loops import after, before, contracted, of_member, traced
 from ..graph.names import variable_name
 from ..graph.sizes import ZERO, Index
 from ..graph.value import Contract, Held, Recur, Value, operands, topological
@@ -64,6 +64,7 @@ class Frame:
     rows: Axis
     units: Axis | None
     step: Axis
+    member: Axis | None  # of several recurrences, which one the program is of
     shape: tuple[Variable, ...]  # of a tile of a state
     carried: dict[Value, Variable] = field(default_factory=dict)
 
@@ -73,7 +74,7 @@ class Frame:
 
     def trace(self, state: Value) -> Value:
         """Where every step of a state is stored."""
-        place = self.looped.loop.held.index(state)
+        place = traced(self.looped.loop, state)
         return next(v for v in self.program.arguments.outputs if _of(v, place, each=True))
 
 
@@ -86,7 +87,7 @@ def recurrent(
 ) -> Program:
     """All steps by programs that know nothing of each other."""
     looped = kernel.loop
-    assert looped is not None
+    assert looped is not None and looped.member is None
     domain = kernel.domain.copy()
     program = Program(name, arguments, num_warps=schedule.warps, num_stages=schedule.stages if schedule.depth else 1)
     frame = framed(kernel, domain, program, stored)
@@ -142,11 +143,12 @@ def framed(kernel: Kernel, domain: Domain, program: Program, stored: set[Value])
     assert len(across) <= 1, "states that are multiplied along different dimensions"
     unit = [e for d, e in enumerate(state) if d in across]
     unit_atoms = [a for a in domain.kept if any(a in e.free_symbols for e in unit)]
-    rows = Axis(fixed("rows"), [a for a in domain.kept if a not in unit_atoms], "tile")
+    rows = Axis(fixed("rows"), [a for a in domain.kept if a not in unit_atoms and a != looped.member], "tile")
     units = Axis(fixed("units"), unit_atoms, "tile") if across else None
     step = Axis(fixed("step"), [looped.step] if isinstance(looped.step, sympy.Symbol) else [], "scalar")
-    axes = [step, rows] if units is None else [step, rows, units]
-    return Frame(looped, program, Builder(domain, axes, arguments, stored, {}), state, rows, units, step, ())
+    member = None if looped.member is None else Axis(fixed("member"), [looped.member], "grid")
+    axes = [axis for axis in (step, member, rows, units) if axis is not None]
+    return Frame(looped, program, Builder(domain, axes, arguments, stored, {}), state, rows, units, step, member, ())
 
 
 def carry(frame: Frame, *, in_registers: bool) -> None:
@@ -166,9 +168,10 @@ def carry(frame: Frame, *, in_registers: bool) -> None:
 def begin(frame: Frame) -> None:
     """The states before the first step: loaded, and stored where every step is."""
     builder, looped = frame.builder, frame.looped
-    for value in looped.loop.first:
+    firsts = [of_member(value, looped.member) for value in looped.loop.first]
+    for value in firsts:
         builder.count(value, frame.state)
-    for place, (state, first) in enumerate(zip(looped.loop.held, looped.loop.first, strict=True)):
+    for place, (state, first) in enumerate(zip(looped.loop.held, firsts, strict=True)):
         found = builder.value(first, frame.state)
         if isinstance(found, Number):
             found = Full(frame.shape, float(found.value), opmath(first.dtype), frame.tile)
@@ -181,7 +184,7 @@ def begin(frame: Frame) -> None:
             builder.reduced[state] = Ref(variable, frame.tile | {frame.step}, state.dtype)
         for v in frame.program.arguments.outputs:
             if _of(v, place, each=True):
-                builder.lines.append(builder.stored_at(v, (before(looped.loop, ZERO), *frame.state), found))
+                builder.lines.append(builder.stored_at(v, looped.at(before(looped.loop, ZERO), *frame.state), found))
 
 
 def _products(frame: Frame, domain: Domain, state: Value, schedule: Steps, stored: set[Value]) -> None:
@@ -245,8 +248,8 @@ def _state_before(
     frame: Frame, domain: Domain, state: Value, along: Axis, stored: set[Value], statements: list[Statement]
 ) -> Ref:
     """A part of the state that the step before stored, as a tile of rows and what is summed."""
-    held = state_load(frame, domain, state, [frame.step, frame.rows, along], stored)
-    variable = frame.program.arguments.variable(state.name or "state")
+    held = state_load(frame, domain, state, [frame.rows, along], stored)
+    variable = frame.program.arguments.variable(f"{state.name or 'state'}_part")
     statements.append(Set(variable, held))
     return Ref(variable, held.axes, held.dtype, 0.0)
 
@@ -254,16 +257,24 @@ def _state_before(
 def state_load(
     frame: Frame, domain: Domain, state: Value, axes: list[Axis], stored: set[Value], cache: str = ""
 ) -> Load:
-    """Of ``state`` what the step before stored, along ``axes``."""
+    """Of ``state`` what the step before stored, along ``axes``; of ``below`` what this step stored in the layer below."""
     looped, trace = frame.looped, frame.trace(state)
-    summed = contracted(looped.loop)[state]
-    index = tuple(looped.summed[state] if d == summed else e for d, e in enumerate(frame.state))
-    reader = Builder(domain, axes, frame.program.arguments, stored, {})
-    where = reader.address(trace, (before(looped.loop, looped.step), *index), trace.shape)
+    loop, masks = looped.loop, []
+    summed = contracted(loop)[state]
+    index = looped.at(
+        after(loop, looped.step) if state is loop.below else before(loop, looped.step),
+        *(looped.summed[state] if d == summed else e for d, e in enumerate(frame.state)),
+    )
+    if state is loop.below and frame.member is not None:
+        index = (index[0] - 1, *index[1:])
+        masks = [apply("gt", AxisIndex(frame.member), Number(0), dtype=torch.bool)]
+    members = [] if frame.member is None else [frame.member]
+    reader = Builder(domain, [frame.step, *members, *axes], frame.program.arguments, stored, {})
+    where = reader.address(trace, index, trace.shape)
     for axis in axes:
-        if axis.vector:
-            where = spread(where, axis)
-    return Load(frame.program.arguments.outputs[trace], where, reader.masks(where.axes), 0.0, trace.dtype, cache)
+        where = spread(where, axis)
+    pointer = frame.program.arguments.outputs[trace]
+    return Load(pointer, where, (*reader.masks(where.axes), *masks), 0.0, trace.dtype, cache)
 
 
 def right_dtype(value: Value) -> torch.dtype | None:
@@ -284,7 +295,9 @@ def advance(frame: Frame) -> None:
     for place, result in enumerate(found):
         for v in frame.program.arguments.outputs:
             if _of(v, place, each=True):
-                builder.inner.append(builder.stored_at(v, (after(looped.loop, looped.step), *frame.state), result))
+                builder.inner.append(
+                    builder.stored_at(v, looped.at(after(looped.loop, looped.step), *frame.state), result)
+                )
     for state, result in zip(looped.loop.held, found, strict=True):
         if state in frame.carried:
             in_product = state in contracted(looped.loop) and frame.units is not None and frame.units.mask is not None
@@ -303,4 +316,4 @@ def end(frame: Frame) -> None:
     for v in program.arguments.outputs:
         if isinstance(v.op, Recur) and not v.op.each:
             held = Ref(frame.carried[looped.loop.held[v.op.state]], frame.tile, v.dtype)
-            program.body.append(builder.stored_at(v, frame.state, held))
+            program.body.append(builder.stored_at(v, looped.at(*frame.state), held))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from ..graph.loops import contracted
-from ..graph.value import Given
+from ..graph.value import Contract, Given, Recurrence, topological
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import power_of_two
 from .recurrent import LEAST
@@ -35,6 +35,7 @@ class Extents:
     parts: int
     dtype: torch.dtype
     weights: int  # bytes
+    members: int
 
     @property
     def depth(self) -> int:
@@ -42,9 +43,12 @@ class Extents:
 
 
 def extents(kernel: Kernel, hints: Hints) -> Extents:
-    looped = kernel.loop
-    assert looped is not None
-    loop = looped.loop
+    assert kernel.loop is not None
+    loop = kernel.loop.loop
+    return _extents(loop, len(kernel.loop.products), loop.members or 1, hints)
+
+
+def _extents(loop: Recurrence, parts: int, members: int, hints: Hints) -> Extents:
     sizes = [hint(n, hints) for n in loop.held[0].shape]
     across = next(iter(contracted(loop).values()), None)
     width = 1 if across is None else sizes[across]
@@ -56,7 +60,18 @@ def extents(kernel: Kernel, hints: Hints) -> Extents:
     weights = [v for v in whole if len(v.shape) > 1]
     dtype = weights[0].dtype if weights else loop.held[0].dtype
     held = sum(math.prod(hint(n, hints) for n in v.shape) * v.dtype.itemsize for v in weights)
-    return Extents(hint(loop.steps, hints), math.prod(sizes) // width, width, len(looped.products), dtype, held)
+    return Extents(hint(loop.steps, hints), math.prod(sizes) // width, width, parts, dtype, held, members)
+
+
+def fit_together(loop: Recurrence, members: int, target: Target, hints: Hints, *, layers: bool) -> bool:
+    """Whether ``members`` recurrences like ``loop`` fit one launch; of ``layers`` each has the weights of its inputs, too."""
+    products = [v for v in topological(list(loop.next)) if isinstance(v.op, Contract)]
+    if len(products) != 1 or target.capability is None:
+        return False
+    right = products[0].shape[-1]
+    found = _extents(loop, 0, members, hints)
+    parts = hint(right, hints) // found.width
+    return any(_fitting(target, found, parts, 2 if layers else 1, layers))
 
 
 def recurrences(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -64,7 +79,8 @@ def recurrences(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     found = extents(kernel, hints)
     if not found.parts:
         return [Steps(rows, 0, warps) for rows, warps in ((128, 4), (64, 2), (256, 4))]
-    return list(dict.fromkeys([*_residents(kernel, target, found), *_steps(target, found)]))
+    several = kernel.loop is not None and kernel.loop.loop.members is not None
+    return list(dict.fromkeys([*_residents(kernel, target, found), *([] if several else _steps(target, found))]))
 
 
 def _steps(target: Target, found: Extents) -> list[Schedule]:
@@ -80,24 +96,34 @@ def _steps(target: Target, found: Extents) -> list[Schedule]:
 
 def _residents(kernel: Kernel, target: Target, found: Extents) -> list[Schedule]:
     """With the weights on chip, where those of all units fit the programs that run at once: first one program alone, if it can."""
-    parts = power_of_two(len(gates(kernel)))
-    if not gates(kernel) or target.capability is None:
+    products = gates(kernel)
+    if not products or target.capability is None:
         return []
+    assert kernel.loop is not None
+    layers = kernel.loop.loop.below is not None
+    alone, several = _fitting(target, found, max(map(len, products.values())), len(products), layers)
+    return [*alone, *several]
+
+
+def _fitting(
+    target: Target, found: Extents, parts: int, products: int, layers: bool
+) -> tuple[list[Schedule], list[Schedule]]:
+    """Where one program has all units, and where several have some. ``products``: how many of ``parts`` parts a step takes."""
     alone: list[Schedule] = []
     several: list[Schedule] = []
     for units in (16, 32, 64, 128):
-        kept = parts * units * found.depth * found.dtype.itemsize
+        kept = power_of_two(parts) * units * found.depth * found.dtype.itemsize * products
         split = -(-found.width // units)
-        if units >= 2 * found.depth or split > target.multiprocessors:
+        programs = split * found.members
+        if units >= 2 * found.depth or programs > target.multiprocessors:
             continue
+        waits = split > 1 or layers
         for rows in (16, 32, 64):
             state = rows * found.depth
-            blocks = target.multiprocessors // split
-            if kept + state * found.dtype.itemsize + _SPARE > target.shared_memory or state > _AT_ONCE:
-                continue
-            if -(-found.rows // rows) > blocks:
-                continue
-            warps = 8 if kept > _ALONE // 2 else 4
-            (alone if split == 1 and kept <= _ALONE else several).append(Resident(units, rows, blocks, warps))
-            break
-    return [*alone, *several]
+            blocks = target.multiprocessors // programs
+            fits = kept + state * found.dtype.itemsize * products + _SPARE <= target.shared_memory
+            if fits and state <= _AT_ONCE and (not waits or -(-found.rows // rows) <= blocks):
+                schedule = Resident(units, rows, blocks, 8 if kept > _ALONE // 2 else 4)
+                (alone if split == 1 and kept <= _ALONE else several).append(schedule)
+                break
+    return alone, several

@@ -25,6 +25,7 @@ from ..kernel.ir import (
     Await,
     Axis,
     AxisIndex,
+    Barrier,
     Dot,
     Expr,
     Full,
@@ -49,78 +50,125 @@ from .schedules import Resident
 MOST_PARTS = 4
 
 
-def gates(kernel: Kernel) -> list[tuple[Value, Index]]:
-    """The products of a step, where they are parts of one product with a weight [parts * units, units], in its order; else none.
+def gates(kernel: Kernel) -> dict[Value, list[tuple[Value, Index]]]:
+    """Of each state that is multiplied its products in a step, where they are parts of one product with a weight
+    [parts * units, units], in its order, and as many for each state; else nothing.
 
-    Row g * units + u of the weight makes unit u of part g.
+    Row g * units + u of a weight makes unit u of part g.
     """
     looped = kernel.loop
     assert looped is not None
-    states, products = contracted(looped.loop), {product for product, _, _ in looped.products}
-    if len(states) != 1 or len(products) != 1:
-        return []
-    (product,), ((state, across),) = products, states.items()
-    op, unit = product.op, kernel.domain.resolve(kernel.domain.origin[across])
-    assert isinstance(op, Contract)
-    if len(op.right.shape) != 2 or op.right_axes[1] != op.summed or op.right_axes[0] not in op.axes:
-        return []
-    place, units = op.axes.index(op.right_axes[0]), state.shape[across]
-    found = {sympy.expand(index[place] - unit): (product, index) for _, index, _ in looped.products}
-    expected = [units * g for g in range(len(found))]
-    fits = set(found) == set(expected) and len(found) <= MOST_PARTS and op.right.shape[0] == len(found) * units
-    return [found[shift] for shift in expected] if fits and units.is_Integer else []
+    result = {}
+    for state, across in contracted(looped.loop).items():
+        mine = [(product, index) for product, index, _ in looped.products if _left(product) is state]
+        op, unit = mine[0][0].op, kernel.domain.resolve(kernel.domain.origin[across])
+        assert isinstance(op, Contract)
+        if len({product for product, _ in mine}) != 1 or len(op.right.shape) != 2 or op.right_axes[1] != op.summed:
+            return {}
+        place, units = op.axes.index(op.right_axes[0]), state.shape[across]
+        found = {sympy.expand(index[place] - unit): (product, index) for product, index in mine}
+        expected = [units * g for g in range(len(found))]
+        if set(found) != set(expected) or op.right.shape[0] != len(found) * units or not units.is_Integer:
+            return {}
+        result[state] = [found[shift] for shift in expected]
+    counts = {len(found) for found in result.values()}
+    return result if len(counts) == 1 and max(counts) <= MOST_PARTS else {}
+
+
+def _left(product: Value) -> Value:
+    assert isinstance(product.op, Contract)
+    return product.op.left
 
 
 def resident(
     kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], schedule: Resident
 ) -> Program:
-    """All steps by programs that wait for each other after each."""
+    """All steps by programs that wait for each other after each; one that has all units waits for none."""
     looped = kernel.loop
     assert looped is not None
-    parts = gates(kernel)
-    assert parts
+    products = gates(kernel)
+    assert products
     domain = kernel.domain.copy()
-    program = Program(name, arguments, num_warps=schedule.warps, num_stages=1, together=True)
+    program = Program(name, arguments, num_warps=schedule.warps, num_stages=1)
     frame = framed(kernel, domain, program, stored)
-    ((state, _),) = contracted(looped.loop).items()
     rows, units = frame.rows, frame.units
     assert units is not None
     n_rows, n_units = total(domain, rows.atoms), total(domain, units.atoms)
     arguments.name_size(n_rows, "n_rows")
     arguments.name_size(n_units, "n_units")
-    program.limits.append((n_rows, schedule.rows * schedule.blocks))
     size = program.block("UNITS", OfAll(n_units, schedule.units))
     block = program.block("BLOCK_ROWS", schedule.rows)
     program.grid = [[OfAll(n_units, schedule.units)], [Blocks(n_rows, schedule.rows)]]
     frame.shape = (size, block)
-    row_block = fixed("row_block")
+    row_block = Ref(fixed("row_block"))
+    if frame.member is not None:
+        assert looped.loop.members is not None
+        program.grid.append([sympy.Integer(looped.loop.members)])
+        program.body += set_all((frame.member.variable, ProgramId(2)))
     program.body += set_all(
-        (row_block, ProgramId(1)),
+        (row_block.variable, ProgramId(1)),
         (units.variable, blocked(ProgramId(0), size, units, (0, 2))),
-        (rows.variable, blocked(Ref(row_block), block, rows, (1, 2))),
+        (rows.variable, blocked(row_block, block, rows, (1, 2))),
         mask_of(rows, "row_mask", arguments.size(n_rows)),
         *([] if n_units % max(LEAST, schedule.units) == 0 else [mask_of(units, "unit_mask", arguments.size(n_units))]),
     )
-    arrived = Value(Op(), (n_rows,), torch.int32, "arrived")
-    program.zeroed.append(arrived)
-    arguments.outputs[arrived] = arguments.variable("arrived_ptr")
-    counter = apply("mul", Ref(row_block), Ref(block))  # of the rows' own, as far apart as they are
-    signal = Arrive(arguments.outputs[arrived], counter)
+    signal, waits = _signals(frame, schedule, n_rows, n_units)
     carry(frame, in_registers=False)
     begin(frame)
     frame.builder.lines.append(signal)
-    count = apply("mul", plus(Ref(frame.step.variable), Number(1)), apply("cdiv", arguments.size(n_units), Ref(size)))
-    wait = Await(arguments.outputs[arrived], counter, count)
     _load_inputs(frame)
-    _product(frame, domain, state, parts, wait, stored)
+    lanes, along = _axes(frame, domain, len(next(iter(products.values()))))
+    # What the layer below made is there first: this layer waits for itself last.
+    for state in sorted(products, key=lambda state: state is not looped.loop.below):
+        _product(frame, domain, state, products[state], waits[state], stored, lanes, along)
     advance(frame)
     frame.builder.inner.append(signal)
     end(frame)
-    program.tiling = (
-        f"One program has {schedule.units} units of {schedule.rows} rows: it keeps their weights on chip through all "
-        "steps, and waits for the others after each."
-    )
+    program.tiling = f"One program has {schedule.units} units of {schedule.rows} rows: it keeps their weights on chip through all steps"
+    program.tiling += ", and waits for the others after each." if program.together else "."
     return program
+
+
+def _signals(
+    frame: Frame, schedule: Resident, n_rows: sympy.Expr, n_units: sympy.Expr
+) -> tuple[Statement, dict[Value, Statement | None]]:
+    """What ends a step, and what has to come before a state is read; None where nothing has to."""
+    looped, program = frame.looped, frame.program
+    loop, arguments = looped.loop, program.arguments
+    states = contracted(loop)
+    if schedule.units >= n_units and loop.below is None:
+        return Barrier(), dict.fromkeys(states)
+    program.together = True
+    program.limits.append((n_rows, schedule.rows * schedule.blocks))
+    # A counter for each block of rows, at the first of them; of layers those of the lowest come after zeros.
+    counters = n_rows if loop.members is None else n_rows * (loop.members + (loop.below is not None))
+    arrived = Value(Op(), (sympy.expand(counters),), torch.int32, "arrived")
+    program.zeroed.append(arrived)
+    pointer = arguments.outputs[arrived] = arguments.variable("arrived_ptr")
+    first = apply("mul", Ref(fixed("row_block")), Ref(frame.shape[1]))
+    parts = apply("cdiv", arguments.size(n_units), Ref(frame.shape[0]))
+    step = AxisIndex(frame.step)
+    own: Expr = first
+    lower: Expr = first
+    waits: dict[Value, Statement | None] = {}
+    if frame.member is not None:
+        member = AxisIndex(frame.member)
+        lower = plus(apply("mul", member, arguments.size(n_rows)), first)
+        own = (
+            plus(apply("mul", plus(member, Number(1)), arguments.size(n_rows)), first)
+            if loop.below is not None
+            else lower
+        )
+    for state in states:
+        if state is loop.below:
+            assert frame.member is not None
+            done = apply("mul", plus(step, Number(2)), parts)
+            waits[state] = Await(
+                pointer, lower, apply("mul", done, apply("minimum_int", AxisIndex(frame.member), Number(1)))
+            )
+        else:
+            waits[state] = Await(pointer, own, apply("mul", plus(step, Number(1)), parts))
+    return Arrive(pointer, own), waits
 
 
 def _load_inputs(frame: Frame) -> None:
@@ -147,54 +195,80 @@ def _load_inputs(frame: Frame) -> None:
 
 
 def _product(
-    frame: Frame, domain: Domain, state: Value, parts: list[tuple[Value, Index]], wait: Await, stored: set[Value]
+    frame: Frame,
+    domain: Domain,
+    state: Value,
+    parts: list[tuple[Value, Index]],
+    wait: Statement | None,
+    stored: set[Value],
+    lanes: Axis,
+    along: tuple[Variable, Expr | None],
 ) -> None:
-    """One product of the weights that the program holds and the state, and its parts."""
+    """One product of the weights that the program holds and a state, and its parts."""
     program, builder, looped = frame.program, frame.builder, frame.looped
     arguments, op = program.arguments, parts[0][0].op
     assert isinstance(op, Contract)
-    lanes, along_weight, along_state = _axes(frame, domain, len(parts), op.right.shape[0], looped.summed[state])
+    ks, mask = along
+    summed = looped.summed[state]
+    beside_weight, beside_state = (
+        Axis(ks, [summed] if isinstance(summed, sympy.Symbol) else [], "tile", lane=lane) for lane in ((1, 2), (0, 2))
+    )
+    if mask is not None:
+        for axis in (beside_weight, beside_state):
+            axis.mask = apply("lt", AxisIndex(axis), mask, dtype=torch.bool)
     # The weights, once.
-    reader = Builder(domain, [lanes, along_weight], arguments, stored, {})
+    reader = Builder(domain, [*filter(None, [frame.member]), lanes, beside_weight], arguments, stored, {})
     reader.raw_half = True
-    place = (lanes.atoms[0], looped.summed[state])
+    place = (lanes.atoms[0], summed)
     reader.count(op.right, place)
     weight = reader.value(op.right, place)
     builder.lines += reader.lines
     half = right_dtype(op.right)
     inner = builder.inner
-    inner.append(wait)
-    held = state_load(frame, domain, state, [frame.step, along_state, frame.rows], stored, cache=".cg")
-    loaded = Ref(arguments.variable(state.name or "state"), held.axes, held.dtype)
+    if wait is not None:
+        inner.append(wait)
+    name = "below" if state is looped.loop.below else f"{state.name or 'state'}_before"
+    held = state_load(frame, domain, state, [beside_state, frame.rows], stored, cache=".cg" if wait is not None else "")
+    loaded = Ref(arguments.variable(name), held.axes, held.dtype)
     inner.append(Set(loaded.variable, held))
-    acc = Ref(fixed("acc"), frozenset({lanes, frame.rows, frame.step}), torch.float32)
+    acc = Ref(
+        arguments.variable("acc_below" if state is looped.loop.below else "acc"),
+        frozenset({lanes, frame.rows, frame.step}),
+        torch.float32,
+    )
     lane_count = next(v for v in program.blocks if v.wanted == ("LANES" if len(parts) > 1 else "UNITS"))
     inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))
     if half is not None:
-        terms = [(weight, loaded)]
+        inner.append(Set(acc.variable, Dot(weight, loaded, acc)))
     else:
         low_weight, high_weight = _halves(arguments, weight, "weight", builder.lines)
-        low_state, high_state = _halves(arguments, loaded, state.name or "state", inner)
-        terms = [(high_weight, low_state), (low_weight, high_state), (high_weight, high_state)]
-    inner += [Set(acc.variable, Dot(left, right, acc)) for left, right in terms]
+        low_state, high_state = _halves(arguments, loaded, name, inner)
+        inner.append(Set(acc.variable, Dot(high_weight, low_state, acc)))
+        inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
+        # Of an infinity nothing is left to round: what the parts of it give is no number, the product of it is right.
+        same = apply("eq", acc, acc, dtype=torch.bool)
+        inner.append(Set(acc.variable, Apply("where", (same, acc, Number(0.0)), torch.float32)))
+        inner.append(Set(acc.variable, Dot(high_weight, high_state, acc)))
     tile = frame.tile | {frame.step}
     if len(parts) == 1:
         builder.memo[builder.key(*parts[0])] = Ref(acc.variable, tile, torch.float32)
         return
-    near = {builder.key(product, index): name for product, index, name in looped.products}
+    near = {builder.key(product, index): wanted for product, index, wanted in looped.products}
     names = [arguments.variable(f"{near[builder.key(*part)] or 'state'}_acc") for part in parts]
     spare: list[Variable | None] = [None] * (power_of_two(len(parts)) - len(parts))
     inner.append(Split((*names, *spare), acc, (frame.shape[0], frame.shape[1])))
-    for part, name in zip(parts, names, strict=True):
-        builder.memo[builder.key(*part)] = Ref(name, tile, torch.float32)
+    for part, variable in zip(parts, names, strict=True):
+        builder.memo[builder.key(*part)] = Ref(variable, tile, torch.float32)
 
 
-def _axes(frame: Frame, domain: Domain, parts: int, n_lanes: sympy.Expr, summed: sympy.Expr) -> tuple[Axis, Axis, Axis]:
-    """The rows of the weight that the program holds, all parts of its units, and what is summed beside them and beside the state."""
+def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variable, Expr | None]]:
+    """The rows of the weights that the program holds, all parts of its units, and the indices that are summed with their end
+    where some lie beyond it."""
     program, builder, units = frame.program, frame.builder, frame.units
     arguments = program.arguments
     assert units is not None
     n_units = total(domain, units.atoms)
+    n_lanes = n_units * parts
     size = frame.shape[0]
     whole = program.blocks[size]
     assert isinstance(whole, OfAll)
@@ -207,16 +281,11 @@ def _axes(frame: Frame, domain: Domain, parts: int, n_lanes: sympy.Expr, summed:
     else:
         count = program.block("LANES", OfAll(n_units, whole.size, power_of_two(parts)))
         every, unit = fixed("every"), fixed("unit")
+        part = apply("floordiv_int", _over(every, lanes), Ref(size))
         builder.lines += set_all(
             (every, Arange(count, lanes, (0, 2))),
             (unit, plus(apply("mul", ProgramId(0), Ref(size)), apply("mod_int", _over(every, lanes), Ref(size)))),
-            (
-                lanes.variable,
-                plus(
-                    apply("mul", apply("floordiv_int", _over(every, lanes), Ref(size)), arguments.size(n_units)),
-                    _over(unit, lanes),
-                ),
-            ),
+            (lanes.variable, plus(apply("mul", part, arguments.size(n_units)), _over(unit, lanes))),
         )
         inside: list[Expr] = []
         if units.mask is not None:
@@ -229,15 +298,9 @@ def _axes(frame: Frame, domain: Domain, parts: int, n_lanes: sympy.Expr, summed:
             builder.lines.append(Set(mask, both))
             lanes.mask = Ref(mask, frozenset({lanes}), torch.bool)
     depth = max(LEAST, power_of_two(int(n_units)))
-    ks, constant = fixed("ks"), program.block("DEPTH", depth)
-    beside_weight, beside_state = (
-        Axis(ks, [summed] if isinstance(summed, sympy.Symbol) else [], "tile", lane=lane) for lane in ((1, 2), (0, 2))
-    )
-    builder.lines += set_all((ks, Arange(constant, beside_weight)))
-    if depth != n_units:
-        for along in (beside_weight, beside_state):
-            along.mask = apply("lt", AxisIndex(along), arguments.size(n_units), dtype=torch.bool)
-    return lanes, beside_weight, beside_state
+    ks = fixed("ks")
+    builder.lines.append(Set(ks, Arange(program.block("DEPTH", depth), Axis(ks, [], "tile"))))
+    return lanes, (ks, None if depth == n_units else arguments.size(n_units))
 
 
 def _over(variable: Variable, axis: Axis) -> Ref:
