@@ -10,7 +10,7 @@ import torch
 
 from . import maps
 from .sizes import ONE
-from .value import Below, Contract, Given, Held, Op, Recur, Recurrence, Value, View, operands, topological
+from .value import Below, Contract, Given, Held, Op, Pointwise, Recur, Recurrence, Value, View, operands, topological
 
 
 def before(loop: Recurrence, step: sympy.Expr) -> sympy.Expr:
@@ -75,6 +75,13 @@ def contracted(loop: Recurrence) -> dict[Value, int]:
 def traced(loop: Recurrence, state: Value) -> int:
     """The number of the state of which every step is stored so that ``state``, or ``below``, can be read."""
     return 0 if state is loop.below else loop.held.index(state)
+
+
+def made_of_numbers(value: Value) -> bool:
+    """Whether it is addressed from a number alone, as a state of zeros is: nothing has to be stored."""
+    while isinstance(value.op, View):
+        value = value.op.operand
+    return isinstance(value.op, Pointwise) and value.op.function == "constant"
 
 
 def _over(op: Op, known: dict[Value, Value]) -> Op:

@@ -197,6 +197,7 @@ class Recurrence(Op):
 
     ``members``: so many recurrences of one body at once; all of ``first`` and ``given`` then have a first dimension of that size, which
     the body does not know. With ``below`` each is a layer, and needs what the one before it made in the same step (the lowest: its products with it are 0).
+    ``bounded``: no number of its first state is beyond -1 and 1 after a step, nor beyond what it was before the first.
     """
 
     name: str  # what a formula calls it
@@ -209,6 +210,7 @@ class Recurrence(Op):
     given: tuple[Value, ...]
     members: int | None = None
     below: Value | None = None
+    bounded: bool = False
 
 
 @dataclass(eq=False)

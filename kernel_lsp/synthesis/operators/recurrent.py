@@ -26,12 +26,16 @@ _MOST_PIECES = 8  # of what one kernel puts together
 
 @dataclass(frozen=True)
 class Layer:
-    """How a kind of layer steps. ``apart``: the bias of the state's share stays with that, else the inputs' share has both."""
+    """How a kind of layer steps. ``apart``: the bias of the state's share stays with that, else the inputs' share has both.
+
+    ``bounded``: of ``Recurrence``.
+    """
 
     name: str
     states: tuple[str, ...]
     body: Body
     apart: bool = False
+    bounded: bool = True
 
 
 def _gate(shares: Value, place: int, count: int) -> Value:
@@ -76,7 +80,7 @@ def _rnn_relu(_: tuple[Value, ...], inputs: Value, of_state: Value) -> tuple[Val
 
 LSTM = Layer("lstm", ("hidden", "cell"), _lstm)
 GRU = Layer("gru", ("hidden",), _gru, apart=True)
-RNN_TANH, RNN_RELU = Layer("rnn_tanh", ("hidden",), _rnn_tanh), Layer("rnn_relu", ("hidden",), _rnn_relu)
+RNN_TANH, RNN_RELU = Layer("rnn_tanh", ("hidden",), _rnn_tanh), Layer("rnn_relu", ("hidden",), _rnn_relu, bounded=False)
 
 
 @lowers(
@@ -210,7 +214,7 @@ def _direction(
     after = layer.body(held, share, of_state)
     given = (inputs, weights[1], *own)
     steps = x.shape[along]
-    loop = Recurrence(layer.name, steps, backward, held, parts, after, tuple(begin), given)
+    loop = Recurrence(layer.name, steps, backward, held, parts, after, tuple(begin), given, bounded=layer.bounded)
     trace = results(loop, 0, out, layer.states[0], each=True)
     output = Build.slice(trace, 0, ZERO if backward else ONE, ONE, steps)
     output.name = trace.name

@@ -12,7 +12,7 @@ import sympy
 
 from ..graph import maps
 from ..graph.build import Build
-from ..graph.loops import results, substituted
+from ..graph.loops import made_of_numbers, results, substituted
 from ..graph.sizes import ZERO, same
 from ..graph.value import (
     Below,
@@ -28,7 +28,6 @@ from ..graph.value import (
     operands,
     topological,
 )
-from .looping import made_of_numbers
 
 #: Whether so many recurrences like this one fit a launch; layers have the weights of their inputs on chip, too.
 Fits = Callable[[Recurrence, int], bool]
@@ -161,6 +160,7 @@ def _stacked(chain: list[Recurrence]) -> Recurrence:
         (inputs, *own, weights, *biases),
         count,
         below,
+        lowest.bounded,
     )
 
 
@@ -182,6 +182,7 @@ def _side_by_side(pair: tuple[Recurrence, Recurrence]) -> Recurrence:
         _firsts(list(pair)),
         (inputs, *own),
         2,
+        bounded=forward.bounded,
     )
 
 

@@ -6,7 +6,7 @@ import sympy
 
 from ..graph.loops import after, at_step, contracted, of_member, results, traced
 from ..graph.sizes import Index
-from ..graph.value import Below, Contract, Gather, Held, Pointwise, Recur, Recurrence, Value, View, operands
+from ..graph.value import Below, Contract, Gather, Held, Recur, Recurrence, Value, operands
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Looped, Materialise
@@ -20,13 +20,6 @@ def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
         if not any(isinstance(v.op, Recur) and v.op.each and v.op.state == place for v in found):
             found.append(results(loop, place, loop.given[0].dtype, loop.held[place].name, each=True))
     return sorted(found, key=lambda v: not (isinstance(v.op, Recur) and v.op.each))
-
-
-def made_of_numbers(value: Value) -> bool:
-    """Whether it is addressed from a number alone, as a state of zeros is: nothing has to be stored."""
-    while isinstance(value.op, View):
-        value = value.op.operand
-    return isinstance(value.op, Pointwise) and value.op.function == "constant"
 
 
 def place_recurrence(results: list[Value], stored: set[Value]) -> Kernel:

@@ -8,6 +8,7 @@ that value as an input.
 
 from __future__ import annotations
 
+from ..graph.loops import made_of_numbers
 from ..graph.value import (
     Concat,
     Contract,
@@ -26,7 +27,7 @@ from ..graph.value import (
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .fusion import addressable, cheap_prologue, epilogues, place_product
-from .looping import made_of_numbers, place_recurrence, results_of
+from .looping import place_recurrence, results_of
 from .pieces import in_pieces
 from .placing import place
 

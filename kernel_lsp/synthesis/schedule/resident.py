@@ -2,21 +2,27 @@
 
 Each program keeps the rows of the weights that make its units, for all gates, one below the other: one product a step. After a
 step it stores its units and counts itself; before a step it waits until all programs of its rows are counted, and reads the
-whole state. So all programs have to run at once, which a cooperative launch guarantees. float32 is multiplied as
-three products of bfloat16 parts: high * high, high * low and low * high, which leaves an error of about 2^-17 of each product.
+whole state. So all programs have to run at once, which a cooperative launch guarantees.
+
+float32 is multiplied as three products of a high and a low half: high * high, high * low and low * high. Where no number of
+the state is large the halves are float16, which have 22 bits of a number (the low one times 2^11, so that it does not vanish), of
+weights that are divided by the largest of their row. Else they are bfloat16, with 16 bits. See Ootomo and Yokota, "Recovering
+single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance" (2022).
 """
 
 from __future__ import annotations
 
+import math
+
 import sympy
 import torch
 
-from ..graph.loops import contracted
+from ..graph.loops import contracted, made_of_numbers, of_member, traced
 from ..graph.sizes import Index
 from ..graph.value import Contract, Op, Value
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder
+from ..kernel.build import Builder, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
@@ -28,6 +34,7 @@ from ..kernel.ir import (
     Barrier,
     Dot,
     Expr,
+    Fold,
     Full,
     Number,
     ProgramId,
@@ -46,6 +53,8 @@ from .program import Blocks, OfAll, Program, fixed, set_all
 from .recurrent import LEAST, Frame, advance, begin, carry, end, framed, right_dtype, state_load
 from .schedules import Resident
 
+#: what a low half in float16 is multiplied by: 2^11, one more than it has bits after the first
+_RAISED = 2048.0
 #: parts of one product that ``Split`` can tell apart
 MOST_PARTS = 4
 
@@ -228,32 +237,42 @@ def _product(
     if wait is not None:
         inner.append(wait)
     name = "below" if state is looped.loop.below else f"{state.name or 'state'}_before"
-    held = state_load(frame, domain, state, [beside_state, frame.rows], stored, cache=".cg" if wait is not None else "")
+    held = state_load(frame, domain, state, [beside_state, frame.rows], stored, ".cg" if wait is not None else "")
     loaded = Ref(arguments.variable(name), held.axes, held.dtype)
     inner.append(Set(loaded.variable, held))
-    acc = Ref(
-        arguments.variable("acc_below" if state is looped.loop.below else "acc"),
-        frozenset({lanes, frame.rows, frame.step}),
-        torch.float32,
-    )
+    wanted = "acc_below" if state is looped.loop.below else "acc"
+    acc = Ref(arguments.variable(wanted), frozenset({lanes, frame.rows, frame.step}), torch.float32)
     lane_count = next(v for v in program.blocks if v.wanted == ("LANES" if len(parts) > 1 else "UNITS"))
     inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))
     if half is not None:
         inner.append(Set(acc.variable, Dot(weight, loaded, acc)))
     else:
-        low_weight, high_weight = _halves(arguments, weight, "weight", builder.lines)
-        low_state, high_state = _halves(arguments, loaded, name, inner)
+        dtype = torch.float16 if looped.loop.bounded else torch.bfloat16
+        scale: Expr | None = None
+        if looped.loop.bounded:  # weights and state from -1 to 1
+            scale = _largest(arguments, weight, beside_weight, 1, builder.lines)
+            weight = _set(arguments, "weight_scaled", apply("div", weight, scale, dtype=torch.float32), builder.lines)
+            bound = _bound(frame, domain, state, beside_state, stored)
+            if bound is not None:
+                scaled = apply("div", loaded, bound, dtype=torch.float32)
+                loaded = _set(arguments, f"{name}_scaled", scaled, inner)
+                scale = _set(arguments, "scale", apply("mul", scale, bound, dtype=torch.float32), builder.lines)
+        low_weight, high_weight = _halves(arguments, weight, dtype, "weight", builder.lines)
+        low_state, high_state = _halves(arguments, loaded, dtype, name, inner)
         inner.append(Set(acc.variable, Dot(high_weight, low_state, acc)))
         inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
         # Of an infinity nothing is left to round: what the parts of it give is no number, the product of it is right.
         same = apply("eq", acc, acc, dtype=torch.bool)
-        inner.append(Set(acc.variable, Apply("where", (same, acc, Number(0.0)), torch.float32)))
+        rest: Expr = acc if dtype == torch.bfloat16 else apply("mul", acc, Number(1 / _RAISED), dtype=torch.float32)
+        inner.append(Set(acc.variable, Apply("where", (same, rest, Number(0.0)), torch.float32)))
         inner.append(Set(acc.variable, Dot(high_weight, high_state, acc)))
+        if scale is not None:
+            inner.append(Set(acc.variable, apply("mul", acc, scale, dtype=torch.float32)))
     tile = frame.tile | {frame.step}
     if len(parts) == 1:
         builder.memo[builder.key(*parts[0])] = Ref(acc.variable, tile, torch.float32)
         return
-    near = {builder.key(product, index): wanted for product, index, wanted in looped.products}
+    near = {builder.key(product, index): needs for product, index, needs in looped.products}
     names = [arguments.variable(f"{near[builder.key(*part)] or 'state'}_acc") for part in parts]
     spare: list[Variable | None] = [None] * (power_of_two(len(parts)) - len(parts))
     inner.append(Split((*names, *spare), acc, (frame.shape[0], frame.shape[1])))
@@ -307,11 +326,60 @@ def _over(variable: Variable, axis: Axis) -> Ref:
     return Ref(variable, frozenset({axis}))
 
 
-def _halves(arguments: Arguments, value: Expr, name: str, statements: list[Statement]) -> tuple[Ref, Ref]:
-    """The low and the high bfloat16 part of float32: their sum has 16 bits of it."""
-    high = Ref(arguments.variable(f"{name}_high"), value.axes, torch.bfloat16)
-    low = Ref(arguments.variable(f"{name}_low"), value.axes, torch.bfloat16)
+def _set(arguments: Arguments, name: str, value: Expr, statements: list[Statement]) -> Ref:
+    found = Ref(arguments.variable(name), value.axes, torch.float32)
+    statements.append(Set(found.variable, value))
+    return found
+
+
+def _largest(arguments: Arguments, value: Expr, along: Axis, place: int, statements: list[Statement]) -> Ref:
+    """The largest magnitude along an axis, of what is finite there; 1 where there is none."""
+    size = Apply("abs", (value,), torch.float32)
+    finite = apply("lt", size, Number(math.inf), dtype=torch.bool)
+    most = Fold(
+        "max", Apply("where", (finite, size, Number(0.0)), torch.float32), along, place, True, False, torch.float32
+    )
+    found = _set(arguments, "largest", most, statements)
+    some = apply("gt", found, Number(0.0), dtype=torch.bool)
+    statements.append(Set(found.variable, Apply("where", (some, found, Number(1.0)), torch.float32)))
+    return found
+
+
+def _bound(frame: Frame, domain: Domain, state: Value, along: Axis, stored: set[Value]) -> Ref | None:
+    """What no number of a bounded state goes beyond in any step, where it does not begin with a small one."""
+    looped, arguments = frame.looped, frame.program.arguments
+    first = looped.loop.first[traced(looped.loop, state)]
+    if made_of_numbers(first):
+        return None
+    members = [] if frame.member is None else [frame.member]
+    reader = Builder(domain, [*members, along, frame.rows], arguments, stored, {})
+    member = looped.member
+    if state is looped.loop.below and frame.member is not None and member is not None:
+        member = member - 1
+        reader.conditions.append(apply("gt", AxisIndex(frame.member), Number(0), dtype=torch.bool))
+    summed = contracted(looped.loop)[state]
+    index = tuple(looped.summed[state] if d == summed else e for d, e in enumerate(frame.state))
+    value = of_member(first, member)
+    reader.count(value, index)
+    begun = reader.value(value, index)
+    for axis in (along, frame.rows):
+        begun = spread(begun, axis)
+    frame.builder.lines += reader.lines
+    largest = _largest(arguments, begun, along, 0, frame.builder.lines)
+    most = Apply("maximum_int", (largest, Number(1.0)), torch.float32)
+    return _set(arguments, "bound", most, frame.builder.lines)
+
+
+def _halves(
+    arguments: Arguments, value: Expr, dtype: torch.dtype, name: str, statements: list[Statement]
+) -> tuple[Ref, Ref]:
+    """The low and the high half of float32, in ``dtype``; a low half in float16 is times ``_RAISED``."""
+    cast = "to_bfloat16" if dtype == torch.bfloat16 else "to_float16"
+    high = Ref(arguments.variable(f"{name}_high"), value.axes, dtype)
+    low = Ref(arguments.variable(f"{name}_low"), value.axes, dtype)
     rest = apply("sub", value, Apply("to_float32", (high,), torch.float32), dtype=torch.float32)
-    statements.append(Set(high.variable, Apply("to_bfloat16", (value,), torch.bfloat16)))
-    statements.append(Set(low.variable, Apply("to_bfloat16", (rest,), torch.bfloat16)))
+    if dtype == torch.float16:
+        rest = apply("mul", rest, Number(_RAISED), dtype=torch.float32)
+    statements.append(Set(high.variable, Apply(cast, (value,), dtype)))
+    statements.append(Set(low.variable, Apply(cast, (rest,), dtype)))
     return low, high
