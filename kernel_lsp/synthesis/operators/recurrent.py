@@ -236,10 +236,12 @@ def _inputs_share(x: Value, weight: Value, biases: list[Value], out: torch.dtype
 
 def _joined(states: list[Value], out: torch.dtype) -> Value:
     """Along a new first dimension."""
+    name = states[0].name
     values = [Build.unsqueeze(state, 0) for state in states]
     while len(values) > 1:
         groups = [values[i : i + _MOST_PIECES] for i in range(0, len(values), _MOST_PIECES)]
         values = [group[0] if len(group) == 1 else _concatenated(group, out) for group in groups]
+    values[0].name = name
     return values[0]
 
 

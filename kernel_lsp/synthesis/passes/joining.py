@@ -25,7 +25,6 @@ from ..graph.value import (
     Recurrence,
     Value,
     View,
-    operands,
     topological,
 )
 
@@ -138,7 +137,10 @@ def _stacked(chain: list[Recurrence]) -> Recurrence:
     given = list(lowest.given)
     inputs = _padded(Build.unsqueeze(given[0], 0), 0, count - 1)
     weights = _padded(_together([weight for _, weight, _ in found]), 1, 0)
-    biases = [_padded(_together([own[i] for _, _, own in found]), 1, 0) for i in range(len(found[0][2]))]
+    biases = [_together([own[i] for _, _, own in found]) for i in range(len(found[0][2]))]
+    if biases:
+        whole = biases[0] if len(biases) == 1 else Build.pointwise("add", *biases, dtype=biases[0].dtype, name="bias")
+        biases = [_padded(whole, 1, 0)]
     own = [_together([loop.given[i] for loop in chain]) for i in range(1, len(given))]
     # Their share of the inputs: what is given to the lowest (0 for the others), and a product with what is below (0 for the lowest).
     hidden, share = lowest.held[0], lowest.parts[0]
@@ -197,17 +199,14 @@ def _together(values: list[Value], name: str = "") -> Value:
         numbers = {_number(v) for v in values}
         if len(numbers) == 1:
             return Build.expand(Build.unsqueeze(first, 0), (sympy.Integer(len(values)), *first.shape))
-    if all(isinstance(v.op, View) and v.op.name == "select" for v in values):
-        bases = list(dict.fromkeys(operands(v)[0] for v in values))
-        maps_of = [v.op.map for v in values if isinstance(v.op, View)]
-        in_order = all(map == maps.select(bases[0].shape, 0, ZERO + i) for i, map in enumerate(maps_of))
-        if len(bases) == 1 and in_order and bases[0].shape[0] == len(values):
-            return bases[0]
     pieces = tuple(Build.unsqueeze(v, 0) for v in values)
+    whole = Concat(pieces, 0)
+    known = _all_of(whole)
+    if known is not None:
+        return known
     if len(pieces) == 1:
         return pieces[0]
-    result = Value(Concat(pieces, 0), (sympy.Integer(len(values)), *first.shape), first.dtype, name or first.name)
-    return result
+    return Value(whole, (sympy.Integer(len(values)), *first.shape), first.dtype, name or first.name)
 
 
 def _number(value: Value) -> float:
@@ -245,3 +244,21 @@ def _replace(graph: Graph, old: list[Recurrence], joined: Recurrence) -> None:
             value.op = View(map, base, "flip")
         else:
             value.op = View(map, base, "select")
+    for value in topological(graph.outputs):
+        if isinstance(value.op, Concat) and value.op.dim == 0 and (base := _all_of(value.op)) is not None:
+            value.op = View(maps.reshape(base.shape, value.shape), base, "reshape")
+
+
+def _all_of(op: Concat) -> Value | None:
+    """The tensor of which a concatenation has every place of the first dimension in order; None where it is not so."""
+    places = []
+    for piece in op.operands:
+        if not (isinstance(piece.op, View) and piece.op.name == "unsqueeze"):
+            return None
+        places.append(piece.op.operand)
+    bases = {v.op.operand if isinstance(v.op, View) and v.op.name == "select" else None for v in places}
+    base = bases.pop() if len(bases) == 1 else None
+    if base is None or base.shape[0] != len(places):
+        return None
+    maps_of = [v.op.map for v in places if isinstance(v.op, View)]
+    return base if all(map == maps.select(base.shape, 0, ZERO + i) for i, map in enumerate(maps_of)) else None

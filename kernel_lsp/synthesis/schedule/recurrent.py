@@ -139,6 +139,7 @@ def framed(kernel: Kernel, domain: Domain, program: Program, stored: set[Value])
     state = tuple(domain.resolve(e) for e in domain.origin[:-1])
     for v, _ in kernel.stores:
         arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr")
+    arguments.name_size(looped.loop.steps, "n_steps")
     across = {d for d in contracted(looped.loop).values()}
     assert len(across) <= 1, "states that are multiplied along different dimensions"
     unit = [e for d, e in enumerate(state) if d in across]
@@ -309,7 +310,6 @@ def advance(frame: Frame) -> None:
 def end(frame: Frame) -> None:
     """The loop over the steps, and the states after the last one."""
     builder, looped, program = frame.builder, frame.looped, frame.program
-    program.arguments.name_size(looped.loop.steps, "n_steps")
     steps = program.arguments.size(looped.loop.steps)
     program.body += builder.lines
     program.body.append(For(frame.step.variable, Number(0), steps, Number(1), tuple(builder.inner), in_order=True))

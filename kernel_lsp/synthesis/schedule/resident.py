@@ -19,7 +19,7 @@ import torch
 
 from ..graph.loops import contracted, made_of_numbers, of_member, traced
 from ..graph.sizes import Index
-from ..graph.value import Contract, Op, Value
+from ..graph.value import Contract, Op, Value, View
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, spread
@@ -192,7 +192,8 @@ def _load_inputs(frame: Frame) -> None:
         if key in seen or value in builder.reduced or isinstance(value.op, Contract):
             return
         seen.add(key)
-        if reshaped_leaf(value, builder.stored) is not None:
+        guarded = isinstance(value.op, View) and bool(value.op.map.guard)
+        if guarded or reshaped_leaf(value, builder.stored) is not None:
             builder.value(value, index)
             return
         for operand, at in operand_indices(value, key[1], builder.domain):
@@ -240,8 +241,8 @@ def _product(
     held = state_load(frame, domain, state, [beside_state, frame.rows], stored, ".cg" if wait is not None else "")
     loaded = Ref(arguments.variable(name), held.axes, held.dtype)
     inner.append(Set(loaded.variable, held))
-    wanted = "acc_below" if state is looped.loop.below else "acc"
-    acc = Ref(arguments.variable(wanted), frozenset({lanes, frame.rows, frame.step}), torch.float32)
+    total_of = arguments.variable("acc_below") if state is looped.loop.below else fixed("acc")
+    acc = Ref(total_of, frozenset({lanes, frame.rows, frame.step}), torch.float32)
     lane_count = next(v for v in program.blocks if v.wanted == ("LANES" if len(parts) > 1 else "UNITS"))
     inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))
     if half is not None:
