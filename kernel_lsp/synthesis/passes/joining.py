@@ -245,8 +245,8 @@ def _replace(graph: Graph, old: list[Recurrence], joined: Recurrence) -> None:
         else:
             value.op = View(map, base, "select")
     for value in topological(graph.outputs):
-        if isinstance(value.op, Concat) and value.op.dim == 0 and (base := _all_of(value.op)) is not None:
-            value.op = View(maps.reshape(base.shape, value.shape), base, "reshape")
+        if isinstance(value.op, Concat) and value.op.dim == 0 and (every := _all_of(value.op)) is not None:
+            value.op = View(maps.reshape(every.shape, value.shape), every, "reshape")
 
 
 def _all_of(op: Concat) -> Value | None:

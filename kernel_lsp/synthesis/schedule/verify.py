@@ -40,8 +40,11 @@ def verify(program: Program) -> None:
     - a lane that may lie outside an axis's extent is masked in every load and store along that axis;
     - what is stored has no axis that its address lacks, and what is folded has the axis that it is folded over;
     - a product's operands have its rows and columns and one axis more;
-    - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads.
+    - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads;
+    - programs that wait for each other are launched together.
     """
+    if not program.together and any(isinstance(s, Await) for s in statements(program.body)):
+        raise Malformed(f"{program.name}: its programs wait for each other, and need not run at once")
     given = {*program.parameters(), *program.constants()}
     _Verifier(program.name, given).block(program.body, set(given))
 
@@ -94,11 +97,13 @@ class _Verifier:
                 axes = {axis for axis in statement.value.axes if axis.role != "scalar"}
                 if self.shapes.get(statement.variable, axes) != axes:
                     self.fail(f"{statement.variable.wanted} is carried along a loop with another shape")
-        stored = {s.pointer for s in statements(loop.body) if isinstance(s, Store)}
-        loaded = {e.pointer for e in expressions(loop.body) if isinstance(e, Load)}
-        if stored & loaded and not any(isinstance(s, Barrier | Await) for s in loop.body):
-            names = ", ".join(sorted(v.wanted for v in stored & loaded))
-            self.fail(f"a step reads what another stores at {names} without a barrier between them")
+        places = list(enumerate(loop.body))
+        stored = {s.pointer: i for i, top in places for s in statements((top,)) if isinstance(s, Store)}
+        loaded = {e.pointer: i for i, top in reversed(places) for e in expressions((top,)) if isinstance(e, Load)}
+        barriers = [i for i, s in places if isinstance(s, Barrier | Await)]
+        for pointer in stored.keys() & loaded.keys():
+            if not any(i > stored[pointer] or i < loaded[pointer] for i in barriers):
+                self.fail(f"a step reads what another stores at {pointer.wanted} without a barrier between them")
 
     def store(self, store: Store, known: set[Variable]) -> None:
         for expr in (store.offset, store.value, *store.masks):
