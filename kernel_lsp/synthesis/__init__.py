@@ -25,9 +25,11 @@ from .stages import check_writable, counted, failures, lowered, planned, told
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
 _LEFT = {
-    "convolutions": frozenset(["aten.conv1d", "aten.conv2d", "aten.conv3d"]),
+    "convolutions": frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3)),
     "recurrent layers": frozenset(["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"]),
 }
+#: schedules in halves that are offered
+_ROUNDED = 5
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 
@@ -49,7 +51,7 @@ def synthesize(
     where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
     """
     with told(exported, class_name):
-        return _candidates(module, exported, class_name, import_from, import_file, check_indices, target(gpu))
+        return _candidates(module, exported, class_name, import_from, import_file, check_indices, gpu)
 
 
 def _candidates(
@@ -59,28 +61,39 @@ def _candidates(
     import_from: str,
     import_file: str,
     check_indices: bool,
-    on: Target,
+    gpu: str | None,
 ) -> list[Candidate]:
-    def of(left: frozenset[str], planes: Target | None = None) -> tuple[list[Candidate], Chosen]:
-        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, planes, on)
+    on = target(gpu)
 
-    result, chosen = of(frozenset())
-    split = of(frozenset(), on)[0]
-    if split[0].source != result[0].source:  # products that planes pay for, and recurrences in one launch, come first
-        result = [*split, *result]
-    # What is measured decides; the one that is faster most often comes first: cuDNN's convolutions, and its recurrent layers
-    # where a kernel of one would read all weights at each step.
+    def of(
+        left: frozenset[str] = frozenset(), halves: Target | None = None, joined: Target | None = on
+    ) -> tuple[list[Candidate], Chosen]:
+        return _scheduled(
+            module, exported, class_name, import_from, import_file, check_indices, left, halves, joined, on
+        )
+
+    called = _operators(exported)
+    result, chosen = of()
+    if not called.isdisjoint(_LEFT["recurrent layers"]):
+        apart, chosen = of(joined=None)
+        result += [other for other in apart if all(other.source != one.source for one in result)]
+    # Without a GPU nothing is faster in halves, and torch does not round.
+    rounded = of(halves=on)[0][:_ROUNDED] if gpu is not None else []
+    if rounded and rounded[0].arithmetic != result[0].arithmetic:
+        result = [*rounded, result[0]]
+    # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
+    # would read all of its weights at each step, and so comes first.
     slow = any(isinstance(schedule, Steps) and schedule.depth for schedule in chosen.values())
     for words, operators in _LEFT.items():
-        if _operators(exported).isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
+        if called.isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
             continue
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
             left = of(operators)[0][0]
             left.variant = f"{words} left to torch"
-            result.insert(0 if words == "convolutions" or slow else len(result), left)
-    for other in result[1:]:
-        other.parent = 0
-    result[0].parent = None
+            first = 1 if "float16" in result[0].arithmetic else 0
+            result.insert(first if words == "convolutions" or slow else len(result), left)
+    for place, candidate in enumerate(result):
+        candidate.parent = 0 if place else None
     return result
 
 
@@ -98,11 +111,13 @@ def _scheduled(
     import_file: str,
     check_indices: bool,
     left: frozenset[str],
-    planes: Target | None,
+    halves: Target | None,
+    joined: Target | None,
     on: Target,
 ) -> tuple[list[Candidate], Chosen]:
-    """Candidates with the operators in ``left`` as calls of torch, and the default schedules; ``planes``: see ``stages.lowered``."""
-    found = planned(lowered(exported, left, planes), check_indices=check_indices)
+    """Candidates with the operators in ``left`` as calls of torch, and the default schedules; ``halves``, ``joined``: see
+    ``stages.lowered``."""
+    found = planned(lowered(exported, left, halves, joined), check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
@@ -124,11 +139,10 @@ def _scheduled(
         )
         if any(text == known.source for known in result):
             continue
-        label = "; ".join(filter(None, [*graph.ways, label]))
-        made = Candidate(text, GENERATOR, note=note, variant=label, kept=counted(graph.kept))
+        variant = "; ".join([*graph.ways, *found.rounded, *filter(None, [label])])
+        made = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
         precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
-        made.arithmetic = precisions[0] if precisions else ""
-        made.parent = 0 if result else None
+        made.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
         made.faults = [error.to_json() for error in failures(graph, class_name)]
         result.append(made)
     return result, offered[0][1]

@@ -17,6 +17,7 @@ from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes.cuts import cut_last
 from .passes.joining import join_recurrences
 from .passes.layout import channels_last
 from .passes.planes import split_into_planes
@@ -36,24 +37,40 @@ _UNROLLED = (
 )
 
 
-def lowered(exported: ExportedProgram, left: frozenset[str] = frozenset(), planes: Target | None = None) -> Lowered:
+def lowered(
+    exported: ExportedProgram,
+    left: frozenset[str] = frozenset(),
+    halves: Target | None = None,
+    joined: Target | None = None,
+) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
-    ``planes``: the GPU on which float32 products are made of bfloat16 planes where that pays, and recurrences joined where they fit.
+    ``halves``: the GPU on which float32 products are made of half precision ones, where that pays and is as exact as torch.
+    ``joined``: the GPU on which recurrences share a launch where they fit.
     """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
-    if planes is not None:
-        joined = join_recurrences(
-            graph,
-            lambda loop, count: fit_together(loop, count, planes, graph.hints, layers=True),
-            lambda loop, count: fit_together(loop, count, planes, graph.hints, layers=False),
-        )
-        turned = channels_last(graph, lambda op: True)
-        split = split_into_planes(graph, lambda op: planes_pay(op, planes, graph.hints))
-        graph.ways = ["recurrences in one launch"] * bool(joined) + ["bfloat16 planes"] * bool(turned or split)
-    return Lowered(graph, defined, split_long_reductions(graph, graph.hints))
+    if joined is not None and join_recurrences(
+        graph,
+        lambda loop, count: fit_together(loop, count, joined, graph.hints, layers=True),
+        lambda loop, count: fit_together(loop, count, joined, graph.hints, layers=False),
+    ):
+        graph.ways.append("recurrences in one launch")
+    cut_last(graph)
+    rounded: list[str] = []
+    if halves is not None:
+        if tf32_convolutions() and channels_last(graph):
+            rounded.append("float16 convolutions")
+        if split_into_planes(graph, lambda op: planes_pay(op, halves, graph.hints)):
+            rounded.append("bfloat16 planes")
+        share(graph)
+    return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
+
+
+def tf32_convolutions() -> bool:
+    """Whether torch's convolutions round float32 to TF32 by now: then a kernel's may, too."""
+    return bool(torch.backends.cudnn.allow_tf32)
 
 
 def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
@@ -63,7 +80,7 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
     """
     graph = found.graph
     steps = plan(graph, bounds.computed(graph) if check_indices else None)
-    return Planned(graph, found.defined, found.chunks, steps)
+    return Planned(graph, found.defined, found.chunks, found.rounded, steps)
 
 
 def check_writable(found: Planned, class_name: str) -> None:

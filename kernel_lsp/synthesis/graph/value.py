@@ -147,10 +147,16 @@ class Contract(Op):
     right_axes: str
     axes: str
     outer: str = ""  # summed letters that a kernel goes through one by one, outside of the others
+    exact: Exact | None = None
 
     @property
     def summed(self) -> str:
         return "".join(letter for letter in self.left_axes if letter not in self.axes)
+
+    @property
+    def scalar(self) -> str:
+        """The letters whose index is a scalar in a kernel: those of a batch, and the outer ones."""
+        return self.outer + "".join(letter for letter in self.axes if self.varies(letter) == (True, True))
 
     def size(self, letter: str) -> sympy.Expr:
         """The extent of an axis, without what is broadcast."""
@@ -227,6 +233,25 @@ class Recur(Op):
 
 
 @dataclass(eq=False)
+class Exact:
+    """What a product of rounded operands stands for: ``product`` where the largest magnitude of one, in ``peaks``, is not
+    between ``least`` and ``most``."""
+
+    product: Contract
+    peaks: tuple[Value, ...]
+    least: float
+    most: float
+
+
+@dataclass(eq=False)
+class Peak(Op):
+    """The largest magnitude in ``operand``, without NaN: shape [1], float32. The kernel that stores ``rounded`` computes it."""
+
+    operand: Value
+    rounded: Value
+
+
+@dataclass(eq=False)
 class TorchCall(Op):
     """What stays a call of torch: ``target`` as Python, arguments as Values, Scalars or literals."""
 
@@ -284,9 +309,12 @@ def operands(value: Value) -> list[Value]:
     if isinstance(op, Gather):
         return [op.table, op.index]
     if isinstance(op, Contract):
-        return [op.left, op.right]
+        exact = [op.exact.product.left, op.exact.product.right, *op.exact.peaks] if op.exact else []
+        return [op.left, op.right, *exact]
     if isinstance(op, Recur):
         return [*op.loop.first, *op.loop.given]
+    if isinstance(op, Peak):
+        return [op.rounded]
     if isinstance(op, TorchCall):
         call = op.call or op
         return [v for v in _leaves((call.args, call.kwargs)) if isinstance(v, Value)]

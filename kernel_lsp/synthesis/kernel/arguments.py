@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import sympy
@@ -59,6 +60,8 @@ class Arguments:
             if any(f.is_number and f < 0 for f in expr.args):
                 return apply("neg", self.size(-expr))
             return _chain([self.size(f) for f in sorted(expr.args, key=lambda f: not f.is_number)])
+        if expr.is_Add and (factored := _factored(expr)) is not None:
+            return _chain([self.size(f) for f in factored])
         if expr.is_Add:
             return self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p))))
         if expr.is_Pow and expr.exp.is_Integer and 0 < expr.exp < 5:
@@ -85,6 +88,17 @@ class Arguments:
         if scalar.expr not in self.scalars:
             self.scalars[scalar.expr] = self.variable("scale")
         return Ref(self.scalars[scalar.expr])
+
+
+@functools.lru_cache(maxsize=1024)
+def _factored(expr: sympy.Expr) -> tuple[sympy.Expr, ...] | None:
+    """The factors of a sum that is a product of sizes, as ``64 * (height + 2) * (width + 2)`` is; a number first."""
+    product = sympy.factor(expr)
+    if not product.is_Mul or any(f.is_Pow or (f.is_number and not (f.is_Integer and f > 0)) for f in product.args):
+        return None
+    if any(part.could_extract_minus_sign() and part.is_number for part in product.args):
+        return None
+    return tuple(sorted(product.args, key=lambda f: (not f.is_number, f.is_Add, str(f))))
 
 
 def _chain(factors: list[Expr]) -> Expr:

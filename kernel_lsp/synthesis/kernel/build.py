@@ -18,7 +18,8 @@ from ..graph import division
 from ..graph.functions import FUNCTIONS
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Contract, Fold, Gather, Iota, Pointwise, Scalar, Scan, Shape, Value, View
+from ..graph.value import Concat, Contract, Fold, Gather, Iota, Peak, Pointwise, Scalar, Scan, Shape, Value, View
+from . import ir
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .domain import Domain
@@ -252,6 +253,18 @@ class Builder:
             result = Apply("to_int1", (result,), torch.bool, result.pad)
         return self.assign(name or variable_name(value), result, value.dtype)
 
+    def peak(self, value: Value, index: Index) -> None:
+        """Note the largest magnitude of what is stored, see ``value.Peak``; its pointer was registered before."""
+        assert isinstance(value.op, Peak)
+        found: Expr = Apply("abs", (self.value(value.op.operand, index),), torch.float32)
+        vectors = [axis for axis in self.axes if axis.vector]
+        for place, axis in reversed(list(enumerate(vectors))):
+            found = ir.Fold("max", found, axis, place, False, False, torch.float32)
+        pointer, variable = self.arguments.outputs[value], self.arguments.variable("peak")
+        known = Load(pointer, Number(0), (), 0.0, torch.float32)
+        more = apply("gt", Ref(variable), known, dtype=torch.bool)  # most programs need not wait for the others
+        self.lines += [Set(variable, found), Store(pointer, Number(0), Ref(variable), (more,), atomic=True)]
+
     def masks(self, axes: frozenset[Axis]) -> tuple[Expr, ...]:
         return tuple(axis.mask for axis in self.axes if axis in axes and axis.mask is not None)
 
@@ -279,18 +292,23 @@ class Builder:
         """
         result = self.value(value, index)
         filled, at = into or (value, index)
+        inside = tuple(
+            apply("lt", self.index(e), self.arguments.size(n), dtype=torch.bool)
+            for e, n, computed in zip(at, filled.shape, value.shape, strict=True)
+            if into is not None and isinstance(filled.op, View) and not same(n, computed)
+        )
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
-        stored = self.stored_at(filled, at, result)
+        stored = self.stored_at(filled, at, result, inside)
         self.add(stored, stored.offset.axes | result.axes)
 
-    def stored_at(self, value: Value, index: Index, result: Expr) -> Store:
-        """The statement that stores ``result`` as the element of ``value`` at ``index``."""
+    def stored_at(self, value: Value, index: Index, result: Expr, inside: tuple[Expr, ...] = ()) -> Store:
+        """The statement that stores ``result`` as the element of ``value`` at ``index``, where ``inside`` holds."""
         where = self.address(value, index, value.shape)
         for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts
             if not axis.atoms and axis.vector and axis in result.axes:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
-        return Store(self.arguments.outputs[value], where, result, self.masks(where.axes))
+        return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *inside))
 
 
 def _is_load(value: Expr) -> bool:

@@ -256,10 +256,20 @@ class Add:
 
 @dataclass(frozen=True)
 class Store:
+    """``atomic``: what is there becomes the greater of it and ``value``, whatever other programs do."""
+
     pointer: Variable
     offset: Expr
     value: Expr
     masks: tuple[Expr, ...]
+    atomic: bool = False
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The program ends here where ``condition`` holds."""
+
+    condition: Expr
 
 
 @dataclass(frozen=True)
@@ -311,7 +321,7 @@ class For:
     in_order: bool = False
 
 
-Statement = Set | Add | Store | Split | Barrier | Arrive | Await | For
+Statement = Set | Add | Store | Leave | Split | Barrier | Arrive | Await | For
 
 
 def expressions_of(statement: Statement) -> tuple[Expr, ...]:
@@ -320,6 +330,8 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.begin, statement.end)
     if isinstance(statement, Store):
         return (statement.offset, statement.value, *statement.masks)
+    if isinstance(statement, Leave):
+        return (statement.condition,)
     if isinstance(statement, Arrive):
         return (statement.offset,)
     if isinstance(statement, Await):

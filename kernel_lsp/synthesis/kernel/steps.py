@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from ..graph.sizes import ZERO, Index
-from ..graph.value import Concat, Fold, Graph, Recurrence, Shape, Value
+from ..graph.value import Concat, Contract, Fold, Graph, Recurrence, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -58,15 +58,30 @@ class Kernel:
     chunked: Value | None = None  # a scan that runs in chunks
     partial: Value | None = None  # the buffer of partial results that a split reduction fills
     whole: Value | None = None  # the Concat whose pieces it stores, all of them
+    cut: Value | None = None  # the beginning of what it computes, which is all that it stores
+    peaks: list[Value] = field(default_factory=list)  # the Peaks of what it stores
+    exact: bool = False  # it computes what its product stands for, into memory that another kernel filled
+
+    @property
+    def product(self) -> Contract:
+        """What it multiplies."""
+        assert self.contract is not None and isinstance(self.contract.op, Contract)
+        op = self.contract.op
+        if self.exact:
+            assert op.exact is not None
+            return op.exact.product
+        return op
 
     @property
     def outputs(self) -> list[Value]:
         """What it fills, each with memory of its own."""
-        filled = self.partial or self.whole
-        return [filled] if filled is not None else [v for v, _ in self.stores]
+        filled = self.partial or self.whole or self.cut
+        return [filled] if filled is not None else [*(v for v, _ in self.stores), *self.peaks]
 
     def destination(self, value: Value, index: Index) -> tuple[Value, Index]:
-        """What has the memory for a stored value, and where in that the element at ``index`` goes."""
+        """What has the memory for a stored value, and where in that the element at ``index`` goes, if there is a place."""
+        if self.cut is not None:
+            return self.cut, index
         if self.whole is None:
             return value, index
         assert isinstance(self.whole.op, Concat)
@@ -105,11 +120,12 @@ class Plan:
 @dataclass
 class Lowered:
     """The graph after the passes. ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of
-    chunks of split reductions, with the length that each splits."""
+    chunks of split reductions, with the length that each splits; ``rounded``: what products are made of halves, in words."""
 
     graph: Graph
     defined: dict[sympy.Symbol, sympy.Expr]
     chunks: dict[sympy.Symbol, sympy.Expr]
+    rounded: list[str] = field(default_factory=list)
 
     @property
     def hints(self) -> Hints:
@@ -120,7 +136,7 @@ class Lowered:
 class Planned(Lowered):
     """The same with the plan of its kernels, torch calls and views."""
 
-    plan: Plan
+    plan: Plan = field(default_factory=Plan)
 
     @property
     def kernels(self) -> list[Kernel]:

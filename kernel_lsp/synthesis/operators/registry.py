@@ -30,6 +30,7 @@ FAMILIES = (
     "products",
     "einsum",
     "convolution",
+    "transposed",
     "pooling",
     "scans",
     "recurrent",

@@ -81,14 +81,14 @@ def cheap_prologue(value: Value, stored: set[Value]) -> bool:
     return len(large) == 1
 
 
-def addressable(operand: Value, base: Value, stored: set[Value], outer: frozenset[int] = frozenset()) -> bool:
+def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozenset[int]) -> bool:
     """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one.
 
-    ``outer``: the dimensions that a loop goes through one by one; any expression over their indices alone will do.
+    ``scalar``: the dimensions whose index is a scalar in the kernel; any expression over those alone will do.
     """
     domain = Domain()
     index: Index = tuple(domain.atom("i", n, reduced=False) for n in operand.shape)
-    scalar = {index[d] for d in outer}
+    scalars = {index[d] for d in scalar}
     v = operand
     try:
         while v is not base:
@@ -97,7 +97,7 @@ def addressable(operand: Value, base: Value, stored: set[Value], outer: frozense
             ((v, index),) = operand_indices(v, index, domain)
             for e in index:
                 _, rest = domain.terms(e)
-                if rest.free_symbols & domain.size.keys() - scalar:
+                if rest.free_symbols & domain.size.keys() - scalars:
                     return False
     except (Unalignable, Refined):
         return False

@@ -7,26 +7,29 @@ leaves its range.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import sympy
 import torch
 
 from ..graph.build import Build
 from ..graph.division import bounds
 from ..graph.map import Guard, Map, dim
-from ..graph.sizes import ZERO
-from ..graph.value import Contract, Graph, Shape, Value, View, topological
+from ..graph.names import variable_name
+from ..graph.sizes import ONE, ZERO
+from ..graph.value import Contract, Exact, Graph, Peak, Pointwise, Shape, Value, View, topological
 
 #: Channels below which the channels alone are too few for a step of a tensor core.
 _LEAST_CHANNELS = 16
 
+#: The largest magnitude of a tensor that float16 holds as exactly as TF32 does: the largest number it has; and where its
+#: spacing at zero, 2^-24, is an eighth of TF32's at the largest magnitude.
+_LEAST_PEAK, _MOST_PEAK = 2.0**-11, 65504.0
 
-def channels_last(graph: Graph, worthwhile: Callable[[Contract], bool]) -> int:
-    """Rewrite the float32 convolutions that are ``worthwhile``. Returns how many there were."""
+
+def channels_last(graph: Graph) -> int:
+    """Rewrite the float32 convolutions of enough channels. Returns how many there were."""
     count = 0
     for value in topological(graph.outputs):
-        if isinstance(value.op, Contract) and (found := _convolution(value.op)) is not None and worthwhile(value.op):
+        if isinstance(value.op, Contract) and (found := _convolution(value.op)) is not None:
             value.op = found
             count += 1
     return count
@@ -51,13 +54,35 @@ def _convolution(op: Contract) -> Contract | None:
     if padded is None:
         return None
     last, shifts = padded
-    order = "".join(inside) + "oc"
+    phases = [letter for letter in op.left_axes if letter in op.axes and letter != "o"]
+    order = "".join([*phases, *inside, "o", "c"])
     packed = Build.permute(weight, tuple(op.left_axes.index(letter) for letter in order))
-    packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{weight.name or 'weight'}_packed")
+    packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{_named(weight)}_packed")
     back = tuple(order.index(letter) for letter in op.left_axes)
     index = tuple(view.map.index[d] + shifts[d] for d in (0, *range(2, len(x.shape)), 1))
     windows = Build.view(last, Map(view.map.shape, last.shape, index), "window")
-    return Contract(windows, Build.permute(packed, back), op.right_axes, op.left_axes, op.axes, outer="".join(inside))
+    peaks = tuple(_peak(v) for v in (last, packed))
+    return Contract(
+        windows,
+        Build.permute(packed, back),
+        op.right_axes,
+        op.left_axes,
+        op.axes,
+        outer="".join(inside),
+        exact=Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK),
+    )
+
+
+def _named(weight: Value) -> str:
+    while isinstance(weight.op, View):
+        weight = weight.op.operand
+    return variable_name(weight)
+
+
+def _peak(rounded: Value) -> Value:
+    assert isinstance(rounded.op, Pointwise)
+    (operand,) = rounded.op.operands
+    return Value(Peak(operand, rounded), (ONE,), torch.float32, f"{rounded.name}_peak")
 
 
 def _written_out(x: Value, map: Map) -> tuple[Value, list[sympy.Expr]] | None:

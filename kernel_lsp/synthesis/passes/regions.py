@@ -15,6 +15,7 @@ from ..graph.value import (
     Fold,
     Graph,
     Partial,
+    Peak,
     Recur,
     Reduce,
     Scan,
@@ -26,6 +27,7 @@ from ..graph.value import (
 )
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
+from .cuts import is_cut
 from .fusion import addressable, cheap_prologue, epilogues, place_product
 from .looping import place_recurrence, results_of
 from .pieces import in_pieces
@@ -57,6 +59,10 @@ class _Planner:
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
         self.busy: list[Value] = []
+        self.peaks: dict[Value, list[Value]] = {}
+        for v in topological(graph.outputs):
+            if isinstance(v.op, Peak):
+                self.peaks.setdefault(v.op.rounded, []).append(v)
 
     def run(self) -> set[Value]:
         """Plan everything; returns values with reductions inside that two kernels computed, to be stored next time."""
@@ -96,6 +102,8 @@ class _Planner:
                 self._store_recurrence(value)
             elif value in self.completes:
                 self._store_contract(value, self.completes[value])
+            elif is_cut(value) and (whole := operands(value)[0]) in self.completes and whole not in self.plan.stored:
+                self._store_contract(whole, self.completes[whole], value)
             elif in_pieces(value, self.plan.stored) and self._store_pieces(value):
                 pass
             else:
@@ -163,7 +171,8 @@ class _Planner:
                     kernel = self.place([v for v, _ in kernel.stores] + [other])
                 except Materialise:
                     continue
-        self._append(kernel, [v for v, _ in kernel.stores])
+        kernel.peaks = [p for v, _ in kernel.stores for p in self.peaks.get(v, []) if not kernel.folds]
+        self._append(kernel, kernel.outputs)
 
     def _store_pieces(self, value: Value) -> bool:
         """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
@@ -244,11 +253,13 @@ class _Planner:
 
     # -- matrix products -------------------------------------------------------------------------------------------
 
-    def _store_contract(self, root: Value, product: Value) -> None:
+    def _store_contract(self, root: Value, product: Value, cut: Value | None = None) -> None:
+        """A product with what it completes; only the beginning of that where ``cut`` is given."""
         op = product.op
         assert isinstance(op, Contract)
-        for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
-            self._prepare(operand, frozenset(axes.index(letter) for letter in op.outer))
+        for one in [op, op.exact.product] if op.exact else [op]:
+            for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
+                self._prepare(operand, frozenset(d for d, letter in enumerate(axes) if letter in one.scalar))
         while True:
             tree = self._epilogue_tree(root, product)
             for v in tree:
@@ -265,11 +276,16 @@ class _Planner:
                     raise
                 del self.completes[root]
                 self.completes[product] = product
-                self.busy.remove(root)
-                self.store(root, [])
-                self.busy.append(root)
+                self.busy.remove(root if cut is None else cut)
+                self.store(root if cut is None else cut, [])
+                self.busy.append(root if cut is None else cut)
                 return
-        self._append(kernel, [root])
+        kernel.cut = cut
+        self._append(kernel, kernel.outputs)
+        if op.exact is not None:
+            again = place_product(root, product, self.plan.stored - {root})
+            again.exact, again.cut = True, cut
+            self._append(again, [])
 
     def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:
         """Values between the product and the root, and cheap operands that are computed on the way."""
@@ -280,7 +296,7 @@ class _Planner:
             if (
                 v in seen
                 or v in self.plan.stored
-                or isinstance(v.op, TorchCall | Contract | Partial | Fold)
+                or isinstance(v.op, _APART | Fold)
                 or (v in self.completes and v is not root)
                 or v in self.forced
             ):
@@ -294,24 +310,25 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value, outer: frozenset[int]) -> None:
+    def _prepare(self, operand: Value, scalar: frozenset[int]) -> None:
         """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
 
-        ``outer``: its dimensions that a loop goes through one by one.
+        ``scalar``: its dimensions whose index is a scalar.
         """
         base = operand
         while isinstance(base.op, View) and base not in self.plan.stored:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
             self.store(base, [])
-        if addressable(operand, base, self.plan.stored, outer):
+        if addressable(operand, base, self.plan.stored, scalar):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
         views = [operand]
         while isinstance(views[-1].op, View) and views[-1].op.operand is not base:
             views.append(views[-1].op.operand)
         self.store(
-            next(v for v in reversed(views) if v is operand or addressable(operand, v, {*self.plan.stored, v})), []
+            next(v for v in reversed(views) if v is operand or addressable(operand, v, {*self.plan.stored, v}, scalar)),
+            [],
         )
 
 

@@ -15,6 +15,7 @@ from ..graph.value import (
     Gather,
     Iota,
     Partial,
+    Peak,
     Pointwise,
     Recur,
     Reduce,
@@ -98,6 +99,8 @@ class _Printer:
             return f"einsum({letters}, {self.text(op.left)[0]}, {self.text(op.right)[0]})", ATOM
         if isinstance(op, Contract):
             return f"{wrap(*self.text(op.left), 85)} @ {wrap(*self.text(op.right), 85)}", 80
+        if isinstance(op, Peak):
+            return f"max(abs({self.text(op.rounded)[0]}))", ATOM
         if isinstance(op, Iota):
             return ("i" if op.dim == 0 else "j"), ATOM
         if isinstance(op, TorchCall):

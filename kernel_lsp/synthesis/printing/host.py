@@ -99,6 +99,8 @@ class _Printer:
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
         self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
+        if any(isinstance(one, Launch) and one.kernel.exact for one in plan.operations):
+            self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 
     @staticmethod
     def _sizes(plan: HostPlan, names: dict[Value, str]) -> dict[sympy.Symbol, str]:
@@ -145,12 +147,10 @@ class _Printer:
         value = operation.value
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
-        self.host.body.append(f"{variable} = {self._zeros(value) if operation.zeroed else self._empty(value)}")
-        self.variables[value] = variable
-
-    def _zeros(self, value: Value) -> str:
         first = self.host.parameters[0][0]
-        return f"torch.zeros({_shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
+        zeros = f"torch.zeros({_shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
+        self.host.body.append(f"{variable} = {zeros if operation.zero else self._empty(value)}")
+        self.variables[value] = variable
 
     def _empty(self, value: Value) -> str:
         """An uninitialised buffer for ``value``."""

@@ -19,6 +19,7 @@ from ..kernel.ir import (
     Expr,
     Fold,
     Full,
+    Leave,
     Load,
     Number,
     PrefixScan,
@@ -80,7 +81,10 @@ class Printer:
             return [f"{indent}{self.name(statement.variable)} += {self.text(statement.value)}"]
         if isinstance(statement, Store):
             where = self.pointer(statement.pointer, statement.offset)
-            return [f"{indent}tl.store({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
+            function = "atomic_max" if statement.atomic else "store"
+            return [f"{indent}tl.{function}({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
+        if isinstance(statement, Leave):
+            return [f"{indent}if {self.text(statement.condition)}:", f"{indent}    return"]
         if isinstance(statement, Split):
             names = ", ".join("_" if v is None else self.name(v) for v in statement.variables)
             shape = ", ".join(self.name(v) for v in statement.shape)

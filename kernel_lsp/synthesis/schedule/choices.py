@@ -58,7 +58,7 @@ def choices(kernels: list[Kernel], target: Target, hints: Hints) -> list[tuple[s
     result: list[tuple[str, Chosen]] = [("", default)]
     sorts = dict.fromkeys(type(schedule) for schedule in default.values())
     for sort in sorted(sorts, key=lambda sort: sort is not Product):
-        mine = [kernel for kernel in kernels if isinstance(default[kernel], sort)]
+        mine = [kernel for kernel in kernels if isinstance(default[kernel], sort) and not kernel.exact]
         for i in range(1, max(len(spaces[kernel]) for kernel in mine)):
             other = {kernel: spaces[kernel][min(i, len(spaces[kernel]) - 1)] for kernel in mine}
             words = "; ".join(dict.fromkeys(str(schedule) for schedule in other.values()))

@@ -25,6 +25,9 @@ from ..kernel.ir import (
     Dot,
     Expr,
     Full,
+    Leave,
+    Load,
+    Number,
     ProgramId,
     Ref,
     Set,
@@ -43,9 +46,8 @@ from .summation import summation
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     """Tensor arguments that the product addresses by their own strides."""
-    product = kernel.contract
-    assert product is not None and isinstance(product.op, Contract)
-    op, result = product.op, []
+    op: Contract = kernel.product
+    result: list[Value] = []
     for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
         base = operand
         while isinstance(base.op, View) and base.op.map.picks_strides:
@@ -69,15 +71,15 @@ def contract(
 ) -> Program:
     """A contraction with its epilogue: its axes flattened into a batch, rows, columns and what is summed."""
     value = kernel.contract
-    assert value is not None and isinstance(value.op, Contract)
-    op, domain = value.op, kernel.domain.copy()
+    assert value is not None
+    op, domain = kernel.product, kernel.domain.copy()
     at = dict(zip(op.axes, kernel.placed[value], strict=True))
     at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
     atoms = contract_atoms(kernel)
     depth, outer = _summed(op, at)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
-    for v, _ in kernel.stores:
+    for v in kernel.outputs:
         arguments.outputs[v] = arguments.variable("out_ptr")
     for text, size in (("M", m), ("N", n), ("K", k_size)):
         arguments.name_size(size, text)
@@ -86,7 +88,9 @@ def contract(
     group = program.block("GROUP", tile.group)
     exact_n = n.is_number and int(n) % tile.n == 0
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
-    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch)
+    if kernel.exact:
+        program.body += _leave_in_range(value, arguments)
+    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch, together=bool(op.outer))
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     program.body += set_all(
@@ -132,10 +136,28 @@ def contract(
     for v, i in kernel.stores:
         ending.count(v, i)
     for v, i in kernel.stores:
-        ending.store(v, i)
+        ending.store(v, i, kernel.destination(v, i))
     program.body += ending.lines
-    program.tiling = f"One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
+    only = "Only where the rounded operands leave their range. " if kernel.exact else ""
+    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
     return program
+
+
+def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
+    """The program ends at once where the rounded operands stayed in their range."""
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    exact = product.op.exact
+    found: list[Statement] = []
+    inside: Expr | None = None
+    for peak in exact.peaks:
+        pointer = arguments.pointers[peak] = arguments.variable(f"{variable_name(peak)}_ptr")
+        variable = arguments.variable(variable_name(peak))
+        found.append(Set(variable, Load(pointer, Number(0), (), 0.0, torch.float32)))
+        for function, bound in (("ge", exact.least), ("le", exact.most)):
+            holds = apply(function, Ref(variable), Number(bound), dtype=torch.bool)
+            inside = holds if inside is None else apply("and", inside, holds, dtype=torch.bool)
+    assert inside is not None
+    return [*found, Leave(inside)]
 
 
 def _summed(op: Contract, at: dict[str, sympy.Expr]) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
@@ -152,8 +174,12 @@ def _tile_order(
     blocks: dict[str, Variable],
     group: Variable,
     batch: list[sympy.Symbol],
+    together: bool,
 ) -> list[Axis]:
-    """The statements that give a program its tile, and the axis of the batch where there is one."""
+    """The statements that give a program its tile, and the axis of the batch where there is one.
+
+    ``together``: one tile of all of a batch runs before the next tile, since those are neighbours in the result.
+    """
     tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
     in_group, group_rows = Ref(fixed("group")), Ref(fixed("group_rows"))
     program.grid = [[ONE, ONE]]
@@ -166,9 +192,11 @@ def _tile_order(
     if batch:
         axes.append(Axis(fixed("batch"), batch, "grid"))
         tiles = apply("mul", row_blocks, col_blocks)
-        program.body += set_all(
-            (axes[0].variable, apply("floordiv_int", tile, tiles)), (tile.variable, apply("mod_int", tile, tiles))
-        )
+        places = [apply("floordiv_int", tile, tiles), apply("mod_int", tile, tiles)]
+        if together:
+            count = program.arguments.size(total(domain, batch))
+            places = [apply("mod_int", tile, count), apply("floordiv_int", tile, count)]
+        program.body += set_all((axes[0].variable, places[0]), (tile.variable, places[1]))
         program.grid[0].append(total(domain, batch))
     wide = apply("mul", Ref(group), col_blocks)
     left = apply("sub", row_blocks, apply("mul", in_group, Ref(group)))

@@ -81,7 +81,6 @@ def _symbols(index: tuple[object, ...]) -> set[object]:
 
 
 def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) -> Cost:
-    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
     down, across = -(-m // schedule.m), -(-n // schedule.n)
     programs = down * across * batch
@@ -114,8 +113,8 @@ def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
     return before < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
 
 
-#: Seconds that two more launches take.
-_LAUNCHES = 6e-6
+#: Seconds that two more launches take, from Python.
+_LAUNCHES = 3e-5
 
 
 #: seconds that programs take to wait for each other and to read what they stored: with the products of a step 5 us on an H100

@@ -39,6 +39,8 @@ def elementwise(
         builder.count(v, index)
     for v, index in kernel.stores:
         builder.store(v, index, kernel.destination(v, index))
+    for v in kernel.peaks:
+        builder.peak(v, kernel.stores[0][1])
     program.body += builder.lines
     return program
 

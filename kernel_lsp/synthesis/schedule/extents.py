@@ -9,7 +9,6 @@ import sympy
 import torch
 
 from ..graph.sizes import ONE, ZERO, offset, same
-from ..graph.value import Contract
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Hints, Kernel, hint
 
@@ -91,8 +90,8 @@ class ContractAtoms:
 
 
 def contract_atoms(kernel: Kernel) -> ContractAtoms:
-    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
-    op, found = kernel.contract.op, ContractAtoms([], [], [])
+    assert kernel.contract is not None
+    op, found = kernel.product, ContractAtoms([], [], [])
     for letter, index in zip(op.axes, kernel.placed[kernel.contract], strict=True):
         left, right = op.varies(letter)
         group = found.batch if left and right else found.cols if right else found.rows
@@ -102,8 +101,7 @@ def contract_atoms(kernel: Kernel) -> ContractAtoms:
 
 def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, torch.dtype]:
     """(rows, columns, summed, batch, dtype) of a contraction for the example inputs."""
-    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
-    op, atoms = kernel.contract.op, contract_atoms(kernel)
+    op, atoms = kernel.product, contract_atoms(kernel)
     rows, cols, batch = (hint(total(kernel.domain, group), hints) for group in (atoms.rows, atoms.cols, atoms.batch))
     summed = hint(product([op.size(letter) for letter in op.summed]), hints)
     return rows, cols, summed, batch, torch.promote_types(op.left.dtype, op.right.dtype)

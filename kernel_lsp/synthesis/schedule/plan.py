@@ -63,11 +63,11 @@ class DefineSize:
 
 @dataclass(frozen=True)
 class Allocate:
-    """Memory for ``value``, not initialised unless ``zeroed``."""
+    """Memory for ``value``, not initialised unless with zeros."""
 
     value: Value
     alone: bool  # the only result of its launch
-    zeroed: bool = False
+    zero: bool = False  # filled with zeros
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,16 @@ def host_plan(
         else:
             if check_indices:
                 result.operations.append(CheckIndices(step))
-            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, set(present), chosen[step], strided)
+            before = present - set(step.outputs)
+            program = scheduled(step, wanted[step], Arguments(dict(names)), hints, before, chosen[step], strided)
             stored = step.outputs
             program.wide = result.wide
             if not result.wide:
                 program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, inputs, chunks)]
-            result.operations += [Allocate(v, len(stored) == 1) for v in stored]
-            result.operations += [Allocate(v, False, zeroed=True) for v in program.zeroed]
+            result.operations += [
+                Allocate(v, len(stored) == 1, zero=v in step.peaks) for v in stored if v not in present
+            ]
+            result.operations += [Allocate(v, False, zero=True) for v in program.zeroed]
             result.operations.append(Launch(step, program))
             present.update(stored)
     return result
@@ -271,5 +274,5 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             product = kernel.contract.meaning[0] if kernel.contract.meaning else "matmul"
             known = any(word in what for word in ("linear", "matmul", product))
             what = what if known else product if value is kernel.contract else f"{product}_{what}"
-        result[kernel] = f"{what}_kernel"
+        result[kernel] = f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel"
     return result

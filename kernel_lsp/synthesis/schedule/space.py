@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ..graph.value import Contract
+import torch
+
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import (
     LONGEST_ROW,
@@ -24,6 +25,9 @@ from .target import Target
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     """Legal schedules, the default first. ``hints``: the sizes that the default is chosen for."""
+    if kernel.exact:  # seldom runs, but is compiled: a small tile
+        m, n, k, _, dtype = product_extents(kernel, hints)
+        return [_fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)]
     if kernel.contract is not None:
         return _products(kernel, target, hints)
     if kernel.loop is not None:
@@ -75,11 +79,10 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 
 
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
-    assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
     m, n, k, batch, dtype = product_extents(kernel, hints)
-    if outer := kernel.contract.op.outer:
-        k //= math.prod(hint(kernel.contract.op.size(letter), hints) for letter in outer)
-        return _walked(m, n, k, batch, dtype.itemsize, target)
+    if outer := kernel.product.outer:
+        k //= math.prod(hint(kernel.product.size(letter), hints) for letter in outer)
+        return _walked(m, n, k, batch, dtype.itemsize, dtype == torch.bfloat16, target)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -99,18 +102,25 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 _RESTART = 512
 
 
-def _walked(m: int, n: int, k: int, batch: int, itemsize: int, target: Target) -> list[Schedule]:
+def _walked(m: int, n: int, k: int, batch: int, itemsize: int, emulated: bool, target: Target) -> list[Schedule]:
     """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one."""
     tiles = [
-        Product(128, 256, 32, 8, 3, restart=_RESTART),
-        Product(128, 128, 32, 8, 3, restart=_RESTART),
-        Product(128, 128, 32, 4, 3, restart=_RESTART),
-        Product(64, 128, 32, 4, 4, restart=_RESTART),
-        Product(64, 64, 32, 4, 4, restart=_RESTART),
+        Product(128, 256, 32, 8, 3),
+        Product(128, 128, 32, 8, 3),
+        Product(128, 128, 32, 4, 3),
+        Product(64, 128, 32, 4, 4),
+        Product(64, 64, 32, 4, 4),
     ]
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
-    found: list[Schedule] = [_fitted(tile, m, n, k, itemsize, target) for tile in enough or tiles[-1:]]
+    fitted = [_fitted(tile, m, n, k, itemsize, target) for tile in enough or tiles[-1:]]
+    found: list[Schedule] = [dataclasses.replace(tile, restart=_restart(tile, k) * emulated) for tile in fitted]
     return list(dict.fromkeys(found))[:3]
+
+
+def _restart(tile: Product, k: int) -> int:
+    """Equal chunks of whole blocks, none longer than ``_RESTART``; 0 where one is all."""
+    chunks = -(-k // _RESTART)
+    return -(-k // (chunks * tile.k)) * tile.k if chunks > 1 else 0
 
 
 def _fitted(tile: Product, m: int, n: int, k: int, itemsize: int, target: Target) -> Product:

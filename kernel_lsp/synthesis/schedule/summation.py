@@ -73,16 +73,16 @@ class Summation:
             first, last = Ref(_CHUNK), apply("minimum_int", self.end, plus(Ref(_CHUNK), Ref(self.restart)))
         inside: list[Statement]
         if self.outside:
-            length = last if self.restart is None else apply("sub", last, first)
-            blocks = Set(_BLOCKS, apply("cdiv", length, Ref(self.block)))
+            length = last if self.restart is None else Ref(self.restart)
+            before: list[Statement] = [Set(_BLOCKS, apply("cdiv", length, Ref(self.block)))]
             steps = apply("mul", self.count, Ref(_BLOCKS))
-            inside = [blocks, For(_STEP, Number(0), steps, Number(1), tuple(step))]
+            inside = [For(_STEP, Number(0), steps, Number(1), tuple(step))]
         else:
-            inside = [For(START, first, last, self.block, tuple(step))]
+            before, inside = [], [For(START, first, last, self.block, tuple(step))]
         if self.restart is None:
-            return inside
+            return [*before, *inside]
         inside = [Set(acc.variable, zeros), *inside, Add(self.result(acc).variable, acc)]
-        return [For(_CHUNK, Number(0), self.end, self.restart, tuple(inside))]
+        return [*before, For(_CHUNK, Number(0), self.end, self.restart, tuple(inside))]
 
 
 def summation(
@@ -96,8 +96,10 @@ def summation(
     """How the sum over ``depth`` (up to ``end``) and ``outer`` is gone through with ``tile``."""
     size = total(domain, depth)
     block = next(variable for variable in program.blocks if variable.wanted == "BLOCK_K")
-    found = Summation(depth, end, block, size.is_number and int(size) % tile.k == 0)
-    if tile.restart and not (size.is_number and int(size) <= tile.restart):
+    # Where the sum restarts every chunk has as many blocks: how many is known when the kernel is compiled.
+    reach = tile.restart if tile.restart and outer else tile.k
+    found = Summation(depth, end, block, size.is_number and int(size) % reach == 0)
+    if tile.restart:
         found.restart = program.block("RESTART", tile.restart)
     start: Expr = Ref(START)
     if outer:

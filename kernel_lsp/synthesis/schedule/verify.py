@@ -16,6 +16,7 @@ from ..kernel.ir import (
     Expr,
     Fold,
     For,
+    Leave,
     Load,
     Ref,
     Set,
@@ -81,6 +82,10 @@ class _Verifier:
                 if len(statement.variables) not in (2, 4):
                     self.fail(f"a tile in {len(statement.variables)} parts")
                 known.update(v for v in statement.variables if v is not None)
+            elif isinstance(statement, Leave):
+                self.expression(statement.condition, known)
+                if statement.condition.axes:
+                    self.fail(f"it ends along {_names(statement.condition.axes)}")
             else:
                 self.expression(statement.value, known)
                 if isinstance(statement, Add) and statement.variable not in known:

@@ -1,0 +1,66 @@
+"""Products that give a little more than is asked for: what follows is computed for all of it, and the end is cut off last.
+
+Then the elementwise work after a product stays in its kernel, which stores no more than is asked for.
+"""
+
+from __future__ import annotations
+
+from ..graph.map import dims
+from ..graph.sizes import ONE, same
+from ..graph.value import Contract, Graph, Pointwise, Shape, Value, View, operands, topological
+
+
+def cut_last(graph: Graph) -> None:
+    """Move views that cut off the end of a product behind the elementwise values that follow."""
+    for value in topological(graph.outputs):
+        op = value.op
+        if not isinstance(op, Pointwise):
+            continue
+        cuts = {o for o in operands(value) if is_cut(o) and _of_product(o)}
+        if not cuts or len({o.op.map for o in cuts if isinstance(o.op, View)}) > 1:
+            continue
+        cut = next(iter(cuts))
+        assert isinstance(cut.op, View)
+        whole: Shape = cut.op.map.operand
+        if len(cut.shape) != len(value.shape) or not _alike(cut.shape, value.shape):
+            continue
+        gone = [d - len(whole) for d in range(len(whole)) if not same(whole[d], cut.shape[d])]
+        others = [o for o in operands(value) if o not in cuts]
+        if any(len(o.shape) >= -d and o.shape[d] != ONE for o in others for d in gone):
+            continue
+        parts = tuple(_whole(o) if isinstance(o, Value) and o in cuts else o for o in op.operands)
+        before = Value(Pointwise(op.function, parts), whole, value.dtype, value.name, value.meaning, value.node)
+        value.op = View(cut.op.map, before, "slice")
+
+
+def is_cut(value: Value) -> bool:
+    """Whether ``value`` is the beginning of its operand along each dimension."""
+    op = value.op
+    return isinstance(op, View) and op.name == "slice" and op.map.index == dims(len(value.shape)) and not op.map.guard
+
+
+def _whole(value: Value) -> Value:
+    assert isinstance(value.op, View)
+    return value.op.operand
+
+
+def _alike(a: Shape, b: Shape) -> bool:
+    return all(same(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _of_product(cut: Value) -> bool:
+    """Whether a product and elementwise work alone lead to what is cut."""
+    value = _whole(cut)
+    while True:
+        op = value.op
+        if isinstance(op, Contract):
+            return True
+        if isinstance(op, View) and op.map.keeps_order:
+            value = op.operand
+        elif isinstance(op, Pointwise):
+            full = [o for o in operands(value) if len(o.shape) == len(value.shape) and _alike(o.shape, value.shape)]
+            if len(full) != 1:
+                return False
+            value = full[0]
+        else:
+            return False
