@@ -129,8 +129,8 @@ def _one_state(layer: Layer) -> Callable[..., list[Value]]:
 lowers(
     "aten.gru",
     about="GRU layers; not with packed sequences or dropout between layers",
-    formula="gru(v, weight, bias): r, z, n = v[t], p, q, s = hidden @ weight.T + bias, "
-    "hidden = n' + sigmoid(z + q) * (hidden - n') with n' = tanh(n + sigmoid(r + p) * s)",
+    formula="gru(v, weight, bias): a, b, c = v[t], d, e, f = hidden @ weight.T + bias, n = tanh(c + sigmoid(a + d) * f), "
+    "hidden = n + sigmoid(b + e) * (hidden - n)",
 )(_one_state(GRU))
 lowers(
     "aten.rnn_tanh",
@@ -191,6 +191,7 @@ def _stack(
             last.append(ends)
         shape = (*outputs[0].shape[:-1], outputs[0].shape[-1] * directions)
         x = outputs[0] if directions == 1 else Build.concat(tuple(outputs), 2, shape, out)
+        x.name = layer.states[0]
         along = 0
     if batch_first:
         x = Build.permute(x, (1, 0, 2))

@@ -180,6 +180,13 @@ def begin(frame: Frame) -> None:
             found = spread(found, axis)
         if state in frame.carried:
             variable = frame.carried[state]
+            last, alone = (
+                builder.lines[-1] if builder.lines else None,
+                builder.uses[builder.key(first, frame.state)] == 1,
+            )
+            if isinstance(last, Set) and isinstance(found, Ref) and last.variable is found.variable and alone:
+                builder.lines.pop()  # it needs no other name
+                found = last.value
             builder.lines.append(Set(variable, found))
             found = Ref(variable, frame.tile, state.dtype)
             builder.reduced[state] = Ref(variable, frame.tile | {frame.step}, state.dtype)

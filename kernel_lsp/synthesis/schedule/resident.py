@@ -189,12 +189,14 @@ def _load_inputs(frame: Frame) -> None:
 
     def visit(value: Value, index: Index) -> None:
         key = builder.key(value, index)
-        if key in seen or value in builder.reduced or isinstance(value.op, Contract):
+        if key in seen or value in builder.reduced:
             return
         seen.add(key)
         guarded = isinstance(value.op, View) and bool(value.op.map.guard)
         if guarded or reshaped_leaf(value, builder.stored) is not None:
             builder.value(value, index)
+            return
+        if isinstance(value.op, Contract):
             return
         for operand, at in operand_indices(value, key[1], builder.domain):
             visit(operand, at)
@@ -251,7 +253,10 @@ def _product(
         dtype = torch.float16 if looped.loop.bounded else torch.bfloat16
         scale: Expr | None = None
         if looped.loop.bounded:  # weights and state from -1 to 1
-            scale = _largest(arguments, weight, beside_weight, 1, builder.lines)
+            largest = _set(arguments, "largest", _largest(weight, beside_weight, 1), builder.lines)
+            some = apply("gt", largest, Number(0.0), dtype=torch.bool)
+            scale = largest
+            builder.lines.append(Set(largest.variable, Apply("where", (some, largest, Number(1.0)), torch.float32)))
             weight = _set(arguments, "weight_scaled", apply("div", weight, scale, dtype=torch.float32), builder.lines)
             bound = _bound(frame, domain, state, beside_state, stored)
             if bound is not None:
@@ -333,17 +338,11 @@ def _set(arguments: Arguments, name: str, value: Expr, statements: list[Statemen
     return found
 
 
-def _largest(arguments: Arguments, value: Expr, along: Axis, place: int, statements: list[Statement]) -> Ref:
-    """The largest magnitude along an axis, of what is finite there; 1 where there is none."""
+def _largest(value: Expr, along: Axis, place: int) -> Fold:
+    """The largest magnitude along an axis, of what is finite there."""
     size = Apply("abs", (value,), torch.float32)
-    finite = apply("lt", size, Number(math.inf), dtype=torch.bool)
-    most = Fold(
-        "max", Apply("where", (finite, size, Number(0.0)), torch.float32), along, place, True, False, torch.float32
-    )
-    found = _set(arguments, "largest", most, statements)
-    some = apply("gt", found, Number(0.0), dtype=torch.bool)
-    statements.append(Set(found.variable, Apply("where", (some, found, Number(1.0)), torch.float32)))
-    return found
+    finite = Apply("where", (apply("lt", size, Number(math.inf), dtype=torch.bool), size, Number(0.0)), torch.float32)
+    return Fold("max", finite, along, place, True, False, torch.float32)
 
 
 def _bound(frame: Frame, domain: Domain, state: Value, along: Axis, stored: set[Value]) -> Ref | None:
@@ -366,8 +365,7 @@ def _bound(frame: Frame, domain: Domain, state: Value, along: Axis, stored: set[
     for axis in (along, frame.rows):
         begun = spread(begun, axis)
     frame.builder.lines += reader.lines
-    largest = _largest(arguments, begun, along, 0, frame.builder.lines)
-    most = Apply("maximum_int", (largest, Number(1.0)), torch.float32)
+    most = Apply("maximum_int", (_largest(begun, along, 0), Number(1.0)), torch.float32)
     return _set(arguments, "bound", most, frame.builder.lines)
 
 
