@@ -40,7 +40,9 @@ def hooks(module: torch.nn.Module) -> list[str]:
     children = [child for child in module.modules() if child is not module]
     if not children or any(child._forward_hooks or child._forward_pre_hooks for child in children):
         return []
-    return ["not any(m._forward_hooks or m._forward_pre_hooks for m in self.modules() if m is not self)"]
+    sources = [source for source, child in submodules(module) if child is not module]
+    listed = f"({', '.join(sources)}{',' if len(sources) == 1 else ''})"
+    return [f"not any(m._forward_hooks or m._forward_pre_hooks for m in {listed})"]
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ import torch
 
 from kernel_lsp.size_text import python
 
+from . import lookups
 from .modes import gradient_conditions, hooks, mode_conditions
 from .signature import Signature
 from .sizes import Sizes, range_conditions
@@ -65,7 +66,10 @@ def conditions(basis: Basis) -> list[str]:
     result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
     result += settings(basis.module, exact=basis.exact, opaque=basis.opaque)
     result += gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
-    return looked_up_once(result, basis.names)
+    if basis.opaque:
+        return looked_up_once(result, basis.names)
+    arguments_of_forward = {name.strip("*").partition("=")[0] for name in basis.signature.names}
+    return lookups.looked_up_once(result, basis.module, basis.names, arguments_of_forward)
 
 
 def settings(module: torch.nn.Module, *, exact: bool, opaque: bool) -> list[str]:

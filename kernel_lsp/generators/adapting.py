@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from kernel_lsp.generators.drop_in import absent_is_outside, parameters_of
 from kernel_lsp.generators.edits import Edits
+from kernel_lsp.generators.spelling import spelled_out
 from kernel_lsp.loading import LOADER, import_lines
 from kernel_lsp.naming import attribute, snake_case
 from kernel_lsp.schema import Interface, Specimen, TensorSpec
@@ -48,6 +49,7 @@ class _File:
         parameters: forward's, from the old names to the new ones.
         paths: Python for each tensor of the state, from old to new.
         settings: conditions that the old class and the new one have in common.
+        keyed: where the module stands for itself alone, whatever it holds: its CUDA graphs are found by it.
     """
 
     edits: Edits
@@ -58,6 +60,7 @@ class _File:
     parameters: dict[str, str] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
     settings: set[str] = field(default_factory=set)
+    keyed: set[ast.expr] = field(default_factory=set)
 
 
 def adapted(source: str, origin: Origin, specimen: Specimen, interface: Interface) -> str:
@@ -79,9 +82,9 @@ def adapted(source: str, origin: Origin, specimen: Specimen, interface: Interfac
 
 
 def _read(source: str, origin: Origin, specimen: Specimen, interface: Interface) -> _File:
-    edits = Edits(source)
+    edits = Edits(spelled_out(source))
     wanted = origin.class_name.rpartition(".")[2] + "Triton"
-    classes = [node for node in edits.tree.body if isinstance(node, ast.ClassDef)]
+    classes = [node for node in edits.tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
     if [node.name for node in classes] != [wanted]:
         raise Unsuitable(f"its classes are not {wanted} alone")
     file = _File(edits, classes[0], specimen, interface)
@@ -97,6 +100,8 @@ def _read(source: str, origin: Origin, specimen: Specimen, interface: Interface)
             raise Unsuitable(f"its {name} has no self")
         if name != "forward" and name in interface.attributes:
             raise Unsuitable(f"the class has an attribute {name} of its own")
+    calls = [node for node in ast.walk(file.methods["forward"]) if isinstance(node, ast.Call) and node.args]
+    file.keyed = {call.args[0] for call in calls if ast.unparse(call.func) == "_replayed" and _is_self(call.args[0])}
     file.parameters = _parameters(file, origin)
     file.paths = _paths(origin.state, specimen.state)
     return file
@@ -129,6 +134,10 @@ def _parameters(file: _File, origin: Origin) -> dict[str, str]:
             if arguments is not None and inner is not file.methods[name]:
                 raise Unsuitable(f"its {name} has functions inside")
     return renamed
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def _kind(name: str) -> str:
@@ -293,6 +302,8 @@ def _rewrite_methods(file: _File, conditions: list[str]) -> None:
 def _is_known(use: ast.expr, file: _File) -> bool:
     """Whether a use of self outside of the envelope means the same in the new class: a method of the file, or a setting."""
     text = ast.unparse(use)
+    if use in file.keyed:
+        return True
     if not isinstance(getattr(use, "ctx", ast.Load()), ast.Load):
         return False
     if text.removeprefix("self.") in file.methods:

@@ -16,8 +16,9 @@ from kernel_lsp.errors import NothingToLower
 from kernel_lsp.schema import Candidate
 
 from .kernel.domain import Unalignable
-from .printing.source import compose
+from .printing.source import compose, written
 from .schedule.choices import Chosen, choices
+from .schedule.replay import replayable, worthwhile
 from .schedule.schedules import Product, Steps
 from .schedule.target import Target, target
 from .stages import check_writable, counted, failures, lowered, planned, told
@@ -32,6 +33,8 @@ _LEFT = {
 _ROUNDED = 5
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
+#: the label of the candidate that launches nothing itself but in its first calls
+_REPLAYED = "replayed as a CUDA graph"
 
 
 def synthesize(
@@ -80,7 +83,7 @@ def _candidates(
     # Without a GPU nothing is faster in halves, and torch does not round.
     rounded = of(halves=on)[0][:_ROUNDED] if gpu is not None else []
     if rounded and rounded[0].arithmetic != result[0].arithmetic:
-        result = [*rounded, result[0]]
+        result = [*rounded, *_default(result)]
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.
     slow = any(isinstance(schedule, Steps) and schedule.depth for schedule in chosen.values())
@@ -88,13 +91,20 @@ def _candidates(
         if called.isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
             continue
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-            left = of(operators)[0][0]
-            left.variant = f"{words} left to torch"
-            first = 1 if "float16" in result[0].arithmetic else 0
-            result.insert(first if words == "convolutions" or slow else len(result), left)
+            left = _default(of(operators)[0])
+            for one in left:
+                one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
+            first = len(_default(result[:2])) if "float16" in result[0].arithmetic else 0
+            place = first if words == "convolutions" or slow else len(result)
+            result[place:place] = left
     for place, candidate in enumerate(result):
         candidate.parent = 0 if place else None
     return result
+
+
+def _default(candidates: list[Candidate]) -> list[Candidate]:
+    """Those with the default schedule: the first one, and its replay."""
+    return [one for i, one in enumerate(candidates) if i == 0 or one.variant.endswith(_REPLAYED)]
 
 
 def _operators(exported: ExportedProgram) -> set[str]:
@@ -127,22 +137,26 @@ def _scheduled(
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:
-        text = compose(
-            module,
-            exported,
-            found,
-            class_name=class_name,
-            import_from=import_from,
-            import_file=import_file,
-            chosen=chosen,
-            check_indices=check_indices,
-        )
-        if any(text == known.source for known in result):
-            continue
-        variant = "; ".join([*graph.ways, *found.rounded, *filter(None, [label])])
-        made = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
-        precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
-        made.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
-        made.faults = [error.to_json() for error in failures(graph, class_name)]
-        result.append(made)
+        made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
+        words = "; ".join([*graph.ways, *found.rounded, *filter(None, [label])])
+        labels = [words]
+        if not result and replayable(host := made.host.plan, graph) and worthwhile(host, graph, chosen, on, hints):
+            labels.append(", ".join(filter(None, [words, _REPLAYED])))
+        for variant in labels:
+            text = compose(
+                module,
+                found,
+                made,
+                class_name=class_name,
+                import_from=import_from,
+                import_file=import_file,
+                replayed=variant != words,
+            )
+            if any(text == known.source for known in result):
+                continue
+            candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
+            precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
+            candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
+            candidate.faults = [error.to_json() for error in failures(graph, class_name)]
+            result.append(candidate)
     return result, offered[0][1]

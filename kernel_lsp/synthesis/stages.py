@@ -25,7 +25,7 @@ from .passes.regions import plan
 from .passes.rewrite import share, split_long_reductions
 from .passes.sizes import name_quotients
 from .printing import bounds
-from .schedule.cost import planes_pay
+from .schedule.cost import float16_pays, planes_pay
 from .schedule.recurrent_space import fit_together
 from .schedule.target import Target
 
@@ -60,7 +60,7 @@ def lowered(
     cut_last(graph)
     rounded: list[str] = []
     if halves is not None:
-        if tf32_convolutions() and channels_last(graph):
+        if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, halves, graph.hints)):
             rounded.append("float16 convolutions")
         if split_into_planes(graph, lambda op: planes_pay(op, halves, graph.hints)):
             rounded.append("bfloat16 planes")

@@ -119,7 +119,8 @@ def _fresh(dtype: torch.dtype) -> int:
     return FRESH if dtype.is_floating_point or dtype.is_complex else _FRESH_INTEGERS
 
 
-def _poison(tensor: torch.Tensor) -> None:
+def poison(tensor: torch.Tensor) -> None:
+    """Fill all of its memory as fresh memory is."""
     raw = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
     raw.fill_(_fresh(tensor.dtype))
 
@@ -148,7 +149,7 @@ class Poisoned(TorchDispatchMode):
         if not self.guarding and (func in _UNINITIALISED or func in _FILLED):
             out = func(*args, **kwargs)
             if func in _UNINITIALISED and _plain(out):
-                _poison(out)
+                poison(out)
             return out
         if func in _UNINITIALISED and (guarded := self._instead(func, args, kwargs)) is not None:
             return guarded

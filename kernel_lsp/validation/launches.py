@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from kernel_lsp import schema
-from kernel_lsp.validation import failures, streams, torch_work
+from kernel_lsp.validation import failures, graphs, streams, torch_work
 
 
 class Launches:
@@ -23,6 +23,7 @@ class Launches:
         self.held: list[list[int]] = []  # ... what the launches were given, by checksum
         self.compiling = False  # launches are compiled and not made
         self.streams: streams.Streams | None = None  # on a GPU: which streams the launches of a call go to
+        self.graphs = graphs.Graphs()
         self.kernels: dict[str, Any] = {}  # name → the compiled kernel, on a GPU
         self.stop: Callable[[], None] = lambda: None  # take the hook out, while something is timed
         self.start: Callable[[], None] = lambda: None
@@ -32,6 +33,7 @@ class Launches:
         self.count = 0
         self.swallowed = []
         self.held = []
+        self.graphs.reset()
 
 
 def watch(interpreted: bool) -> Launches:
@@ -46,6 +48,9 @@ def watch(interpreted: bool) -> Launches:
     def counted(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if warmup or launches.compiling:
             return run(self, *args, grid=grid, warmup=True, **kwargs)
+        if launches.graphs.capturing is not None:  # nothing runs yet: it counts when the graph is replayed
+            launches.graphs.capturing.launches += 1
+            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
         if launches.muted:
             launches.count += 1
             launches.held += _held([*args, *kwargs.values()], launches.sought)
@@ -62,10 +67,17 @@ def watch(interpreted: bool) -> Launches:
             launches.kernels.setdefault(self.__name__, kernel)  # the first: at the sizes of the example inputs
         return kernel
 
-    launches.start = lambda: setattr(Function, "run", counted)
-    launches.start()
+    def start() -> None:
+        setattr(Function, "run", counted)  # noqa: B010 (an assignment to a method is none to mypy)
+        launches.graphs.start()
+
+    def stop() -> None:
+        setattr(Function, "run", run)  # noqa: B010
+        launches.graphs.stop()
+
+    launches.start, launches.stop = start, stop
     launches.intact = lambda: Function.run is counted
-    launches.stop = lambda: setattr(Function, "run", run)
+    launches.start()
     return launches
 
 

@@ -191,7 +191,8 @@ class Trial:
         self.module.train(message.get("train", False) or self.training)
         if message.get("primed"):
             self._prime(args, kwargs, tensors)
-        self.launches.muted = message.get("muted", False)
+        self.launches.muted = self.launches.graphs.muted = message.get("muted", False)
+        self.launches.graphs.integers = message.get("fresh_integers")
         self.launches.reset()
         modes = [m.training for m in self.module.modules()]
         poisoned = guards.Poisoned(watch)
@@ -217,15 +218,16 @@ class Trial:
             traceback.print_exc()
             raise failures.classify(error, self.path, self.source) from None
         finally:
-            self.launches.muted, self.launches.streams = False, None
+            self.launches.muted = self.launches.graphs.muted = False
+            self.launches.streams = None
         outputs = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
         answer: dict[str, Any] = {
             "requires": [t.requires_grad for t in outputs],
             "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
-            "launches": self.launches.count,
+            "launches": self.launches.graphs.launches(self.launches.count),
             "joined": joined,
             "swallowed": self.launches.swallowed[:1],
-            "operators": poisoned.operators,
+            "operators": self.launches.graphs.operators(poisoned.operators),
             "alone": poisoned.alone + self.launches.held,
             "random": randomness.state() != undrawn,
             "changed": self._changed()

@@ -13,6 +13,7 @@ from torch import nn
 from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.envelope.sizes import Sizes, range_conditions, size_conditions
+from kernel_lsp.generators.spelling import spelled_out
 from kernel_lsp.slicing.conditions import conditions as of_a_model
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.operators import lower
@@ -60,6 +61,8 @@ def both(name: str) -> tuple[list[str], list[str]]:
 
 
 def _nameless(conditions: list[str]) -> list[str]:
+    joined = spelled_out("class A:\n    def _in_envelope(self):\n        return (\n" + "\nand ".join(conditions) + ")")
+    conditions = joined.partition("return (\n")[2].removesuffix(")").split("\nand ")
     names = dict(re.findall(r"type\((\w+) := ([\w.]+)\)", " ".join(conditions)))
     for name, source in names.items():
         conditions = [re.sub(rf"\b{name} := {re.escape(source)}\b", source, c) for c in conditions]

@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from kernel_lsp.schema import Candidate
+from kernel_lsp.synthesis import stages, synthesize
+from kernel_lsp.synthesis.capture import capture
 
 
 @dataclass
@@ -22,6 +27,7 @@ class Case:
     kept: int = 0  # operators expected to stay torch calls
     tolerance: float = 2e-5
     kernels: int | None = None  # how many Triton kernels it should take
+    halves: bool = False  # products are made of half precision ones, whether that pays or not
 
 
 CASES: dict[str, Case] = {}
@@ -49,6 +55,23 @@ def module(
 
 def r(*shape: int) -> torch.Tensor:
     return torch.randn(*shape)
+
+
+def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> list[Candidate]:
+    """The candidates of a case."""
+    exported = capture(module, tuple(arguments))
+    names = {"class_name": type(module).__name__, "import_from": origin}
+    if not case.halves:
+        return synthesize(module, exported, **names)
+    pay = {"planes_pay": lambda *_: True, "float16_pays": lambda *_: True}
+    with mock.patch.multiple(stages, **pay):
+        return synthesize(module, exported, gpu="H100", **names)
+
+
+def made(case: Case, module: nn.Module, arguments: list[Any], origin: str, variant: str = "") -> Candidate:
+    """The candidate of a case that leaves least to torch, and comes first; of those that have ``variant`` in their label."""
+    found = [one for one in proposed(case, module, arguments, origin) if variant in one.variant]
+    return min(found, key=lambda one: sum(one.kept.values()))
 
 
 def positive(*shape: int) -> torch.Tensor:
@@ -544,6 +567,35 @@ module("conv2d_depthwise", nn.Conv2d, (6, 6, 3, 1, 1, 1, 6), lambda n: [r(2, 6, 
 module("conv2d_no_batch", nn.Conv2d, (3, 4, 3), lambda n: [r(3, 8 + n, 9)], kernels=1)
 module("conv2d_one_output", nn.Conv2d, (20, 1, 1), lambda n: [r(2 + n, 20, 7, 5)], kernels=1)
 module("conv1d_one_place", nn.Conv1d, (8, 5, 3), lambda n: [r(2 + n, 8, 3)], kernels=1)
+module("transposed", nn.ConvTranspose2d, (5, 7, 3), lambda n: [r(2, 5, 6 + n, 5)], kernels=1)
+module("transposed1d_strided", nn.ConvTranspose1d, (6, 4, 5, 3, 2, 1), lambda n: [r(2, 6, 7 + n)], kernels=1)
+module("transposed_odd", nn.ConvTranspose2d, (4, 5, 3, 2), lambda n: [r(2, 4, 5 + n, 4)], kernels=1)
+module("transposed_dilated", nn.ConvTranspose1d, (5, 4, 4, 3, 1, 0, 1, True, 2), lambda n: [r(2, 5, 8 + n)], kernels=1)
+module("transposed_gaps", nn.ConvTranspose2d, (4, 3, 3, 2, 1, 0, 1, False, 2), lambda n: [r(2, 4, 5 + n, 4)], kernels=2)
+module("transposed_grouped", nn.ConvTranspose2d, (8, 6, (3, 4), 2, 1, 1, 2), lambda n: [r(2, 8, 4 + n, 5)], kernels=1)
+module("transposed_depthwise", nn.ConvTranspose1d, (6, 6, 3, 2, 1, 1, 6), lambda n: [r(2, 6, 5 + n)], kernels=1)
+module("transposed3d", nn.ConvTranspose3d, (4, 5, 3, 2, 1, 1), lambda n: [r(2, 4, 3 + n, 4, 3)], kernels=1)
+
+
+class TransposedTail(nn.Module):
+    """What follows a transposed convolution is computed in its kernel, though that gives a row too many."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.scale = nn.ConvTranspose2d(6, 8, 3, stride=2), nn.Parameter(torch.randn(8, 1, 1))
+
+    def forward(self, x):
+        return F.gelu(self.up(x) * self.scale) + 1.0
+
+
+CASES["transposed_tail"] = Case(TransposedTail, lambda n: [r(2, 6, 5 + n, 4)], kernels=1)
+half = {"tolerance": 2e-3, "halves": True}
+module("float16_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **half)
+module("float16_conv2d_huge", nn.Conv2d, (16, 8, 3), lambda n: [r(2, 16, 6 + n, 7) * 1e5], halves=True)
+module("float16_conv2d_tiny", nn.Conv2d, (16, 8, 3), lambda n: [r(2, 16, 6 + n, 7) * 1e-8], halves=True)
+module("float16_conv1d", nn.Conv1d, (32, 9, 4, 3, 2, 2), lambda n: [r(2, 32, 17 + n)], kernels=4, **half)
+module("float16_conv3d", nn.Conv3d, (16, 8, (1, 3, 2), (1, 2, 1), (0, 1, 1)), lambda n: [r(2, 16, 3 + n, 6, 5)], **half)
+module("float16_transposed", nn.ConvTranspose2d, (16, 8, 3, 2, 1, 1), lambda n: [r(2, 16, 5 + n, 4)], kernels=4, **half)
 module("conv3d", nn.Conv3d, (3, 4, (2, 3, 3), 1, (0, 1, 1)), lambda n: [r(2, 3, 5 + n, 7, 6)], kernels=1)
 
 
@@ -653,6 +705,30 @@ case(
 )
 # In float32, 41 * (1 / 41) is less than 1: torch takes element 0 there, and so has the kernel to.
 case("nearest_rounded", lambda self, x: F.interpolate(x, scale_factor=(41, 1)), lambda n: [r(1, 2, 3 + n, 2)])
+
+
+class TwoFloat16(nn.Module):
+    """Two convolutions of one tensor: it is written with its channels last once."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = nn.Conv2d(16, 8, 3, padding=1), nn.Conv2d(16, 8, 1)
+
+    def forward(self, x):
+        return torch.relu(self.wide(x)) + self.narrow(x)
+
+
+CASES["float16_two"] = Case(TwoFloat16, lambda n: [r(2, 16, 6 + n, 7)], **half)
+case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 70), r(70, 20)], kernels=2, halves=True)
+case(
+    "planes_bmm",
+    lambda self, x, y: torch.bmm(torch.relu(x), y),
+    lambda n: [r(3, 17 + n, 40), r(3, 40, 20)],
+    kernels=3,
+    halves=True,
+)
+module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kernels=3, halves=True)
+case("crelu", lambda self, x: torch.cat([torch.relu(x), torch.relu(-x)], 1), lambda n: [r(5 + n, 4, 6)], kernels=1)
 
 
 # -- recurrent layers ------------------------------------------------------------------------------------------------------

@@ -24,9 +24,6 @@ import cases
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.synthesis import synthesize
-from kernel_lsp.synthesis.capture import capture
-
 if DEVICE == "cpu":
     from kernel_lsp.validation.interpreter import repair
 
@@ -65,10 +62,7 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
         if "running" in key:
             buffer.data += torch.rand_like(buffer)
     arguments = case.inputs(0)
-    exported = capture(module, tuple(arguments))
-    made = synthesize(module, exported, class_name=case.kind.__name__, import_from="cases")
-    wanted = [one for one in made if variant in one.variant]
-    candidate = min(wanted, key=lambda one: sum(one.kept.values()))  # the first that leaves least to torch
+    candidate = cases.made(case, module, arguments, "cases", variant)
     path = folder / f"{name}_triton.py"
     path.write_text(candidate.source)
     kind = getattr(load(path), f"{case.kind.__name__}Triton")

@@ -225,7 +225,7 @@ def _placed(product: Value, axes: list[_Axis], channels: sympy.Expr) -> Value:
     value = Build.reshape(product, (*lead, *(sympy.expand(a.count * a.stride) for a in axes)))
     wanted = (*lead, *(axis.outputs for axis in axes))
     if not all(same(a, b) for a, b in zip(value.shape, wanted, strict=True)):
-        value = Build.view(value, Map(wanted, value.shape, dims(len(wanted))), "slice")
+        value = Build.view(value, Map(wanted, value.shape, dims(len(wanted))), "cut")
     if all(axis.every == 1 for axis in axes):
         return value
     index, guards = [dim(0), dim(1)], []

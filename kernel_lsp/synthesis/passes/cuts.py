@@ -30,13 +30,18 @@ def cut_last(graph: Graph) -> None:
             continue
         parts = tuple(_whole(o) if isinstance(o, Value) and o in cuts else o for o in op.operands)
         before = Value(Pointwise(op.function, parts), whole, value.dtype, value.name, value.meaning, value.node)
-        value.op = View(cut.op.map, before, "slice")
+        value.op = View(cut.op.map, before, cut.op.name)
 
 
 def is_cut(value: Value) -> bool:
     """Whether ``value`` is the beginning of its operand along each dimension."""
     op = value.op
-    return isinstance(op, View) and op.name == "slice" and op.map.index == dims(len(value.shape)) and not op.map.guard
+    return (
+        isinstance(op, View)
+        and op.name in ("slice", "cut")
+        and op.map.index == dims(len(value.shape))
+        and not op.map.guard
+    )
 
 
 def _whole(value: Value) -> Value:
@@ -50,17 +55,14 @@ def _alike(a: Shape, b: Shape) -> bool:
 
 def _of_product(cut: Value) -> bool:
     """Whether a product and elementwise work alone lead to what is cut."""
-    value = _whole(cut)
-    while True:
-        op = value.op
-        if isinstance(op, Contract):
+    stack, seen = [_whole(cut)], set[Value]()
+    while stack:
+        value = stack.pop()
+        if isinstance(value.op, Contract):
             return True
-        if isinstance(op, View) and op.map.keeps_order:
-            value = op.operand
-        elif isinstance(op, Pointwise):
-            full = [o for o in operands(value) if len(o.shape) == len(value.shape) and _alike(o.shape, value.shape)]
-            if len(full) != 1:
-                return False
-            value = full[0]
-        else:
-            return False
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value.op, Pointwise) or (isinstance(value.op, View) and value.op.map.keeps_order):
+            stack += [o for o in operands(value) if len(o.shape) > 1]
+    return False

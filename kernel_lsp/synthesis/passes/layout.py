@@ -7,6 +7,8 @@ leaves its range.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sympy
 import torch
 
@@ -25,13 +27,18 @@ _LEAST_CHANNELS = 16
 _LEAST_PEAK, _MOST_PEAK = 2.0**-11, 65504.0
 
 
-def channels_last(graph: Graph) -> int:
-    """Rewrite the float32 convolutions of enough channels. Returns how many there were."""
+def channels_last(graph: Graph, worthwhile: Callable[[Contract, Value], bool]) -> int:
+    """Rewrite the float32 convolutions of enough channels that are ``worthwhile``, given with their input.
+
+    Returns how many there were.
+    """
     count = 0
     for value in topological(graph.outputs):
         if isinstance(value.op, Contract) and (found := _convolution(value.op)) is not None:
-            value.op = found
-            count += 1
+            assert isinstance(value.op.right.op, View)
+            if worthwhile(value.op, value.op.right.op.operand):
+                value.op = found
+                count += 1
     return count
 
 

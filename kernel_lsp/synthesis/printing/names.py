@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 from ..graph.names import Names
 
+#: What a file that replays has beside the host function (see ``replay``).
+_REPLAY = frozenset(["_graphs", "_replayed", "_copied", "_settings", "logging", "weakref"])
 #: Names of the generated file's imports.
 _IMPORTED = frozenset(["torch", "triton", "tl", "libdevice"])
 
@@ -18,7 +20,7 @@ def function_name(wanted: str, taken: Iterable[str]) -> str:
     ``taken``: the arguments of forward, which calls it, and the class that the file imports.
     """
     name = wanted or "module"
-    hidden = _IMPORTED | set(dir(builtins)) | set(keyword.kwlist) | set(taken)
+    hidden = _IMPORTED | _REPLAY | set(dir(builtins)) | set(keyword.kwlist) | set(taken)
     return Names(hidden).fresh(f"{name}_forward") if name in hidden else name
 
 

@@ -21,7 +21,7 @@ from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import OfAll, Program, expressions
-from . import bounds, helpers
+from . import bounds, helpers, replay
 from .envelope import conditions, name_arguments
 from .formula import definitions
 from .host import Host, write
@@ -80,27 +80,22 @@ def written(
 
 def compose(
     module: torch.nn.Module,
-    exported: ExportedProgram,
     found: Planned,
+    made: Written,
     *,
     class_name: str,
     import_from: str,
     import_file: str,
-    chosen: Chosen,
-    check_indices: bool = False,
+    replayed: bool = False,
 ) -> str:
-    """The complete source of ``<Class>Triton`` for one point of the schedule space.
-
-    ``check_indices``: the host function raises where an index is out of range.
-    """
-    made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
+    """The complete source of ``<Class>Triton`` around what was written. ``replayed``: as a CUDA graph."""
     host, function, signature = made.host, made.function, made.signature
     graph, hints = found.graph, found.hints
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
     checks = conditions(module, graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
     parts = [
-        _module_docstring(class_name, graph, host, hints),
-        _imports(host, import_lines(import_from, import_file, outer, made.alias)),
+        _module_docstring(class_name, graph, host, hints, replayed),
+        _imports(host, import_lines(import_from, import_file, outer, made.alias), replayed),
     ]
     constants = [
         '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
@@ -122,12 +117,13 @@ def compose(
         *made.kernels,
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         made.host_function,
-        _class(plain, made.base, host, signature, checks, function),
+        *(replay.definitions(class_name, torch_calls=host.torch_calls > 0) if replayed else []),
+        _class(plain, made.base, host, signature, checks, function, replayed),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -> str:
+def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, replayed: bool) -> str:
     count, launches = len(host.kernels), len(host.programs)
     kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
     if launches > count:
@@ -147,6 +143,8 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints) -
     tilings = list(dict.fromkeys(program.tiling for program in host.programs))
     lines += textwrap.wrap(" ".join(tilings), _WIDTH)
     lines += textwrap.wrap(_traffic(graph, host, hints), _WIDTH)
+    if replayed:
+        lines += ["", *textwrap.wrap(replay.ABOUT, _WIDTH)]
     return '"""' + "\n".join(lines) + '\n"""'
 
 
@@ -170,8 +168,9 @@ def _bytes(n: float) -> str:
     raise AssertionError
 
 
-def _imports(host: Host, of_the_class: list[str]) -> str:
-    lines = ["import torch", "import triton", "import triton.language as tl"]
+def _imports(host: Host, of_the_class: list[str], replayed: bool) -> str:
+    lines = [*replay.IMPORTS, ""] if replayed else []
+    lines += ["import torch", "import triton", "import triton.language as tl"]
     if any(_uses_library(program) for program in host.programs):
         lines.append("from triton.language.extra import libdevice")
     return "\n".join([*lines, "", *of_the_class])
@@ -195,23 +194,38 @@ def _host_function(name: str, host: Host) -> str:
     return f'def {name}({parameters}):\n    """{said}"""\n{body}'
 
 
-def _class(plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str) -> str:
+def _class(
+    plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str, replayed: bool
+) -> str:
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
-    arguments = ", ".join(input_of(value).source for _, value in host.parameters)
-    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
-    if any("self." in check for check in checks):
-        absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
-        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
-    test = textwrap.indent(test, "        ")
+    given = [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
+    state = [(variable, input_of(v).source) for variable, v in host.parameters if input_of(v).kind != "argument"]
+    held = [source for _, source in state]
+    inside, run = f"self._in_envelope({passed})", f"{name}({', '.join([*given, *held])})"
+    first, test = f"if not {inside}:", "Whether the kernel was validated for such arguments, parameters and settings."
+    if replayed and held:  # looked up once: they are needed at each call, and a replay takes no longer than that
+        checks = [*checks, replay.as_tuple([n if n not in signature.names else source for n, source in state])]
+        first, run = f"held = {inside}\n        if not held:", replay.call(name, given, "held")
+        test = "The module's tensors that the kernels read if these were validated for such a call, else False."
+    elif replayed:
+        run = replay.call(name, given, "()")
     return f'''class {plain}Triton({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 
     def forward({declared}):
-        if not self._in_envelope({passed}):
+        {first}
             return super().forward({passed})
-        return {name}({arguments})
+        return {run}
 
     def _in_envelope({declared}):
-        """Whether the kernel was validated for such arguments, parameters and settings."""
-{test}'''
+        """{test}"""
+{textwrap.indent(_test(checks), "        ")}'''
+
+
+def _test(checks: list[str]) -> str:
+    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
+    if not any("self." in check for check in checks):
+        return test
+    absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
+    return f"try:\n{textwrap.indent(test, '    ')}\n{absent}"

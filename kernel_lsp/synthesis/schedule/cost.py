@@ -97,8 +97,12 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     return Cost(moved, operations, programs, waves, shared, seconds)
 
 
-#: Part of the tensor cores' rate that a product of tiles reaches; of split float32, which a kernel splits as it goes.
-_REACHED, _REACHED_SPLIT = 0.6, 0.35
+#: Part of the tensor cores' rate that products reach: of tiles of halves, of float32 that a kernel splits as it goes, and
+#: cuDNN's TF32 convolutions of tensors whose channels are not last.
+_REACHED, _REACHED_SPLIT, _REACHED_CUDNN = 0.6, 0.35, 0.25
+
+#: Seconds that a launch takes from Python.
+_LAUNCH = 8e-6
 
 
 def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
@@ -106,15 +110,25 @@ def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
 
     The planes are written and read once more; a kernel that splits as it goes does so for every tile.
     """
-    letters = {letter: hint(op.size(letter), hints) for letter in op.axes + op.summed}
-    multiplied = 2 * math.prod(letters.values()) * 3
+    multiplied = 3 * _operations(op, hints)
     moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
-    before = moved / target.bandwidth + multiplied / (_REACHED * target.rate("bfloat16")) + _LAUNCHES
-    return before < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
+    with_planes = moved / target.bandwidth + multiplied / (_REACHED * target.rate("bfloat16")) + 2 * _LAUNCH
+    return with_planes < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
 
 
-#: Seconds that two more launches take, from Python.
-_LAUNCHES = 3e-5
+def float16_pays(op: Contract, x: Value, target: Target, hints: Hints) -> bool:
+    """Whether a convolution of ``x`` takes less time than cuDNN's where its operands are rounded to float16 before it.
+
+    That takes three launches more: one rounds each operand, one is there for what float16 does not hold.
+    """
+    operations = _operations(op, hints)
+    moved = 2 * _bytes(x, hints)
+    rounded = moved / target.bandwidth + operations / (_REACHED * target.rate("float16")) + 3 * _LAUNCH
+    return rounded < operations / (_REACHED_CUDNN * target.rate("tf32"))
+
+
+def _operations(op: Contract, hints: Hints) -> int:
+    return 2 * math.prod(hint(op.size(letter), hints) for letter in op.axes + op.summed)
 
 
 #: seconds that programs take to wait for each other and to read what they stored: with the products of a step 5 us on an H100

@@ -17,10 +17,12 @@ __all__ = [
     "ROW_SUM_KERNEL",
     "SOFTMAX",
     "SOFTMAX_KERNEL",
+    "SOFTMAX_LAUNCH",
     "STOPPED",
     "affine",
     "elementwise",
     "replaced",
+    "replaying",
     "rows",
     "softmax",
 ]
@@ -126,4 +128,54 @@ class {class_name}Triton({class_name}):
         y = torch.empty(x.shape[0], dtype={dtype}, device=x.device)
         rows_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
         return y
+"""
+
+
+def replaying(
+    module: str, launched: str, keep: str = "", copy: str = "copy.copy_(x)", result: str = "out.clone()"
+) -> str:
+    """A kernel for ``module``'s class, replayed from a CUDA graph for each shape.
+
+    ``launched``: statements that make ``y`` from ``x`` and the module, called ``self``. ``keep``: a statement before the
+    capture; ``copy``: what brings in the inputs of a call; ``result``: what is returned.
+    """
+    name = module.partition("class ")[2].partition("(")[0]
+    return f"""
+graphs = {{}}
+
+class {name}Triton({name}):
+    def launched(self, x):
+{textwrap.indent(textwrap.dedent(launched).strip(), " " * 8)}
+        return y
+
+    def forward(self, x):
+        needs_grad = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in self.parameters()))
+        if x.dtype != torch.float32 or x.dim() != 2 or needs_grad or not x.numel():
+            return super().forward(x)
+        if not x.is_cuda or torch.cuda.is_current_stream_capturing():
+            return self.launched(x.contiguous())
+        key = (x.shape, *(p.data_ptr() for p in self.parameters()))
+        if key not in graphs:
+            {keep or "pass"}
+            copy = x.contiguous().clone()
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self.launched(copy)
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                out = self.launched(copy)
+            graphs[key] = graph, copy, out
+        graph, copy, out = graphs[key]
+        {copy}
+        graph.replay()
+        return {result}
+"""
+
+
+#: statements that make ``y``, the softmax of ``x``
+SOFTMAX_LAUNCH = """
+y = torch.empty(x.shape, device=x.device)
+softmax_kernel[(x.shape[0],)](x, y, x.stride(0), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
 """

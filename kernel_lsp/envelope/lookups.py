@@ -1,0 +1,98 @@
+"""Conditions that look each module and tensor up once, in the dictionaries that nn.Module has them in.
+
+An attribute of nn.Module that is a module, a parameter or a buffer takes a microsecond to find, one in a ModuleList two,
+and a condition is one of many. An entry of ``_modules`` takes a twentieth of that.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+from dataclasses import dataclass
+
+import torch
+
+from kernel_lsp.naming import attribute
+
+_TAKEN = frozenset([*dir(builtins), *keyword.kwlist, "self", "torch", "triton", "tl", "libdevice", "m"])
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a module or tensor is found: under ``key`` in ``container`` of its owner, whose Python is ``owner``."""
+
+    name: str
+    owner: str
+    container: str
+    key: str
+
+
+def looked_up_once(
+    conditions: list[str], module: torch.nn.Module, tensors: dict[str, str], taken: set[str]
+) -> list[str]:
+    """The conditions with names for what they look at, given where it is first asked for its type.
+
+    ``tensors``: the Python of those that get a name, with that name; modules are named after their path. ``taken``:
+    names that mean something else there.
+    """
+    places = _places(module, tensors, taken)
+    names: dict[str, str] = {}  # Python of what has a name by now
+    return [_with_names(condition, places, names) for condition in conditions]
+
+
+def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -> dict[str, _Place]:
+    used = {*_TAKEN, *taken, *tensors.values()}
+    found: dict[str, _Place] = {}
+    for path, child in module.named_modules():
+        owner, _, key = path.rpartition(".")
+        if path:
+            name = _fresh(path, used)
+            found[_normal(attribute(path))] = _Place(name, _normal(attribute(owner)), "_modules", key)
+        for container in ("_parameters", "_buffers"):
+            for key in getattr(child, container):
+                source = attribute(f"{path}.{key}" if path else key)
+                if source in tensors:
+                    found[_normal(source)] = _Place(tensors[source], _normal(attribute(path)), container, key)
+    return found
+
+
+def _fresh(path: str, used: set[str]) -> str:
+    name = "".join(c if c.isalnum() or c == "_" else "_" for c in path)
+    name = name if name.isidentifier() else f"_{name}"
+    while name in used:
+        name += "_"
+    used.add(name)
+    return name
+
+
+def _normal(text: str) -> str:
+    return ast.unparse(ast.parse(text, mode="eval"))
+
+
+def _with_names(condition: str, places: dict[str, _Place], names: dict[str, str]) -> str:
+    changes: list[tuple[int, int, str]] = []
+
+    def look(node: ast.AST, asked: bool) -> None:
+        """``asked``: the node is what ``type`` is asked of."""
+        if isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+            source = ast.unparse(node)
+            if source not in names and source in places and asked:
+                place = places[source]
+                owner = names.get(place.owner, place.owner)
+                new = f'{place.name} := {owner}.{place.container}["{place.key}"]'
+                changes.append((node.col_offset, node.end_col_offset or 0, new))
+                names[source] = place.name
+                return
+            if source in names:
+                changes.append((node.col_offset, node.end_col_offset or 0, names[source]))
+                return
+        asks = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
+        for inner in ast.iter_child_nodes(node):
+            look(inner, asks)
+
+    look(ast.parse(condition, mode="eval").body, False)
+    text = condition.encode()  # the tree counts bytes
+    for begin, end, new in sorted(changes, reverse=True):
+        text = text[:begin] + new.encode() + text[end:]
+    return text.decode()

@@ -1,0 +1,145 @@
+"""The second way to run a host plan: its launches replayed from a CUDA graph. What a file needs for that is written here.
+
+The text depends on torch alone and is the same in every file but for the name of the logger and what torch's own operators
+add to a signature. ``schedule/replay.py`` says which plans it is for.
+"""
+
+from __future__ import annotations
+
+#: standard modules that the text needs
+IMPORTS = ("import logging", "import weakref")
+
+#: the paragraph of the file's docstring
+ABOUT = """Replayed as a CUDA graph: the first call with some shapes captures the launches, later ones cost one launch. For each
+of the last 8 sets of shapes it holds copies of the inputs, the results, and what lies between."""
+
+
+def _head(class_name: str) -> str:
+    return f"""# A call replays the launches of the host function from a CUDA graph, which is captured once for each signature. The
+# graph reads copies of the inputs, and parameters and buffers where they lie; its results are copied for the caller.
+_MOST_GRAPHS = 8  # kept for a module on a device; the one that has not been used for longest makes room
+_MOST_CAPTURES = 64  # where sizes or weights change more often than that, direct launches serve better
+_LOG = logging.getLogger("kernel_lsp.{class_name}")
+_graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module"""
+
+
+def _class(settings: str) -> str:
+    return f'''class _Graphs:
+    """The graphs of one module on one device. They share a pool of memory, so they run one after the other."""
+
+    def __init__(self):
+        self.captured = {{}}  # signature -> graph, its inputs, its results; the longest unused first
+        self.captures = 0
+        self.pool = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream()  # for captures; what they allocate is reused on it alone
+        self.done = torch.cuda.Event()  # the last replay has ended, whichever stream it was on
+
+    def run(self, function, inputs, held):
+        """The results of ``function(*inputs, *held)``, as tensors of the caller's own."""
+        # The copies of the inputs are contiguous, so strides of the inputs are not in it.
+        signature = (*(x.shape for x in inputs), *((t.data_ptr(), t.stride()) for t in held){settings})
+        if signature not in self.captured and not self.capture(signature, function, inputs, held):
+            return function(*inputs, *held)
+        graph, copies, results = self.captured[signature] = self.captured.pop(signature)
+        stream = torch.cuda.current_stream()
+        stream.wait_event(self.done)
+        for copy, x in zip(copies, inputs):
+            copy.copy_(x)
+        graph.replay()
+        results = _copied(results)
+        self.done.record(stream)
+        return results
+
+    def capture(self, signature, function, inputs, held):
+        """Keep a graph for ``signature``. False where there is to be none, with the reason in the log."""
+        if self.captures == _MOST_CAPTURES:
+            return False
+        self.captures += 1
+        if len(self.captured) == _MOST_GRAPHS:
+            del self.captured[next(iter(self.captured))]
+        caller = torch.cuda.current_stream()
+        self.stream.wait_stream(caller)
+        self.stream.wait_event(self.done)
+        try:
+            # Outside of inference mode, so that the copies can be written to in every mode.
+            with torch.inference_mode(False), torch.no_grad(), torch.cuda.stream(self.stream):
+                copies = [torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x) for x in inputs]
+                function(*copies, *held)  # Triton compiles now: it could not during the capture
+                graph = torch.cuda.CUDAGraph()
+                graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+                try:
+                    results = function(*copies, *held)
+                finally:
+                    graph.capture_end()
+        except Exception as error:
+            self.captures = _MOST_CAPTURES
+            _LOG.info("launches directly from now on, since a capture failed: %s", error)
+            return False
+        finally:
+            caller.wait_stream(self.stream)
+        self.captured[signature] = graph, copies, results
+        if self.captures == _MOST_CAPTURES:
+            _LOG.info("captures no more graphs after %d, since sizes or weights change that often", self.captures)
+        return True'''
+
+
+_FUNCTION = '''def _replayed(module, function, inputs, held):
+    """``function(*inputs, *held)``, replayed where that is possible and launched directly elsewhere."""
+    device = inputs[0].device
+    # A compiler, or a graph that the caller captures, takes the launches themselves.
+    if torch.compiler.is_compiling() or device.type != "cuda" or torch.cuda.is_current_stream_capturing():
+        return function(*inputs, *held)
+    on_devices = _graphs.setdefault(module, {})
+    if device not in on_devices:
+        on_devices.setdefault(device, [_Graphs()])
+    try:
+        graphs = on_devices[device].pop()
+    except IndexError:  # another thread is using them
+        return function(*inputs, *held)
+    try:
+        return graphs.run(function, inputs, held)
+    finally:
+        on_devices[device].append(graphs)'''
+
+_COPIED = '''def _copied(results):
+    """The same with tensors of the caller's own: the next replay writes over those of the graph."""
+    if isinstance(results, torch.Tensor):
+        return results.clone()
+    if isinstance(results, dict):
+        return {name: _copied(result) for name, result in results.items()}
+    if isinstance(results, (list, tuple)):
+        return type(results)(_copied(result) for result in results)
+    return results'''
+
+_SETTINGS = '''def _settings():
+    """What torch's own operators go by beside their arguments; a graph has them as they were when it was captured."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    return (
+        matmul.fp32_precision,
+        matmul.allow_fp16_reduced_precision_reduction,
+        matmul.allow_bf16_reduced_precision_reduction,
+        cudnn.conv.fp32_precision,
+        cudnn.enabled,
+        cudnn.deterministic,
+        torch.are_deterministic_algorithms_enabled(),
+    )'''
+
+
+def definitions(class_name: str, *, torch_calls: bool) -> list[str]:
+    """The file's parts that replay. ``torch_calls``: the host function has some, which go by settings of torch."""
+    parts = [
+        _head(class_name),
+        _class(", *_settings()" if torch_calls else ""),
+        _COPIED,
+        _FUNCTION,
+    ]
+    return [*parts, _SETTINGS] if torch_calls else parts
+
+
+def call(function: str, inputs: list[str], held: str) -> str:
+    """The expression in forward that runs the host function, given the Python of its arguments; ``held``: of a tuple."""
+    return f"_replayed(self, {function}, {as_tuple(inputs)}, {held})"
+
+
+def as_tuple(items: list[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"

@@ -1,0 +1,77 @@
+"""Whether a host plan can be replayed from a CUDA graph, and whether that may be faster than its launches one by one."""
+
+from __future__ import annotations
+
+import torch
+
+from ..graph.value import Graph, Input, TorchCall, Value, View, input_of, numel
+from ..kernel.steps import Hints, hint
+from .choices import Chosen
+from .cost import cost
+from .plan import CallTorch, CheckIndices, HostPlan, Launch, TakeView
+from .target import Target
+
+#: seconds of the host, on the machine with an H100 of docs/performance.md: a launch from Python with its allocation, an
+#: operator of torch, a replay with its checks; a copy of an input or of a result; one kernel inside a graph
+_LAUNCH, _OPERATOR, _REPLAY, _COPY, _NODE = 20e-6, 12e-6, 15e-6, 5e-6, 1e-6
+#: what a graph cannot have: random numbers, a wait for values or for sizes
+_REFUSED = (
+    torch.Tag.nondeterministic_seeded,
+    torch.Tag.data_dependent_output,
+    torch.Tag.dynamic_output_shape,
+)
+
+
+def replayable(plan: HostPlan, graph: Graph) -> bool:
+    """Whether a graph of the plan gives what its launches give.
+
+    It does not where an operator of torch waits for the GPU, draws random numbers or writes to what it is given, where
+    indices are checked on the host, where nothing is given to forward, and where results share memory with each other
+    or with something else: the caller's copies would not.
+    """
+    if any(isinstance(operation, CheckIndices) for operation in plan.operations):
+        return False
+    if not all(_capturable(one) for one in plan.operations if isinstance(one, CallTorch)):
+        return False
+    if not any(input_of(value).kind == "argument" for value in plan.inputs):
+        return False
+    views = {operation.value for operation in plan.operations if isinstance(operation, TakeView)}
+    memory = [_memory(value, views) for value in graph.output_leaves if isinstance(value, Value)]
+    return None not in memory and len(set(memory)) == len(memory)
+
+
+def _memory(value: Value, views: set[Value]) -> Value | None:
+    """The value in whose memory a result lies; None where that is an input's, or where a copy would have other strides."""
+    while value in views:
+        assert isinstance(value.op, View)
+        if value.op.name == "expand":
+            return None
+        value = value.op.operand
+    return None if isinstance(value.op, Input) else value
+
+
+def _capturable(operation: CallTorch) -> bool:
+    op = operation.values[0].op
+    assert isinstance(op, TorchCall)
+    target = (op.call or op).target  # torch.ops.aten.conv2d.default
+    namespace, name, overload = target.removeprefix("torch.ops.").split(".")
+    operator = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    return not operator._schema.is_mutable and not any(tag in operator.tags for tag in _REFUSED)
+
+
+def worthwhile(plan: HostPlan, graph: Graph, chosen: Chosen, target: Target, hints: Hints) -> bool:
+    """Whether direct launches are estimated to take longer than a replay with its copies.
+
+    A call takes what the host needs or what the GPU needs, whichever is more. What torch's operators take on the GPU is
+    not known here, and counted as nothing.
+    """
+    launches = [one for one in plan.operations if isinstance(one, Launch)]
+    operators = sum(isinstance(one, CallTorch) for one in plan.operations)
+    kernels = sum(cost(one.kernel, chosen[one.kernel], target, hints).seconds for one in launches)
+    gpu = kernels + _NODE * (len(launches) + operators)
+    copied = [value for value in plan.inputs if input_of(value).kind == "argument"]
+    copied += [value for value in graph.output_leaves if isinstance(value, Value)]
+    copies = sum(2 * hint(numel(value.shape), hints) * value.dtype.itemsize for value in copied) / target.bandwidth
+    direct = max(_LAUNCH * len(launches) + _OPERATOR * operators, gpu)
+    replay = max(_REPLAY + _COPY * len(copied), gpu + copies + _NODE * len(copied))
+    return replay < direct

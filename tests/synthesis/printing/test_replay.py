@@ -1,0 +1,186 @@
+"""The replay of a host plan, as far as it can be run without a GPU: which plans have one, what is written, what it does on a CPU."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests.synthesis.printing.replay_modules import (
+    LEFT,
+    MODULES,
+    REPLAYED,
+    Inverted,
+    Perceptron,
+    Residual,
+    candidates,
+    variant,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+def written(kind: type[nn.Module], *shapes: tuple[int, ...], **how: bool) -> list[str]:
+    """The labels of the candidates for a module in eval mode."""
+    return [one.variant for one in candidates(kind().eval(), [torch.randn(shape) for shape in shapes], **how)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_of_many_launches_has_a_candidate_that_replays_them(name: str) -> None:
+    kind, shapes = MODULES[name]
+    module = kind().eval()
+    made = candidates(module, [torch.randn(shape) for shape in shapes])
+    direct, replayed = variant(made, ""), variant(made, REPLAYED)
+    assert made.index(replayed) == made.index(direct) + 1
+    assert "graph" not in direct.source.lower() and "logging" not in direct.source
+    assert replayed.kept == direct.kept
+    # Of the direct file, all but the docstring, the imports and forward's last line is in the other as it is.
+    first, second = (source.source.split("\n@triton.jit\n", 1)[1] for source in (direct, replayed))
+    host = first.split("\nclass ", 1)[0]
+    assert second.startswith(host)
+
+
+def test_convolutions_left_to_torch_are_replayed_too() -> None:
+    made = candidates(Residual().eval(), [torch.randn(2, 16, 8, 8)])
+    labels = [one.variant for one in made]
+    assert labels[:4] == ["convolutions left to torch", LEFT, "", REPLAYED]
+    assert "_settings()" in variant(made, LEFT).source, "torch's operators go by torch's settings"
+    assert "_settings()" not in variant(made, REPLAYED).source
+
+
+class Few(nn.Module):
+    """One kernel."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * 2, -1)
+
+
+class Large(nn.Module):
+    """Two kernels that take longer than their launches."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1) @ x.mT
+
+
+class Random(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x + torch.rand_like(x)
+
+
+class GivesBack(nn.Module):
+    """One result is what it was given, which a caller may rely on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x
+        for layer in self.layers:
+            y = torch.relu(layer(y))
+        return y, x
+
+
+class Shares(GivesBack):
+    """Two results in one memory."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x
+        for layer in self.layers:
+            y = torch.relu(layer(y))
+        return y, y
+
+
+class Embeds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(100, 32)
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, places: torch.Tensor) -> torch.Tensor:
+        x = self.table(places)
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
+
+
+def test_what_a_graph_cannot_give_has_no_such_candidate() -> None:
+    assert REPLAYED not in written(Few, (64, 64))
+    assert REPLAYED not in written(Large, (64, 1024, 2048))
+    assert REPLAYED not in written(Random, (4, 32))
+    assert REPLAYED not in written(GivesBack, (4, 32))
+    assert REPLAYED not in written(Shares, (4, 32))
+    places = [torch.randint(0, 100, (4,))]
+    assert REPLAYED in [one.variant for one in candidates(Embeds().eval(), places)]
+    checked = [one.variant for one in candidates(Embeds().eval(), places, check_indices=True)]
+    assert REPLAYED not in checked, "indices are looked at on the host"
+    # Nothing says of this operator that it waits: the file finds out, and launches directly.
+    assert REPLAYED in written(Inverted, (3, 16, 16))
+
+
+def test_the_file_depends_on_torch_and_triton_alone() -> None:
+    source = variant(candidates(Perceptron().eval(), [torch.randn(3, 64)]), REPLAYED).source
+    tree = ast.parse(source)
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert imported == {"logging", "weakref", "torch", "triton", "triton.language"}
+    assert 'getLogger("kernel_lsp.Perceptron")' in source
+
+
+#: What a program does with a kernel file on a CPU, where every call launches directly (Triton's interpreter)
+PROGRAM = """
+import copy, io, os, pickle, sys
+import torch
+from tests.synthesis.printing.replay_modules import MODULES, REPLAYED, made
+from kernel_lsp.validation.interpreter import repair
+from pathlib import Path
+
+repair()
+torch.set_num_threads(1)  # a pool of threads does not survive a fork
+module, kernel, file, shapes = made(sys.argv[1], REPLAYED, Path(sys.argv[2]))
+inputs = [torch.randn(shape) for shape in shapes]
+
+def same(one, other):
+    torch.testing.assert_close(one(*inputs), other(*inputs), atol=1e-4, rtol=1e-4)
+
+def refused(*_):
+    raise AssertionError("eager ran")
+
+with torch.no_grad():
+    assert kernel._in_envelope(*inputs)
+    same(kernel, module)
+    with torch.inference_mode():
+        same(kernel, module)
+    assert not file._graphs, "no graph for tensors of the CPU"
+    same(copy.deepcopy(kernel), module)
+    assert vars(kernel).keys() == vars(module).keys()
+    again = pickle.loads(pickle.dumps(kernel))
+    same(again, module)
+    saved = io.BytesIO()
+    torch.save(kernel.state_dict(), saved)
+    child = os.fork()
+    if not child:
+        same(kernel, module)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print("done")
+"""
+
+
+@pytest.mark.parametrize("name", ["perceptron", "several"])
+def test_on_a_cpu_it_launches_directly_and_is_copied_and_saved_as_any_module(name: str, tmp_path: Path) -> None:
+    environment = dict(os.environ, TRITON_INTERPRET="1", PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-c", PROGRAM, name, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.endswith("done\n"), done.stderr[-3000:]

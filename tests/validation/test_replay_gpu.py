@@ -1,0 +1,70 @@
+"""The synthesizer's replayed candidates through the real worker: validated in full, timed beside direct launches."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+MODULES = {
+    "Perceptron": """
+class Perceptron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(10))
+    def forward(self, x):
+        for layer in self.layers:
+            x = F.gelu(layer(x))
+        return x
+def get_inputs(): return [torch.randn(3, 64)]
+""",
+    "Residual": """
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(16, 16, 3, padding=1, bias=False) for _ in range(6))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(16) for _ in range(6))
+    def forward(self, x):
+        for conv, norm in zip(self.convs, self.norms):
+            x = F.relu(norm(conv(x))) + x
+        return x.mean((2, 3))
+def get_inputs(): return [torch.randn(2, 16, 8, 8)]
+""",
+}
+
+
+@pytest.fixture(params=list(MODULES))
+def asked(request, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import torch\nimport torch.nn.functional as F\nfrom torch import nn\n" + MODULES[request.param])
+    return {"path": str(path), "class_name": request.param, "device": "cuda"}
+
+
+def test_each_replayed_candidate_is_right_and_has_its_launches_counted(worker, asked):
+    candidates = worker.call("synthesize", **asked)["candidates"]
+    replayed = [one for one in candidates if one["variant"].endswith("replayed as a CUDA graph")]
+    assert len(replayed) >= (2 if asked["class_name"] == "Residual" else 1)
+    launched = {one["variant"]: one for one in candidates}
+    for one in replayed:
+        direct = launched[one["variant"].removesuffix("replayed as a CUDA graph").removesuffix(", ")]
+        found = {}
+        for name, candidate in (("direct", direct), ("replayed", one)):
+            answer = worker.call(
+                "judge", timeout=300, source=candidate["source"], measure="eager", seconds=200, thorough=True, **asked
+            )
+            verdict = answer["verdict"]
+            assert verdict["status"] in ("ok", "slower"), (name, verdict["reason"])
+            (launches,) = [check["detail"] for check in verdict["checks"] if check["name"] == "launches"]
+            found[name] = launches
+            assert answer["measurement"]["shapes"][0]["kernel"]["median"] > 0
+        assert found["direct"] == found["replayed"], "what a graph has captured counts as if it were launched"
+
+
+def test_it_is_timed_beside_direct_launches_and_the_winner_is_validated(worker, asked):
+    candidates = worker.call("synthesize", **asked)["candidates"]
+    result = worker.call("tune", timeout=400, sources=[c["source"] for c in candidates], seconds=300, **asked)
+    verdict = result["verdicts"][str(result["fastest"])]
+    assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    for candidate, one in zip(candidates, result["tried"], strict=True):
+        if candidate["variant"].endswith("replayed as a CUDA graph"):
+            assert one["timing"] and not one["reason"], one["reason"]
