@@ -212,7 +212,9 @@ class _Printer:
                 shared[value] = str(value.size)
                 if value.alone != value.size:
                     shared[value] = self.names.fresh(f"{variable.wanted.lower()}_held")
-                    prepare.append(f"{shared[value]} = {value.alone} if _INTERPRETED else {value.size}")
+                    compiled = f"isinstance({function.name}, triton.JITFunction)"
+                    why = "the interpreter runs one program after another"
+                    prepare.append(f"{shared[value]} = {value.size} if {compiled} else {value.alone}  # {why}")
         grid = ", ".join(" * ".join(_factors(factors, sizes, known, shared)) for factors in program.grid)
         values = [
             *map(str, arguments.static),

@@ -20,7 +20,7 @@ from ..kernel.ir import Apply, PrefixScan
 from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
-from ..schedule.program import OfAll, Program, expressions
+from ..schedule.program import Program, expressions
 from . import bounds, helpers, replay
 from .envelope import conditions, name_arguments
 from .formula import definitions
@@ -103,10 +103,6 @@ def compose(
     ]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
         constants.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
-    if any(
-        isinstance(value, OfAll) and value.alone != value.size for p in host.programs for value in p.blocks.values()
-    ):
-        constants.append("_INTERPRETED = triton.knobs.runtime.interpret  # one program runs after another")
     if any("bf16x6" in program.blocks.values() for program in host.programs):
         constants.append(
             '_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6'
