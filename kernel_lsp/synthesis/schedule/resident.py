@@ -4,10 +4,11 @@ Each program keeps the rows of the weights that make its units, for all gates, o
 step it stores its units and counts itself; before a step it waits until all programs of its rows are counted, and reads the
 whole state. So all programs have to run at once, which a cooperative launch guarantees.
 
-float32 is multiplied as three products of a high and a low half: high * high, high * low and low * high. Where no number of
-the state is large the halves are float16, which have 22 bits of a number (the low one times 2^11, so that it does not vanish), of
-weights that are divided by the largest of their row. Else they are bfloat16, with 16 bits. See Ootomo and Yokota, "Recovering
-single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance" (2022).
+float32 is multiplied as three products of a high and a low half: high * high, high * low and low * high. The halves are
+float16, which have 22 bits of a number, the low one times 2^11, so that it does not vanish. What they are taken of is divided by
+the largest of its row, weights once and a state before each product; a state that no step makes larger than 1 is left as it is. See
+Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+performance" (2022).
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import math
 import sympy
 import torch
 
-from ..graph.loops import contracted, made_of_numbers, of_member, traced
+from ..graph.loops import contracted, made_of_numbers
 from ..graph.sizes import Index
 from ..graph.value import Contract, Op, Value, View
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder, spread
+from ..kernel.build import Builder
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
@@ -250,30 +251,22 @@ def _product(
     if half is not None:
         inner.append(Set(acc.variable, Dot(weight, loaded, acc)))
     else:
-        dtype = torch.float16 if looped.loop.bounded else torch.bfloat16
-        scale: Expr | None = None
-        if looped.loop.bounded:  # weights and state from -1 to 1
-            largest = _set(arguments, "largest", _largest(weight, beside_weight, 1), builder.lines)
-            some = apply("gt", largest, Number(0.0), dtype=torch.bool)
-            scale = largest
-            builder.lines.append(Set(largest.variable, Apply("where", (some, largest, Number(1.0)), torch.float32)))
-            weight = _set(arguments, "weight_scaled", apply("div", weight, scale, dtype=torch.float32), builder.lines)
-            bound = _bound(frame, domain, state, beside_state, stored)
-            if bound is not None:
-                scaled = apply("div", loaded, bound, dtype=torch.float32)
-                loaded = _set(arguments, f"{name}_scaled", scaled, inner)
-                scale = _set(arguments, "scale", apply("mul", scale, bound, dtype=torch.float32), builder.lines)
-        low_weight, high_weight = _halves(arguments, weight, dtype, "weight", builder.lines)
-        low_state, high_state = _halves(arguments, loaded, dtype, name, inner)
+        scale: Expr = _one_for_none(arguments, "largest", _largest(weight, beside_weight, 1), builder.lines)
+        scaled = apply("div", weight, scale, dtype=torch.float32)
+        low_weight, high_weight = _halves(arguments, scaled, "weight", builder.lines)
+        if not (looped.loop.bounded and made_of_numbers(looped.loop.first[0])):  # its numbers may be of any size
+            most = _one_for_none(arguments, f"most_{name}", _largest(loaded, beside_state, 0), inner)
+            loaded = _set(arguments, f"{name}_scaled", apply("div", loaded, most, dtype=torch.float32), inner)
+            scale = apply("mul", scale, most, dtype=torch.float32)
+        low_state, high_state = _halves(arguments, loaded, name, inner)
         inner.append(Set(acc.variable, Dot(high_weight, low_state, acc)))
         inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
         # Of an infinity nothing is left to round: what the parts of it give is no number, the product of it is right.
         same = apply("eq", acc, acc, dtype=torch.bool)
-        rest: Expr = acc if dtype == torch.bfloat16 else apply("mul", acc, Number(1 / _RAISED), dtype=torch.float32)
+        rest = apply("mul", acc, Number(1 / _RAISED), dtype=torch.float32)
         inner.append(Set(acc.variable, Apply("where", (same, rest, Number(0.0)), torch.float32)))
         inner.append(Set(acc.variable, Dot(high_weight, high_state, acc)))
-        if scale is not None:
-            inner.append(Set(acc.variable, apply("mul", acc, scale, dtype=torch.float32)))
+        inner.append(Set(acc.variable, apply("mul", acc, scale, dtype=torch.float32)))
     tile = frame.tile | {frame.step}
     if len(parts) == 1:
         builder.memo[builder.key(*parts[0])] = Ref(acc.variable, tile, torch.float32)
@@ -345,40 +338,22 @@ def _largest(value: Expr, along: Axis, place: int) -> Fold:
     return Fold("max", finite, along, place, True, False, torch.float32)
 
 
-def _bound(frame: Frame, domain: Domain, state: Value, along: Axis, stored: set[Value]) -> Ref | None:
-    """What no number of a bounded state goes beyond in any step, where it does not begin with a small one."""
-    looped, arguments = frame.looped, frame.program.arguments
-    first = looped.loop.first[traced(looped.loop, state)]
-    if made_of_numbers(first):
-        return None
-    members = [] if frame.member is None else [frame.member]
-    reader = Builder(domain, [*members, along, frame.rows], arguments, stored, {})
-    member = looped.member
-    if state is looped.loop.below and frame.member is not None and member is not None:
-        member = member - 1
-        reader.conditions.append(apply("gt", AxisIndex(frame.member), Number(0), dtype=torch.bool))
-    summed = contracted(looped.loop)[state]
-    index = tuple(looped.summed[state] if d == summed else e for d, e in enumerate(frame.state))
-    value = of_member(first, member)
-    reader.count(value, index)
-    begun = reader.value(value, index)
-    for axis in (along, frame.rows):
-        begun = spread(begun, axis)
-    frame.builder.lines += reader.lines
-    most = Apply("maximum_int", (_largest(begun, along, 0), Number(1.0)), torch.float32)
-    return _set(arguments, "bound", most, frame.builder.lines)
+def _one_for_none(arguments: Arguments, name: str, largest: Expr, statements: list[Statement]) -> Ref:
+    """A variable with the largest magnitude, 1 where it is 0."""
+    found = _set(arguments, name, largest, statements)
+    some = apply("gt", found, Number(0.0), dtype=torch.bool)
+    statements.append(Set(found.variable, Apply("where", (some, found, Number(1.0)), torch.float32)))
+    return found
 
 
-def _halves(
-    arguments: Arguments, value: Expr, dtype: torch.dtype, name: str, statements: list[Statement]
-) -> tuple[Ref, Ref]:
-    """The low and the high half of float32, in ``dtype``; a low half in float16 is times ``_RAISED``."""
-    cast = "to_bfloat16" if dtype == torch.bfloat16 else "to_float16"
-    high = Ref(arguments.variable(f"{name}_high"), value.axes, dtype)
-    low = Ref(arguments.variable(f"{name}_low"), value.axes, dtype)
+def _halves(arguments: Arguments, value: Expr, name: str, statements: list[Statement]) -> tuple[Ref, Ref]:
+    """The low and the high half of float32 in float16, the low one times ``_RAISED``."""
+    if not isinstance(value, Ref):
+        value = _set(arguments, f"{name}_scaled", value, statements)
+    high = Ref(arguments.variable(f"{name}_high"), value.axes, torch.float16)
+    low = Ref(arguments.variable(f"{name}_low"), value.axes, torch.float16)
     rest = apply("sub", value, Apply("to_float32", (high,), torch.float32), dtype=torch.float32)
-    if dtype == torch.float16:
-        rest = apply("mul", rest, Number(_RAISED), dtype=torch.float32)
-    statements.append(Set(high.variable, Apply(cast, (value,), dtype)))
-    statements.append(Set(low.variable, Apply(cast, (rest,), dtype)))
+    raised = apply("mul", rest, Number(_RAISED), dtype=torch.float32)
+    statements.append(Set(high.variable, Apply("to_float16", (value,), torch.float16)))
+    statements.append(Set(low.variable, Apply("to_float16", (raised,), torch.float16)))
     return low, high
