@@ -77,13 +77,15 @@ def _candidates(
 
     called = _operators(exported)
     result, chosen = of()
+    apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
     if not called.isdisjoint(_LEFT["recurrent layers"]):
         apart, chosen = of(joined=None)
-        result += [other for other in apart if all(other.source != one.source for one in result)]
+        apart = [other for other in apart if all(other.source != one.source for one in result)]
     # Without a GPU nothing is faster in halves, and torch does not round.
     rounded = of(halves=on)[0][:_ROUNDED] if gpu is not None else []
     if rounded and rounded[0].arithmetic != result[0].arithmetic:
-        result = [*rounded, *_default(result)]
+        result, apart = [*rounded, *_default(result)], apart[:1]
+    result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.
     slow = any(isinstance(schedule, Steps) and schedule.depth for schedule in chosen.values())
