@@ -113,7 +113,7 @@ def _kernel(step: dict[str, Any]) -> Table:
 def _contraction(facts: Table, contraction: dict[str, Any]) -> None:
     sides = f"{contraction['left']} and {contraction['right']}"
     facts.add_row("product", Text(f"{contraction['value']} = {contraction['equation']} of {sides}"))
-    for role in ("batch", "rows", "columns", "summed"):
+    for role in ("batch", "rows", "columns", "summed", "outer"):
         axes = [axis for axis in contraction["axes"] if axis["role"] == role]
         if axes:
             atoms = contraction["atoms"].get(role)

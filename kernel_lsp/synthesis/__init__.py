@@ -69,7 +69,7 @@ def _candidates(
     on = target(gpu)
 
     def of(
-        left: frozenset[str] = frozenset(), halves: Target | None = None, joined: Target | None = on
+        left: frozenset[str] = frozenset(), *, halves: bool = False, joined: bool = True
     ) -> tuple[list[Candidate], Chosen]:
         return _scheduled(
             module, exported, class_name, import_from, import_file, check_indices, left, halves, joined, on
@@ -79,10 +79,10 @@ def _candidates(
     result, chosen = of()
     apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
     if not called.isdisjoint(_LEFT["recurrent layers"]):
-        apart, chosen = of(joined=None)
+        apart, chosen = of(joined=False)
         apart = [other for other in apart if all(other.source != one.source for one in result)]
     # Without a GPU nothing is faster in halves, and torch does not round.
-    rounded = of(halves=on)[0][:_ROUNDED] if gpu is not None else []
+    rounded = of(halves=True)[0][:_ROUNDED] if gpu is not None else []
     if rounded and rounded[0].arithmetic != result[0].arithmetic:
         result, apart = [*rounded, *_default(result)], apart[:1]
     result += apart
@@ -123,13 +123,13 @@ def _scheduled(
     import_file: str,
     check_indices: bool,
     left: frozenset[str],
-    halves: Target | None,
-    joined: Target | None,
+    halves: bool,
+    joined: bool,
     on: Target,
 ) -> tuple[list[Candidate], Chosen]:
     """Candidates with the operators in ``left`` as calls of torch, and the default schedules; ``halves``, ``joined``: see
     ``stages.lowered``."""
-    found = planned(lowered(exported, left, halves, joined), check_indices=check_indices)
+    found = planned(lowered(exported, left, on, halves=halves, joined=joined), check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"

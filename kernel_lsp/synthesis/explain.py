@@ -50,13 +50,14 @@ def explain(
 
     ``exported`` comes from ``capture``. A stage that is not among ``stages``, or was not reached, is None; ``error`` is
     what ended the synthesizer on the way (``NothingToLower``, ``NotWritable``) as JSON, None where there is a kernel.
-    ``target_name``: the GPU that schedules are chosen for, the default's where None. ``left``: operators that stay with
+    ``target_name``: the GPU that schedules are chosen for, and on which products may be made of halves; where None, schedules
+    are those for the default and nothing is rounded. ``left``: operators that stay with
     torch ("aten.conv2d"). ``check_indices`` as for ``synthesize``.
     """
     result: dict[str, Any] = {"class_name": class_name, **dict.fromkeys(STAGES), "error": None}
     try:
         with told(exported, class_name):
-            _fill(result, module, exported, stages, target(target_name), left, check_indices)
+            _fill(result, module, exported, stages, target_name, left, check_indices)
     except UserError as error:
         result["error"] = error.to_json()
     return result
@@ -67,12 +68,12 @@ def _fill(
     module: torch.nn.Module,
     exported: ExportedProgram,
     stages: Collection[str],
-    gpu: Target,
+    target_name: str | None,
     left: frozenset[str],
     check_indices: bool,
 ) -> None:
-    class_name = result["class_name"]
-    found = lowered(exported, left)
+    class_name, gpu = result["class_name"], target(target_name)
+    found = lowered(exported, left, gpu, halves=target_name is not None)
     with contextlib.suppress(Unwritable):  # then the arguments keep the names of the exported nodes
         name_arguments(found.graph, Signature(module, *exported.example_inputs))
     names = ValueNames(found.graph)
@@ -134,8 +135,10 @@ def _kernel(kernel: Kernel, found: Planned, names: ValueNames, stored: dict[Valu
     stores: list[dict[str, Any]] = []
     for v, index in kernel.stores:
         # Of a split reduction the kernel fills the buffer of what each chunk gives.
-        held, place = (v, _index(index)) if kernel.partial is None else (kernel.partial, ["chunk", *_index(index)])
+        into, at = kernel.destination(v, index)
+        held, place = (into, _index(at)) if kernel.partial is None else (kernel.partial, ["chunk", *_index(index)])
         stores.append({"value": names[held], "index": place, "formula": formula(v, stored)})
+    stores += [{"value": names[v], "index": ["0"], "formula": formula(v, stored)} for v in kernel.peaks]
     loads: list[dict[str, Any]] = [
         {"value": names[v], "index": _index(index), "shape": _index(shape)}
         for v, index, shape in dict.fromkeys(kernel.accesses)
@@ -164,8 +167,10 @@ def _loaded(kernel: Kernel, found: Planned) -> list[Value]:
     if kernel.chunked is not None and isinstance(kernel.chunked.op, Scan) and kernel.chunked.op.start is not None:
         result[kernel.chunked.op.start] = None
     if kernel.contract is not None:
-        assert isinstance(kernel.contract.op, Contract)
-        result |= dict.fromkeys(_beneath([kernel.contract.op.left, kernel.contract.op.right], found.plan.stored))
+        op = kernel.product
+        result |= dict.fromkeys(_beneath([op.left, op.right], found.plan.stored))
+        if kernel.exact and isinstance(kernel.contract.op, Contract) and kernel.contract.op.exact is not None:
+            result |= dict.fromkeys(kernel.contract.op.exact.peaks)
     return list(result)
 
 
@@ -204,8 +209,8 @@ def _fold(kernel: Kernel, v: Value, names: ValueNames) -> dict[str, Any]:
 def _contraction(kernel: Kernel, found: Planned, names: ValueNames) -> dict[str, Any]:
     """The product of a kernel: what einsum calls it, and the role of each axis."""
     value = kernel.contract
-    assert value is not None and isinstance(value.op, Contract)
-    op, groups = value.op, contract_atoms(kernel)
+    assert value is not None
+    op, groups = kernel.product, contract_atoms(kernel)
     roles = {"rows": groups.rows, "columns": groups.cols, "batch": groups.batch}
     axes = []
     for letter in dict.fromkeys(op.axes + op.summed):
@@ -215,7 +220,7 @@ def _contraction(kernel: Kernel, found: Planned, names: ValueNames) -> dict[str,
         axes.append(
             {
                 "axis": letter,
-                "role": "summed" if letter in op.summed else role,
+                "role": "outer" if letter in op.outer else "summed" if letter in op.summed else role,
                 "size": _text_of(size),
                 "example": hint(size, found.hints),
             }

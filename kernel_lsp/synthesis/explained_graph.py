@@ -22,6 +22,7 @@ from .graph.value import (
     Input,
     Iota,
     Partial,
+    Peak,
     Pointwise,
     Recur,
     Scalar,
@@ -161,7 +162,11 @@ def _op(value: Value, names: ValueNames) -> str:
     if isinstance(op, Iota):
         return f"iota(dim={op.dim}, start={python(op.start, {})}, step={python(op.step, {})})"
     if isinstance(op, Contract):
-        return f"contract({names[op.left]}, {names[op.right]}, {op.left_axes},{op.right_axes}->{op.axes})"
+        outer = f", outer {op.outer}" if op.outer else ""
+        exact = f", exact where {' or '.join(names[p] for p in op.exact.peaks)} is out of range" if op.exact else ""
+        return f"contract({names[op.left]}, {names[op.right]}, {op.left_axes},{op.right_axes}->{op.axes}{outer}{exact})"
+    if isinstance(op, Peak):
+        return f"peak({names[op.rounded]})"
     if isinstance(op, Recur):
         return _recurrence(op, names)
     assert isinstance(op, TorchCall)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -24,8 +25,9 @@ from .passes.planes import split_into_planes
 from .passes.regions import plan
 from .passes.rewrite import share, split_long_reductions
 from .passes.sizes import name_quotients
+from .passes.split_products import split_products
 from .printing import bounds
-from .schedule.cost import float16_pays, planes_pay
+from .schedule.cost import float16_pays, planes_pay, product_parts
 from .schedule.recurrent_space import fit_together
 from .schedule.target import Target
 
@@ -40,31 +42,33 @@ _UNROLLED = (
 def lowered(
     exported: ExportedProgram,
     left: frozenset[str] = frozenset(),
-    halves: Target | None = None,
-    joined: Target | None = None,
+    on: Target | None = None,
+    *,
+    halves: bool = False,
+    joined: bool = False,
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
-    ``halves``: the GPU on which float32 products are made of half precision ones, where that pays and is as exact as torch.
-    ``joined``: the GPU on which recurrences share a launch where they fit.
+    ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where
+    that pays there and is as exact as torch. ``joined``: recurrences share a launch, where they fit there.
     """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
-    if joined is not None and join_recurrences(
-        graph,
-        lambda loop, count: fit_together(loop, count, joined, graph.hints, layers=True),
-        lambda loop, count: fit_together(loop, count, joined, graph.hints, layers=False),
-    ):
-        graph.ways.append("recurrences in one launch")
+    if on is not None and joined:
+        together = functools.partial(fit_together, target=on, hints=graph.hints)
+        if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
+            graph.ways.append("recurrences in one launch")
     cut_last(graph)
     rounded: list[str] = []
-    if halves is not None:
-        if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, halves, graph.hints)):
+    if on is not None and halves:
+        if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, on, graph.hints)):
             rounded.append("float16 convolutions")
-        if split_into_planes(graph, lambda op: planes_pay(op, halves, graph.hints)):
+        if split_into_planes(graph, lambda op: planes_pay(op, on, graph.hints)):
             rounded.append("bfloat16 planes")
         share(graph)
+    if on is not None:
+        split_products(graph, lambda op: product_parts(op, on, graph.hints))
     return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
 
 

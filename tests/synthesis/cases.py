@@ -728,6 +728,14 @@ case(
     halves=True,
 )
 module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kernels=3, halves=True)
+case(
+    "split_product",
+    lambda self, x, y: torch.relu(x @ y),
+    lambda n: [r(8 + n, 4100), r(4100, 20)],
+    kernels=2,
+    tolerance=5e-5,
+)
+module("split_linear", nn.Linear, (8192, 24), lambda n: [r(3 + n, 8192)], kernels=2, tolerance=5e-5)
 case("crelu", lambda self, x: torch.cat([torch.relu(x), torch.relu(-x)], 1), lambda n: [r(5 + n, 4, 6)], kernels=1)
 
 

@@ -58,7 +58,11 @@ _RESERVED = frozenset(
         "outer",
         "block",
         "chunk",
+        "step",
+        "term",
+        "k_blocks",
         "acc",
+        "full_sum",
         "ks",
         "batch",
         "group",
@@ -84,6 +88,12 @@ _RESERVED = frozenset(
 )
 
 
+def identifier(wanted: str) -> str:
+    """``wanted`` as Python allows it: ``v_0_weight`` for the weight of a ``Sequential``'s first layer."""
+    wanted = re.sub(r"\W", "_", wanted).strip("_") or "value"
+    return f"v_{wanted}" if wanted[0].isdigit() or keyword.iskeyword(wanted) else wanted
+
+
 class Names:
     """Hands out names, each once."""
 
@@ -91,9 +101,7 @@ class Names:
         self.taken = set(taken)
 
     def fresh(self, wanted: str) -> str:
-        wanted = re.sub(r"\W", "_", wanted).strip("_") or "value"
-        if wanted[0].isdigit() or keyword.iskeyword(wanted):
-            wanted = f"v_{wanted}"
+        wanted = identifier(wanted)
         if wanted in _RESERVED:
             wanted = f"{wanted}_value"
         name, number = wanted, 2

@@ -16,7 +16,7 @@ import torch
 from ..graph.build import Build
 from ..graph.division import Quotient, Remainder
 from ..graph.map import Map, compose, dim
-from ..graph.value import Concat, Contract, Graph, Value, View, topological
+from ..graph.value import Concat, Contract, Graph, Value, View, numel, topological
 
 #: The summed letter that goes through the three products.
 _LETTER = "P"
@@ -31,6 +31,7 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
         for value in topological(graph.outputs)
         if isinstance(value.op, Contract)
         and value.op.left.dtype == value.op.right.dtype == torch.float32
+        and not any(_repeats(operand, graph.hints) for operand in (value.op.left, value.op.right))
         and worthwhile(value.op)
     ]
     for value in products:
@@ -46,6 +47,16 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
             outer=_LETTER,
         )
     return len(products)
+
+
+def _repeats(operand: Value, hints: dict[sympy.Symbol, int]) -> bool:
+    """Whether it is a view that has elements of a tensor several times, as windows do: its planes would be larger."""
+    while isinstance(operand.op, View):
+        seen, viewed = (numel(v.shape).subs(hints) for v in (operand, operand.op.operand))
+        if operand.op.map.inverse is None and seen > viewed:
+            return True
+        operand = operand.op.operand
+    return False
 
 
 def _planes(x: Value) -> Value:
@@ -71,7 +82,7 @@ def _chosen(operand: Value, place: sympy.Expr, planes: dict[Value, Value]) -> Va
     Of an operand that is a view, what it views is split, in the order in which it lies in memory.
     """
     base, view = operand, None
-    while isinstance(base.op, View) and not base.op.map.guard:
+    while isinstance(base.op, View) and base.op.map.inverse is not None:
         view = base.op.map if view is None else compose(view, base.op.map)
         base = base.op.operand
         assert view is not None, "maps without guards compose"

@@ -127,6 +127,25 @@ def float16_pays(op: Contract, x: Value, target: Target, hints: Hints) -> bool:
     return rounded < operations / (_REACHED_CUDNN * target.rate("tf32"))
 
 
+#: Programs on a multiprocessor from which reads of a thin product are as fast as memory; the shortest part of its sum; what
+#: the tile of one program covers at most.
+_ENOUGH, _SHORTEST, _TILE = 4, 1024, 64
+
+
+def product_parts(op: Contract, target: Target, hints: Hints) -> int:
+    """Into how many parts the sum of a product is split, so that there are enough programs: a power of two, 1 for none."""
+    sizes = {letter: hint(op.size(letter), hints) for letter in op.axes + op.summed}
+    tiles = 1
+    for side in ((True, False), (False, True), (True, True)):
+        extent = math.prod(n for letter, n in sizes.items() if letter in op.axes and op.varies(letter) == side)
+        tiles *= extent if side == (True, True) else -(-extent // _TILE)
+    if tiles >= target.multiprocessors:
+        return 1
+    length = math.prod(sizes[letter] for letter in op.summed)
+    most = min(_ENOUGH * target.multiprocessors // tiles, length // _SHORTEST)
+    return 1 << (most.bit_length() - 1) if most > 1 else 1
+
+
 def _operations(op: Contract, hints: Hints) -> int:
     return 2 * math.prod(hint(op.size(letter), hints) for letter in op.axes + op.summed)
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import sympy
 
-from ..graph.names import variable_name
+from ..graph.names import identifier, variable_name
 from ..graph.sizes import quotient
 from ..graph.value import (
     Graph,
@@ -274,5 +274,5 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             product = kernel.contract.meaning[0] if kernel.contract.meaning else "matmul"
             known = any(word in what for word in ("linear", "matmul", product))
             what = what if known else product if value is kernel.contract else f"{product}_{what}"
-        result[kernel] = f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel"
+        result[kernel] = identifier(f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel")
     return result

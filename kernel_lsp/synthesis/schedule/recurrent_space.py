@@ -63,7 +63,7 @@ def _extents(loop: Recurrence, parts: int, members: int, hints: Hints) -> Extent
     return Extents(hint(loop.steps, hints), math.prod(sizes) // width, width, parts, dtype, held, members)
 
 
-def fit_together(loop: Recurrence, members: int, target: Target, hints: Hints, *, layers: bool) -> bool:
+def fit_together(loop: Recurrence, members: int, *, target: Target, hints: Hints, layers: bool) -> bool:
     """Whether ``members`` recurrences like ``loop`` fit one launch; of ``layers`` each has the weights of its inputs, too."""
     products = [v for v in topological(list(loop.next)) if isinstance(v.op, Contract)]
     if len(products) != 1 or target.capability is None:

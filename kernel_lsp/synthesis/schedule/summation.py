@@ -59,7 +59,7 @@ class Summation:
 
     def result(self, acc: Ref) -> Ref:
         """The variable that holds the whole sum."""
-        return Ref(fixed("total"), acc.axes, acc.dtype) if self.restart is not None else acc
+        return Ref(fixed("full_sum"), acc.axes, acc.dtype) if self.restart is not None else acc
 
     def before(self, acc: Ref, zeros: Full) -> Statement:
         """The statement that begins the sum."""

@@ -40,7 +40,7 @@ H100 = target("H100")
 def found(layer: nn.Module, *shape: int, joined: bool = False) -> tuple[Kernel, Planned]:
     """The kernel of a layer's (first) recurrence, for an input of ``shape``."""
     exported = capture(layer.eval(), (torch.empty(shape, dtype=next(layer.parameters()).dtype, device="meta"),))
-    plan = planned(lowered(exported, joined=H100 if joined else None))
+    plan = planned(lowered(exported, on=H100, joined=joined))
     return next(kernel for kernel in plan.kernels if kernel.loop is not None), plan
 
 

@@ -1,0 +1,147 @@
+"""Products in half precision, cut results and concatenations by pieces: what the passes make of a graph."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from kernel_lsp.synthesis import stages, synthesize
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.graph.value import Contract, Value, topological
+from kernel_lsp.synthesis.kernel.steps import Planned
+from kernel_lsp.synthesis.schedule.target import target
+
+
+def planned(module: nn.Module, *inputs: torch.Tensor, halves: bool = True) -> Planned:
+    exported = capture(module.eval(), inputs)
+    return stages.planned(stages.lowered(exported, on=target("H100") if halves else None, halves=halves))
+
+
+def products(found: Planned) -> list[Value]:
+    return [v for v in topological(found.graph.outputs) if isinstance(v.op, Contract)]
+
+
+class Product(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x @ y
+
+
+def test_a_large_product_goes_through_three_pairs_of_planes() -> None:
+    found = planned(Product(), torch.empty(4096, 4096), torch.empty(4096, 4096))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract)
+    assert product.op.outer and product.op.size(product.op.outer) == 3
+    assert product.op.left.dtype == torch.bfloat16
+    assert product.dtype == torch.float32
+    assert found.rounded == ["bfloat16 planes"]
+
+
+@pytest.mark.parametrize("m, n, k", [(64, 64, 64), (16, 8192, 8192), (512, 512, 512)])
+def test_a_small_or_thin_product_is_left_as_it_is(m: int, n: int, k: int) -> None:
+    found = planned(Product(), torch.empty(m, k), torch.empty(k, n))
+    assert found.rounded == []
+    assert all(isinstance(v.op, Contract) and not v.op.outer for v in products(found))
+
+
+def test_a_product_in_half_precision_is_left_as_it_is() -> None:
+    half = torch.empty(4096, 4096, dtype=torch.float16)
+    assert planned(Product(), half, half).rounded == []
+
+
+def test_the_square_of_a_matrix_splits_it_once() -> None:
+    class Square(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ x
+
+    found = planned(Square(), torch.empty(4096, 4096))
+    assert len(found.kernels) == 2  # one that splits, one that multiplies
+
+
+def _convolution(padding: int = 1) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(64, 128, 3, padding=padding), nn.ReLU())
+
+
+def test_a_convolution_is_rounded_and_its_range_is_looked_at() -> None:
+    found = planned(_convolution(), torch.empty(16, 64, 112, 112))
+    assert found.rounded == ["float16 convolutions"]
+    rounding, packing, fast, exact = found.kernels
+    assert rounding.peaks and packing.peaks
+    assert not fast.exact and exact.exact
+    assert fast.product.outer and fast.outputs == exact.outputs
+
+
+def test_where_torch_does_not_round_nothing_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    assert planned(_convolution(), torch.empty(16, 64, 112, 112)).rounded == []
+
+
+def test_without_a_gpu_nothing_is_rounded() -> None:
+    module = _convolution().eval()
+    exported = capture(module, (torch.empty(16, 64, 112, 112),))
+    found = synthesize(module, exported, class_name="Sequential", import_from="torch.nn")
+    assert not any(one.arithmetic.startswith("float16") for one in found)
+
+
+def test_the_kernel_is_used_only_while_torch_rounds_its_convolutions_too() -> None:
+    module = _convolution().eval()
+    exported = capture(module, (torch.empty(16, 64, 112, 112),))
+    first = synthesize(module, exported, class_name="Sequential", import_from="torch.nn", gpu="H100")[0]
+    assert first.arithmetic == "float16 convolutions"
+    assert "torch.backends.cudnn.allow_tf32" in first.source
+
+
+class Tail(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.scale = nn.ConvTranspose2d(6, 8, 3, stride=2), nn.Parameter(torch.randn(8, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.gelu(self.up(x)) * self.scale
+
+
+def test_what_follows_a_product_that_gives_too_much_stays_in_its_kernel() -> None:
+    found = planned(Tail(), torch.empty(2, 6, 5, 4), halves=False)
+    (kernel,) = found.kernels
+    assert kernel.cut is found.graph.outputs[0]
+    ((whole, _),) = kernel.stores
+    height = whole.shape[2] * whole.shape[3]
+    assert sympy.expand(height - kernel.cut.shape[2] * kernel.cut.shape[3]) != 0
+
+
+def test_the_end_of_a_product_is_cut_off_first_where_what_follows_varies_along_it() -> None:
+    class Along(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = nn.ConvTranspose1d(4, 4, 3, stride=2)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return self.up(x) + y
+
+    found = planned(Along(), torch.empty(2, 4, 6), torch.empty(2, 4, 13), halves=False)
+    assert len(found.kernels) == 2
+
+
+def test_pieces_of_one_tensor_are_stored_by_one_kernel() -> None:
+    class Both(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([torch.relu(x), torch.relu(-x)], 1)
+
+    (kernel,) = planned(Both(), torch.empty(3, 4, 5)).kernels
+    assert kernel.whole is not None and len(kernel.stores) == 2
+    assert len(kernel.leaves) == 1
+
+
+def test_the_sum_of_a_thin_product_is_split() -> None:
+    found = planned(Product(), torch.empty(16, 8192), torch.empty(8192, 8192), halves=True)
+    (product,) = products(found)
+    assert product.shape[0] == 4
+    assert len(found.kernels) == 2  # the second adds the parts up
+
+
+@pytest.mark.parametrize("m, n, k", [(4096, 512, 512), (16, 8192, 512), (1024, 1024, 8192)])
+def test_a_product_of_enough_tiles_or_a_short_sum_is_not_split(m: int, n: int, k: int) -> None:
+    found = planned(Product(), torch.empty(m, k), torch.empty(k, n))
+    assert all(len(product.shape) == 2 for product in products(found))
