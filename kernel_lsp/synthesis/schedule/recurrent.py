@@ -89,7 +89,7 @@ def recurrent(
     looped = kernel.loop
     assert looped is not None and looped.member is None
     domain = kernel.domain.copy()
-    program = Program(name, arguments, num_warps=schedule.warps, num_stages=schedule.stages if schedule.depth else 1)
+    program = Program(name, arguments, num_warps=schedule.warps, num_stages=1)
     frame = framed(kernel, domain, program, stored)
     rows, units = frame.rows, frame.units
     n_rows = total(domain, rows.atoms)
@@ -106,6 +106,8 @@ def recurrent(
         n_units = total(domain, units.atoms)
         arguments.name_size(n_units, "n_units")
         width = max(LEAST, power_of_two(int(n_units)))
+        # Where one part is all, the steps are the innermost loop, of which no load may run ahead: it reads what the last stored.
+        program.num_stages = schedule.stages if 0 < schedule.depth < n_units else 1
         size = program.block("UNITS", width)
         frame.shape = (block, size)
         program.body += set_all((units.variable, Arange(size, units, (1, 2))))

@@ -94,6 +94,13 @@ def test_programs_that_wait_for_each_other_run_at_once(name: str, width: int) ->
         assert held < gpu.shared_memory
 
 
+@pytest.mark.parametrize(("width", "depth", "stages"), [(200, 16, 2), (20, 32, 1), (20, 0, 1)])
+def test_no_load_runs_ahead_of_the_step_before(width: int, depth: int, stages: int) -> None:
+    kernel, plan = found(meta(nn.LSTM, 32, width), 50, 40, 32)
+    assert written(kernel, plan, Steps(16, depth, 4)).num_stages == stages
+    assert written(kernel, plan, Resident(16, 16, 4, 4)).num_stages == 1
+
+
 def test_other_gpus_get_programs_that_wait_for_nobody() -> None:
     kernel, plan = found(meta(nn.LSTM, 256, 256), 50, 10, 256)
     assert all(isinstance(schedule, Steps) for schedule in space(kernel, target("MI300X"), plan.hints))
