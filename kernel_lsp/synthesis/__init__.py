@@ -83,7 +83,7 @@ def _candidates(
         apart = [other for other in apart if all(other.source != one.source for one in result)]
     # Without a GPU nothing is faster in halves, and torch does not round.
     rounded = of(halves=True)[0][:_ROUNDED] if gpu is not None else []
-    if rounded and rounded[0].arithmetic != result[0].arithmetic:
+    if rounded:
         result, apart = [*rounded, *_default(result)], apart[:1]
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
@@ -96,8 +96,12 @@ def _candidates(
             left = _default(of(operators)[0])
             for one in left:
                 one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
-            first = len(_default(result[:2])) if "float16" in result[0].arithmetic else 0
-            place = first if words == "convolutions" or slow else len(result)
+            if words != "convolutions":
+                place = 0 if slow else len(result)
+            elif rounded and "float16" in rounded[0].arithmetic:  # then cuDNN's are the ones without rounding
+                place = len(_default(rounded[:2]))
+            else:
+                place = 0
             result[place:place] = left
     for place, candidate in enumerate(result):
         candidate.parent = 0 if place else None
@@ -128,8 +132,11 @@ def _scheduled(
     on: Target,
 ) -> tuple[list[Candidate], Chosen]:
     """Candidates with the operators in ``left`` as calls of torch, and the default schedules; ``halves``, ``joined``: see
-    ``stages.lowered``."""
-    found = planned(lowered(exported, left, on, halves=halves, joined=joined), check_indices=check_indices)
+    ``stages.lowered``; none where nothing was rounded."""
+    first = lowered(exported, left, on, halves=halves, joined=joined)
+    if halves and not first.rounded:
+        return [], {}
+    found = planned(first, check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"

@@ -34,7 +34,7 @@ class _Axis:
     """One spatial dimension: ``count`` groups of ``stride`` phases each, ``taps`` elements of the weight for each of them."""
 
     input: sympy.Expr
-    size: int
+    size: sympy.Expr
     stride: int
     dilation: int
     shift: int  # the padding, of the outputs that take something
@@ -48,14 +48,20 @@ class _Axis:
         return _rounded_up(self.outputs, self.stride)
 
     @property
-    def taps(self) -> int:
-        return -(-self.size // self.stride)
+    def taps(self) -> sympy.Expr:
+        return _rounded_up(self.size, self.stride)
 
     def weight_place(self, phase: sympy.Expr, tap: sympy.Expr) -> sympy.Expr:
         """k, which may lie beyond the weight for the last tap."""
         inverse = pow(self.dilation, -1, self.stride) if self.stride > 1 else 0
         start = Remainder((phase + self.shift) * inverse, sympy.Integer(self.stride)) if inverse else ZERO
         return start + self.stride * tap
+
+    def beyond(self, phase: sympy.Expr, tap: sympy.Expr) -> list[Guard]:
+        """Of what the last tap of some phases lies beyond: there is no such product, whatever the input holds."""
+        if same(self.taps * self.stride, self.size):
+            return []
+        return [(self.weight_place(phase, tap), ZERO, self.size)]
 
     def input_place(self, group: sympy.Expr, phase: sympy.Expr, tap: sympy.Expr) -> sympy.Expr:
         """i, which may lie outside of the input."""
@@ -124,13 +130,13 @@ def _axis(
     dilation: sympy.Expr,
     whole: sympy.Expr,
 ) -> _Axis:
-    if not all(n.is_Integer for n in (size, stride, padding, dilation)):
-        raise NotLowered("a transposed convolution whose weight's size or stride varies")
+    if not all(n.is_Integer for n in (stride, padding, dilation)):
+        raise NotLowered("a transposed convolution whose stride varies")
     every = math.gcd(int(stride), int(dilation))
     first = -int(padding) % every
     return _Axis(
         input=length,
-        size=int(size),
+        size=size,
         stride=int(stride) // every,
         dilation=int(dilation) // every,
         shift=(first + int(padding)) // every,
@@ -158,7 +164,7 @@ def _product(x: Value, weight: Value, axes: list[_Axis], groups: int, out: torch
     seen, packed = _windows(x, axes), _phases(weight, axes)
     between = "".join(place + phase for place, phase in zip(places, phases, strict=True))
     left, right, axes_of = f"{group}co{phases}{taps}", f"n{group}c{places}{phases}{taps}", f"n{group}o{between}"
-    summed = weight.shape[len(group)] * math.prod(axis.taps for axis in axes)
+    summed = sympy.prod([weight.shape[len(group)], *(axis.taps for axis in axes)])
     if group and (weight.shape[2] == ONE or (summed.is_number and summed < _LEAST_SUMMED)):
         return _added_up(seen, right, packed, left, axes_of, out)
     return Build.contract(packed, seen, left, right, axes_of, out)
@@ -179,7 +185,7 @@ def _windows(x: Value, axes: list[_Axis]) -> Value:
     for d, axis in enumerate(axes):
         place = axis.input_place(dim(lead + d), dim(lead + rank + d), dim(lead + 2 * rank + d))
         index.append(place)
-        guards.append((place, ZERO, axis.input))
+        guards += [(place, ZERO, axis.input), *axis.beyond(dim(lead + rank + d), dim(lead + 2 * rank + d))]
     shape = (*x.shape[:lead], *(a.count for a in axes), *_phase_shape(axes))
     return Build.view(x, Map(shape, x.shape, tuple(index), tuple(guards), 0.0), "window")
 
@@ -192,15 +198,14 @@ def _phases(weight: Value, axes: list[_Axis]) -> Value:
     for d, axis in enumerate(axes):
         place = axis.weight_place(dim(lead + d), dim(lead + rank + d))
         index.append(place)
-        if axis.size % axis.stride:
-            guards.append((place, ZERO, sympy.Integer(axis.size)))
+        guards += axis.beyond(dim(lead + d), dim(lead + rank + d))
     shape = (*weight.shape[:lead], *_phase_shape(axes))
     pad = 0.0 if guards else None
     return Build.view(weight, Map(shape, weight.shape, tuple(index), tuple(guards), pad), "phase")
 
 
 def _phase_shape(axes: list[_Axis]) -> Shape:
-    return (*(sympy.Integer(a.stride) for a in axes), *(sympy.Integer(a.taps) for a in axes))
+    return (*(sympy.Integer(a.stride) for a in axes), *(a.taps for a in axes))
 
 
 def _added_up(seen: Value, seen_axes: str, weight: Value, weight_axes: str, axes: str, out: torch.dtype) -> Value:

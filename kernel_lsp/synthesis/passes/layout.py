@@ -67,7 +67,8 @@ def _convolution(op: Contract) -> Contract | None:
     packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{_named(weight)}_packed")
     back = tuple(order.index(letter) for letter in op.left_axes)
     index = tuple(view.map.index[d] + shifts[d] for d in (0, *range(2, len(x.shape)), 1))
-    windows = Build.view(last, Map(view.map.shape, last.shape, index), "window")
+    guard = tuple(one for one in view.map.guard if one[0] not in view.map.index)  # the others are written out
+    windows = Build.view(last, Map(view.map.shape, last.shape, index, guard, 0.0 if guard else None), "window")
     peaks = tuple(_peak(v) for v in (last, packed))
     return Contract(
         windows,
