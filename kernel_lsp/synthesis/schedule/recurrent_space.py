@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -102,15 +103,17 @@ def _residents(kernel: Kernel, target: Target, found: Extents) -> list[Schedule]
     assert kernel.loop is not None
     layers = kernel.loop.loop.below is not None
     alone, several = _fitting(target, found, max(map(len, products.values())), len(products), layers)
-    return [*alone, *several]
+    legal = [*alone, *several]
+    halved = [dataclasses.replace(one, warps=4) for one in legal[:1] if one.warps == 8]
+    return [*legal[:1], *halved, *legal[1:]]
 
 
 def _fitting(
     target: Target, found: Extents, parts: int, products: int, layers: bool
-) -> tuple[list[Schedule], list[Schedule]]:
+) -> tuple[list[Resident], list[Resident]]:
     """Where one program has all units, and where several have some. ``products``: how many of ``parts`` parts a step takes."""
-    alone: list[Schedule] = []
-    several: list[Schedule] = []
+    alone: list[Resident] = []
+    several: list[Resident] = []
     for units in (16, 32, 64, 128):
         kept = power_of_two(parts) * units * found.depth * found.dtype.itemsize * products
         split = -(-found.width // units)
