@@ -26,7 +26,12 @@ from .domain import Domain
 from .guarded import opaque, padded
 from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, apply, plus, width
 
+_AHEAD = 40  # what is wider than this in an offset, and the same in each round of a loop, is computed before the loop
 _WIDTH = 72  # an expression wider than this gets a variable of its own
+
+
+#: Roles of axes whose index a loop changes.
+_IN_LOOP = ("loop", "scalar", "unrolled")
 
 
 class Builder:
@@ -237,7 +242,7 @@ class Builder:
         pointer = self.arguments.pointers.get(value)
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.variable(f"{variable_name(value)}_ptr")
-        where = self.address(value, index, value.shape if shape is None else shape)
+        where = self._ahead(self.address(value, index, value.shape if shape is None else shape), value)
         asked = frozenset[Axis]().union(*(condition.axes for condition in self.conditions))
         masks = (*self.masks(where.axes | asked), *self.conditions)  # what is asked spreads the load along its axes
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes
@@ -265,6 +270,22 @@ class Builder:
         more = apply("gt", Ref(variable), known, dtype=torch.bool)  # most programs need not wait for the others
         self.lines += [Set(variable, found), Store(pointer, Number(0), Ref(variable), (more,), atomic=True)]
 
+    def _ahead(self, where: Expr, value: Value) -> Expr:
+        """An offset inside a loop, with what does not change there computed before it."""
+        terms = ir.summands(where)
+        inside = [not varies_in_loop(part) for _, part in terms]
+        if (
+            all(inside)
+            or sum(width(part) for (_, part), same_each in zip(terms, inside, strict=True) if same_each) < _AHEAD
+        ):
+            return where
+        before = ir.total([term for term, same_each in zip(terms, inside, strict=True) if same_each])
+        variable = self.arguments.variable(f"{variable_name(value)}_start")
+        self.lines.append(Set(variable, before))
+        return ir.total(
+            [(1, Ref(variable, before.axes)), *(t for t, same in zip(terms, inside, strict=True) if not same)]
+        )
+
     def masks(self, axes: frozenset[Axis]) -> tuple[Expr, ...]:
         return tuple(axis.mask for axis in self.axes if axis in axes and axis.mask is not None)
 
@@ -282,7 +303,7 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
-        inside = any(axis.role in ("loop", "scalar", "unrolled") for axis in axes)
+        inside = any(axis.role in _IN_LOOP for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 
     def store(self, value: Value, index: Index, into: tuple[Value, Index] | None = None) -> None:
@@ -309,6 +330,11 @@ class Builder:
             if not axis.atoms and axis.vector and axis in result.axes:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
         return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *inside))
+
+
+def varies_in_loop(expr: Expr) -> bool:
+    """Whether it has another value in each round of a loop around it."""
+    return any(axis.role in _IN_LOOP for axis in expr.axes)
 
 
 def _is_load(value: Expr) -> bool:

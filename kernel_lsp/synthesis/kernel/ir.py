@@ -363,6 +363,25 @@ def plus(a: Expr, b: Expr) -> Expr:
     return apply("add", a, b)
 
 
+def summands(expr: Expr) -> list[tuple[int, Expr]]:
+    """(sign, term) of a sum of integers."""
+    if isinstance(expr, Apply) and expr.function in ("add", "sub"):
+        left, right = expr.operands
+        sign = 1 if expr.function == "add" else -1
+        return [*summands(left), *((sign * s, term) for s, term in summands(right))]
+    return [(-1, expr.operands[0])] if isinstance(expr, Apply) and expr.function == "neg" else [(1, expr)]
+
+
+def total(terms: list[tuple[int, Expr]]) -> Expr:
+    """The sum of (sign, term) pairs, one that is added first."""
+    terms = sorted(terms, key=lambda term: term[0] < 0)
+    sign, found = terms[0]
+    found = found if sign > 0 else apply("neg", found)
+    for sign, term in terms[1:]:
+        found = apply("add" if sign > 0 else "sub", found, term)
+    return found
+
+
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all within it."""
     yield expr
