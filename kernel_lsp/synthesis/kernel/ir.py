@@ -324,21 +324,6 @@ class For:
 Statement = Set | Add | Store | Leave | Split | Barrier | Arrive | Await | For
 
 
-def expressions_of(statement: Statement) -> tuple[Expr, ...]:
-    """The expressions that a statement itself holds, without those inside a loop."""
-    if isinstance(statement, For):
-        return (statement.begin, statement.end)
-    if isinstance(statement, Store):
-        return (statement.offset, statement.value, *statement.masks)
-    if isinstance(statement, Leave):
-        return (statement.condition,)
-    if isinstance(statement, Arrive):
-        return (statement.offset,)
-    if isinstance(statement, Await):
-        return (statement.offset, statement.count)
-    return () if isinstance(statement, Barrier) else (statement.value,)
-
-
 @dataclass
 class Body:
     """What a kernel does: ``variables`` in the order in which they get their names."""

@@ -11,7 +11,7 @@ import sympy
 
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
-from ..kernel.ir import Expr, For, Set, Statement, Variable, expressions_of, walk
+from ..kernel.ir import Arrive, Await, Barrier, Expr, For, Leave, Set, Statement, Store, Variable, walk
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,21 @@ def statements(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Statem
         yield statement
         if isinstance(statement, For):
             yield from statements(statement.body)
+
+
+def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement itself holds, without those inside a loop."""
+    if isinstance(statement, For):
+        return (statement.begin, statement.end)
+    if isinstance(statement, Store):
+        return (statement.offset, statement.value, *statement.masks)
+    if isinstance(statement, Leave):
+        return (statement.condition,)
+    if isinstance(statement, Arrive):
+        return (statement.offset,)
+    if isinstance(statement, Await):
+        return (statement.offset, statement.count)
+    return () if isinstance(statement, Barrier) else (statement.value,)
 
 
 def expressions(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Expr]:

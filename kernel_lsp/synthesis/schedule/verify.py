@@ -24,10 +24,9 @@ from ..kernel.ir import (
     Statement,
     Store,
     Variable,
-    expressions_of,
     walk,
 )
-from .program import Program, expressions, statements
+from .program import Program, expressions, expressions_of, statements
 
 
 class Malformed(Exception):
