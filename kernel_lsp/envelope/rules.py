@@ -19,6 +19,7 @@ from .signature import Signature
 from .sizes import Sizes, range_conditions
 from .tensors import Tensor, looked_up_once, tensor_conditions, unregistered
 from .tree import configuration, structure
+from .vanishing import divisor_conditions
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,10 @@ def conditions(basis: Basis) -> list[str]:
         return [text for one in some for text in tensor_conditions(one, first, symbols, later, bounded=bounded)]
 
     arguments, state = about(basis.arguments), about(basis.state)
-    sizes = [*(f"{text} == {python(n, symbols)}" for text, n in later), *range_conditions(basis.sizes, symbols)]
+    sizes = []
+    for text, n in later:
+        sizes += [*divisor_conditions(n, symbols), f"{text} == {python(n, symbols)}"]
+    sizes += range_conditions(basis.sizes, symbols)
     sizes += basis.requires
     # The tree comes before the state: a module of another class may not have the parameter at all.
     held = [*structure(basis.module), *state]

@@ -8,6 +8,8 @@ import sympy
 
 from kernel_lsp.size_text import python
 
+from .vanishing import divisor_conditions
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -57,9 +59,14 @@ def range_conditions(sizes: Sizes, symbols: dict[sympy.Symbol, str]) -> list[str
             result.append(f"{text} >= {least}")
         if most is not None:
             result.append(f"{text} <= {most}")
-    result += [f"{python(a, symbols)} == {python(b, symbols)}" for a, b in dict.fromkeys(sizes.equal)]
-    result += [f"{python(size, symbols)} != 1" for size in dict.fromkeys(sizes.not_one)]
-    return result + [_relation(relation, symbols) for relation in dict.fromkeys(sizes.assumed)]
+    for a, b in dict.fromkeys(sizes.equal):
+        result += [*divisor_conditions(a, symbols), *divisor_conditions(b, symbols)]
+        result.append(f"{python(a, symbols)} == {python(b, symbols)}")
+    for size in dict.fromkeys(sizes.not_one):
+        result += [*divisor_conditions(size, symbols), f"{python(size, symbols)} != 1"]
+    for relation in dict.fromkeys(sizes.assumed):
+        result += [*divisor_conditions(relation, symbols), _relation(relation, symbols)]
+    return list(dict.fromkeys(result))
 
 
 def _relation(relation: sympy.Basic, symbols: dict[sympy.Symbol, str]) -> str:

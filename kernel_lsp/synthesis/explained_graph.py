@@ -25,6 +25,7 @@ from .graph.value import (
     Peak,
     Pointwise,
     Recur,
+    Reduce,
     Scalar,
     Scan,
     TorchCall,
@@ -35,7 +36,7 @@ from .graph.value import (
 )
 from .kernel.steps import Lowered
 from .operators.registry import OPERATORS
-from .passes.rewrite import CHUNK
+from .passes.splitting import CHUNK
 from .printing.formula import formula
 
 #: A formula that is longer is not written out in those that it is a part of.
@@ -154,7 +155,8 @@ def _op(value: Value, names: ValueNames) -> str:
     if isinstance(op, Fold | Partial):
         kind = {Scan: "scan", Partial: "partial"}.get(type(op), "reduce")
         start = f", start={names[op.start]}" if isinstance(op, Scan) and op.start is not None else ""
-        return f"{kind} {op.kind}({names[op.operand]}, dims={list(op.dims)}{start})"
+        part = f" {op.part} of" if isinstance(op, Reduce | Partial) and op.part else ""
+        return f"{kind}{part} {op.kind}({names[op.operand]}, dims={list(op.dims)}{start})"
     if isinstance(op, Concat):
         return f"cat({', '.join(names[v] for v in op.operands)}, dim={op.dim})"
     if isinstance(op, Gather):

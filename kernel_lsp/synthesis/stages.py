@@ -13,7 +13,8 @@ from torch.export import ExportedProgram
 from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 
-from .graph.value import Graph
+from .graph.sizes import ZERO
+from .graph.value import Graph, Input, input_of, topological
 from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
@@ -23,9 +24,10 @@ from .passes.joining import join_recurrences
 from .passes.layout import channels_last
 from .passes.planes import split_into_planes
 from .passes.regions import plan
-from .passes.rewrite import share, split_long_reductions
+from .passes.rewrite import share
 from .passes.sizes import name_quotients
 from .passes.split_products import split_products
+from .passes.splitting import split_long_reductions
 from .printing import bounds
 from .schedule.cost import float16_pays, planes_pay, product_parts
 from .schedule.recurrent_space import fit_together
@@ -88,7 +90,7 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
 
 
 def check_writable(found: Planned, class_name: str) -> None:
-    """Raises ``NothingToLower`` where the plan has no kernel, ``Unwritable`` where it has too many."""
+    """Raises ``NothingToLower`` where the plan has no kernel, ``Unwritable`` where it has too many or nothing to compute with."""
     graph, count = found.graph, len(found.kernels)
     if not count:
         first = graph.kept[0] if graph.kept else "forward"
@@ -96,6 +98,11 @@ def check_writable(found: Planned, class_name: str) -> None:
         if graph.faults:
             why = str(failures(graph, class_name)[0])
         raise NothingToLower(class_name=class_name, op=first, detail=why, kept=counted(graph.kept))
+    empty = next((v for v in topological(graph.outputs) if isinstance(v.op, Input) and ZERO in v.shape), None)
+    if empty is not None:
+        raise Unwritable(
+            "forward", f"{input_of(empty).source} is empty in the example: a kernel has nothing to compute"
+        )
     if count > _MOST_LAUNCHES:
         raise Unwritable("forward", _UNROLLED.format(f"{count} kernels"))
 

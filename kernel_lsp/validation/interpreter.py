@@ -108,6 +108,7 @@ def repair() -> None:
     driver.set_active(PretendedDriver())
     interpreter_numbers.repair_bfloat16(triton.language, interpreter)
     interpreter_numbers.repair_float8(triton.language, interpreter)
+    interpreter_numbers.repair_comparisons(triton.language, interpreter)
     interpreter_numbers.repair_libdevice(triton.language, interpreter)
     first_configuration_only()
 

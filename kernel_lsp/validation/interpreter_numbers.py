@@ -1,4 +1,4 @@
-"""Number formats and functions that Triton's interpreter has wrong or not at all: bfloat16, float8, libdevice."""
+"""Number formats and functions that Triton's interpreter has wrong or not at all: bfloat16, float8, what a comparison gives, libdevice."""
 
 from __future__ import annotations
 
@@ -199,6 +199,18 @@ _LIBDEVICE = {
     "fmod": "fmod",
     "fdim": None,
 }
+
+
+def repair_comparisons(tl: Any, interpreter: Any) -> None:
+    """What a comparison gives is a bool; the interpreter calls it what its operands are, and so widens a scalar one."""
+    builder = interpreter.InterpreterBuilder
+    compute = builder.binary_op
+
+    def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
+        result = compute(self, lhs, rhs, op)
+        return interpreter.TensorHandle(result.data, tl.int1) if result.data.dtype == np.bool_ else result
+
+    builder.binary_op = binary_op
 
 
 def _torch_function(name: str) -> Callable[..., torch.Tensor] | None:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from kernel_lsp.errors import NotWritable
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 
@@ -51,6 +52,21 @@ class Halves(nn.Module):
         return a * b
 
 
+class Neighbours(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x[:, 1:] - x[:, :-1]).sum(1)
+
+
+class Twice(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.diff(x, 3) * 2.0
+
+
+class Smaller(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(x, scale_factor=0.6, mode="area", recompute_scale_factor=True) * 2.0
+
+
 @pytest.mark.parametrize(
     ("kind", "shape", "taken", "refused"),
     [
@@ -66,6 +82,41 @@ class Halves(nn.Module):
 def test_what_eager_refuses_is_outside(
     kind: type[nn.Module], shape: tuple[int, ...], taken: tuple[int, ...], refused: tuple[int, ...], tmp_path: Path
 ) -> None:
+    module, kernel = _built(kind, shape, tmp_path)
+    with torch.no_grad():
+        module(torch.randn(taken))
+        assert kernel._in_envelope(torch.randn(taken))
+        assert not kernel._in_envelope(torch.randn(refused))
+        with pytest.raises((RuntimeError, IndexError, ValueError)):
+            module(torch.randn(refused))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "taken", "refused"),
+    [
+        (Neighbours, (3, 8), (3, 2), (3, 1)),  # nothing is left to add
+        (Twice, (3, 8), (3, 4), (3, 1)),  # as many are taken away as there are not
+        (Smaller, (2, 3, 4, 4, 4), (2, 3, 5, 5, 5), (2, 3, 1, 1, 1)),  # a size divides by what it shrinks to
+    ],
+)
+def test_sizes_that_leave_nothing_are_outside(
+    kind: type[nn.Module], shape: tuple[int, ...], taken: tuple[int, ...], refused: tuple[int, ...], tmp_path: Path
+) -> None:
+    _, kernel = _built(kind, shape, tmp_path)
+    with torch.no_grad():
+        assert kernel._in_envelope(torch.randn(taken))
+        assert not kernel._in_envelope(torch.randn(refused))
+
+
+def test_an_empty_example_is_refused() -> None:
+    module = Neighbours().eval()
+    exported = capture(module, (torch.randn(0, 3),))
+    with pytest.raises(NotWritable, match=r"x is empty"):
+        synthesize(module, exported, class_name="Neighbours", import_from=__name__)
+
+
+def _built(kind: type[nn.Module], shape: tuple[int, ...], tmp_path: Path) -> tuple[nn.Module, nn.Module]:
+    """A module, and the instance of the class that was written for an input of ``shape``."""
     module = kind().eval()
     exported = capture(module, (torch.randn(shape),))
     made = synthesize(module, exported, class_name=kind.__name__, import_from=__name__)[0].source
@@ -78,10 +129,4 @@ def test_what_eager_refuses_is_outside(
         patch.setitem(sys.modules, path.stem, loaded)
         patch.setenv("TRITON_INTERPRET", "1")
         spec.loader.exec_module(loaded)
-    kernel = getattr(loaded, f"{kind.__name__}Triton")().eval()
-    with torch.no_grad():
-        module(torch.randn(taken))
-        assert kernel._in_envelope(torch.randn(taken))
-        assert not kernel._in_envelope(torch.randn(refused))
-        with pytest.raises((RuntimeError, IndexError, ValueError)):
-            module(torch.randn(refused))
+        return module, getattr(loaded, f"{kind.__name__}Triton")().eval()

@@ -1,7 +1,8 @@
 """PyTorch's operator database against the synthesizer: ``python -m tests.opinfo.run`` writes benchmarks/results/opinfo.md.
 
-``--most`` samples of each operator (all by default), ``--only`` some operators, ``--jobs`` processes side by side,
-``--rows`` keeps what each sample gave as JSON lines.
+``--most`` samples of each operator (all by default), ``--only`` some operators, ``--jobs`` processes side by side.
+``--rows`` keeps what each sample gave as JSON lines; a run with the same file goes on where the one before it ended, and its
+table has all that the file holds. ``--again`` names operators of the file to judge anew.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .database import operators
+from .record import Name, Record
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "benchmarks" / "results" / "opinfo.md"
@@ -65,14 +66,11 @@ class Process:
             self._process.wait(120)
 
 
-def judged(
-    names: list[tuple[str, str]], most: int, jobs: int, told: Callable[[list[dict[str, Any]]], None] = lambda _: None
-) -> list[dict[str, Any]]:
-    """Rows of all samples of the operators ``names``, (name, variant) each."""
-    waiting: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+def judged(names: list[Name], most: int, jobs: int, record: Record) -> None:
+    """Put what each sample of the operators ``names``, (name, variant) each, gives into ``record``."""
+    waiting: queue.SimpleQueue[Name] = queue.SimpleQueue()
     for one in names:
         waiting.put(one)
-    rows: list[dict[str, Any]] = []
 
     def work() -> None:
         process = Process()
@@ -81,9 +79,7 @@ def judged(
                 name, variant = waiting.get_nowait()
             except queue.Empty:
                 break
-            found = process.ask(name, variant, most)
-            rows.extend(found)
-            told(found)
+            record.add((name, variant), process.ask(name, variant, most))
         process.end()
 
     threads = [threading.Thread(target=work) for _ in range(jobs)]
@@ -91,28 +87,27 @@ def judged(
         thread.start()
     for thread in threads:
         thread.join()
-    order = {one: i for i, one in enumerate(names)}
-    return sorted(rows, key=lambda row: (order[row["name"], row["variant"]], row["index"]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=10**6)
     parser.add_argument("--only", default="")
+    parser.add_argument("--again", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--table", type=Path, default=TABLE)
     given = parser.parse_args()
-    only = set(filter(None, given.only.split(",")))
-    names = [one for one in operators() if not only or one[0] in only]
-    kept = given.rows.open("w") if given.rows else None
-
-    def told(found: list[dict[str, Any]]) -> None:
-        if kept is not None:
-            kept.write("".join(json.dumps(row) + "\n" for row in found))
-            kept.flush()
-
-    rows = judged(names, given.most, given.jobs, told)
+    only, again = (set(filter(None, text.split(","))) for text in (given.only, given.again))
+    known = list(operators())
+    record = Record(given.rows, again)
+    judged(
+        [one for one in known if one not in record.rows and (not only or one[0] in only)],
+        given.most,
+        given.jobs,
+        record,
+    )
+    rows = [row for one in known for row in record.rows.get(one, [])]
     from .table import text
 
     given.table.parent.mkdir(exist_ok=True)

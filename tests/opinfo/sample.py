@@ -81,6 +81,8 @@ def judge(sample: Sample) -> Outcome:
             again = sample.function(*[t.clone() for t in sample.tensors])
         except Exception as error:
             return Outcome(EAGER, f"eager raises: {error}")
+        if any(isinstance(t, torch.Tensor) and t.layout != torch.strided for t in pytree.tree_leaves(expected)):
+            return Outcome(EAGER, "a sparse result, which no kernel gives")
         if difference(again, expected, expected):
             return Outcome(EAGER, "its results vary")
         first = Outcome("")
@@ -128,6 +130,8 @@ def _built(sample: Sample, step: Callable[[Any], Any] | None) -> tuple[Outcome, 
     try:
         candidate = synthesize(module, exported, class_name="Sample", import_from=_MODULE)[0]
     except (NothingToLower, NotWritable) as error:
+        if any(t.numel() == 0 for t in sample.tensors):
+            return Outcome(EAGER, "an empty tensor, for which no kernel is written"), None, None
         return Outcome(NOT_LOWERED, _short(error)), None, None
     except Exception as error:
         return Outcome(CRASH, f"synthesize: {_short(error)}"), None, None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from typing import Any
 
 _HEAD = """\
 # PyTorch's operators
 
-<!-- Written by `make test-opinfo`. -->
+<!-- Written by `make test-opinfo{flags}`. -->
 
-The sample inputs of `torch.testing._internal.common_methods_invocations.op_db`{part} (torch {version}; float32, or int64 or bool
-where an operator takes nothing else), each wrapped in a module, exported, synthesized, run under Triton's interpreter and
+The sample inputs of `torch.testing._internal.common_methods_invocations.op_db`{part} (torch {torch}, triton {triton}, Python {python}; float32,
+or int64 or bool where an operator takes nothing else), each wrapped in a module, exported, synthesized, run under Triton's interpreter and
 compared with eager in float64; also with NaN and infinity put in, with strides, with expanded inputs, and at other sizes
 that the kernel's class takes.
 
@@ -36,6 +37,7 @@ _BAD = ("wrong", "crash", "envelope")
 
 def text(rows: list[dict[str, Any]], most: int) -> str:
     import torch
+    import triton
 
     by_operator: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -51,7 +53,10 @@ def text(rows: list[dict[str, Any]], most: int) -> str:
     )
     result = _HEAD.format(
         part=part,
-        version=torch.__version__.partition("+")[0],
+        flags=f' OPINFO_FLAGS="--most {most}"' if most < 10**6 else "",
+        torch=torch.__version__.partition("+")[0],
+        triton=triton.__version__,
+        python=platform.python_version(),
         samples="\n".join(f"| {words} | {kinds[kind]} |" for kind, words in _WORDS.items()),
         right=len(right),
         all=len(found),

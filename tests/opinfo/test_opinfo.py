@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from .compare import difference
+from .record import Record
 from .run import Process
 from .sample import CRASH, EAGER, NOT_LOWERED, RIGHT, WIDE, WRONG, Outcome, Sample, judge
 from .table import text
@@ -147,6 +149,8 @@ def test_what_has_no_lowering_and_what_varies() -> None:
     x = torch.randn(4, 5)
     assert judge(Sample([x], lambda x: torch.sort(x, 0))).kind == NOT_LOWERED
     assert judge(Sample([x], torch.rand_like)) == Outcome(EAGER, "its results vary")
+    assert judge(Sample([torch.empty(0, 3)], torch.exp)).detail.startswith("an empty tensor")
+    assert "sparse" in judge(Sample([x], torch.Tensor.to_sparse)).detail
 
 
 def test_the_table_counts() -> None:
@@ -159,3 +163,17 @@ def test_the_table_counts() -> None:
     )
     assert "2 of 4 operators are lowered" in page and "1 of them for every sample" in page
     assert "| mul | 0 | nan | wrong: a\\|b |" in page and "`add` (in part), `sub`" in page and page.endswith("`qr`\n")
+
+
+def test_a_run_goes_on_where_another_ended(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    first = Record(path)
+    first.add(("add", ""), [{"index": 0}])
+    first.add(("div", "floor"), [])
+    with path.open("a") as file:
+        file.write('["sub", "", [{"ind')
+    again = Record(path)
+    assert again.rows == {("add", ""): [{"index": 0}], ("div", "floor"): []}
+    again.add(("sub", ""), [{"index": 1}])
+    assert Record(path, {"add"}).rows == {("div", "floor"): [], ("sub", ""): [{"index": 1}]}
+    assert ("add", "") not in Record(path).rows

@@ -57,6 +57,11 @@ def r(*shape: int) -> torch.Tensor:
     return torch.randn(*shape)
 
 
+def _first(x: torch.Tensor, number: float) -> torch.Tensor:
+    x.view(-1)[0] = number
+    return x
+
+
 def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> list[Candidate]:
     """The candidates of a case."""
     exported = capture(module, tuple(arguments))
@@ -622,6 +627,16 @@ case(
 )
 case("max_pool2d_dilated", lambda self, x: F.max_pool2d(x, 2, 1, 1, 2), lambda n: [r(2, 3, 9 + n, 8)], kernels=1)
 case("max_pool2d_places", lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True), lambda n: [r(2, 3, 9 + n, 8)])
+case(
+    "max_pool2d_places_of_nothing",  # windows of -inf and padding alone
+    lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True)[1],
+    lambda n: [torch.full((2, 3, 9 + n, 8), -torch.inf)],
+)
+case(
+    "max_pool1d_places_of_nothing_dilated",
+    lambda self, x: F.max_pool1d(x, 2, 1, 1, 3, return_indices=True)[1],
+    lambda n: [torch.full((2, 3, 9 + n), -torch.inf)],
+)
 case("max_pool3d", lambda self, x: F.max_pool3d(x, 2), lambda n: [r(2, 3, 4 + n, 6, 8)], kernels=1)
 case("avg_pool1d", lambda self, x: F.avg_pool1d(x, 4, 2, 1), lambda n: [r(2, 3, 17 + n)], kernels=1)
 case("avg_pool2d", lambda self, x: F.avg_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)
@@ -636,6 +651,118 @@ case("avg_pool3d", lambda self, x: F.avg_pool3d(x, 2, 1, 1), lambda n: [r(2, 3, 
 case("adaptive_pool1d", lambda self, x: F.adaptive_avg_pool1d(x, 4), lambda n: [r(2, 3, 10 + n)], kernels=1)
 case("adaptive_pool2d", lambda self, x: F.adaptive_avg_pool2d(x, (3, 5)), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
 case("adaptive_pool2d_one", lambda self, x: F.adaptive_avg_pool2d(x, 1), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+
+case(
+    "product_with_an_infinite_number",
+    lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv1d(x, w), posinf=500.0, neginf=-500.0),
+    lambda n: [r(1, 1, 20 + n), torch.full((1, 1, 1), torch.inf)],
+)
+
+# Rows too long for registers, and enough of them that no row is split: what shares a pass is carried together.
+
+
+def _unusual(rows: int, columns: int) -> torch.Tensor:
+    """Rows with -inf before anything else, of -inf alone, with inf, and with NaN."""
+    x = torch.randn(rows, columns)
+    x[0, : columns // 2] = x[1] = -torch.inf
+    x[2, 7], x[3, 8] = torch.inf, torch.nan
+    return x
+
+
+def _told(x: torch.Tensor) -> torch.Tensor:
+    """With numbers in place of what compares with nothing."""
+    return torch.nan_to_num(x, nan=-7.0, posinf=500.0, neginf=-500.0)
+
+
+case(
+    "walked_softmax",
+    lambda self, x: _told(torch.softmax(x, 1) * 1e4),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case(
+    "walked_logsumexp",
+    lambda self, x: _told(torch.logsumexp(x, 1)),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case(
+    "walked_softmax_of_greatest",  # written out with amax, which keeps a NaN
+    lambda self, x: _told((x - x.amax(1, keepdim=True)).exp().sum(1) + x.amax(1)),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case(
+    "walked_layer_norm",
+    lambda self, x: F.layer_norm(x, (x.shape[1],)),
+    lambda n: [1e3 + r(130, 33_000 + n)],
+    tolerance=2e-4,  # of float32 a thousand from zero
+    kernels=1,
+)
+case(
+    "walked_var_mean",
+    lambda self, x: tuple(_told(v) for v in torch.var_mean(x, 1)),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+)
+case("walked_argmax", lambda self, x: x.argmax(1), lambda n: [_unusual(130, 33_000 + n)], kernels=1)
+# Few rows, cut in chunks: what the chunks carried is put together like lanes.
+case("cut_softmax", lambda self, x: _told(torch.softmax(x, 1) * 1e4), lambda n: [_unusual(5, 50_000 + n)], kernels=4)
+case("cut_logsumexp", lambda self, x: _told(torch.logsumexp(x, 1)), lambda n: [_unusual(5, 50_000 + n)])
+case(
+    "cut_layer_norm",
+    lambda self, x: F.layer_norm(x, (x.shape[1],)),
+    lambda n: [1e3 + r(3, 50_000 + n)],
+    tolerance=2e-4,  # of float32 a thousand from zero
+)
+case("cut_var_mean", lambda self, x: tuple(_told(v) for v in torch.var_mean(x, 1)), lambda n: [_unusual(5, 50_000 + n)])
+case("cut_std_of_all", lambda self, x: x.std(), lambda n: [1e4 + r(300, 200 + n)], tolerance=1e-4)
+case("cut_columns_var", lambda self, x: x.var(0), lambda n: [1e3 + r(40_000 + n, 3)], tolerance=1e-4)
+case("cut_argmin", lambda self, x: x.argmin(1), lambda n: [-_unusual(5, 50_000 + n)], kernels=2)
+case("cut_argmax_of_integers", lambda self, x: x.argmax(1), lambda n: [torch.randint(-9, 9, (3, 50_000 + n))])
+case(
+    "cut_sum_and_greatest",  # of the same elements: they share a kernel
+    lambda self, x: (x.sum(1), x.amax(1)),
+    lambda n: [r(3, 50_000 + n)],
+)
+# In float64, where nothing but the order of the sums differs: a mean far above the deviation.
+for _name, _rows in (("walked", 130), ("cut", 3)):
+    case(
+        f"{_name}_var_of_doubles",
+        lambda self, x: x.var(1),
+        lambda n, rows=_rows: [1e4 + r(rows, 33_000 + n).double()],
+        tolerance=1e-11,
+    )
+    case(
+        f"{_name}_log_softmax_of_doubles",
+        lambda self, x: torch.log_softmax(x, 1),
+        lambda n, rows=_rows: [1e4 + 100 * r(rows, 33_000 + n).double()],
+        tolerance=1e-13,
+    )
+case("walked_columns_std", lambda self, x: x.std(0), lambda n: [1e4 + r(700 + n, 40)], tolerance=1e-4, kernels=1)
+case(
+    "similarity_with_one_along_the_dim",  # which counts as often as there are elements beside it
+    lambda self, x, y: F.cosine_similarity(x, y, -2),
+    lambda n: [r(1, 2 + n, 3), r(2, 1, 3)],
+)
+case(
+    "variance_of_too_few",  # NaN where there are no more elements than the correction
+    lambda self, x: torch.nan_to_num(torch.var(x, 1, correction=6), nan=-7.0),
+    lambda n: [r(3, 8 - 2 * n)],
+)
+case("number_transposed", lambda self, x, y: y * x.transpose(0, -1), lambda n: [torch.tensor(0.5), r(3 + n)], kernels=1)
+case(
+    "number_and_elements",
+    lambda self, x, y: torch.logical_and(x > 0, y),
+    lambda n: [r(5 + n), torch.tensor(0.5)],
+)
+for _p, _reduction in ((1, "mean"), (2, "none")):
+    case(
+        f"multi_margin_{_reduction}",  # a NaN is not above 0
+        lambda self, x, y, w, p=_p, reduction=_reduction: F.multi_margin_loss(x, y, p, 0.5, w, reduction=reduction),
+        lambda n: [_first(r(6 + n, 5), torch.nan), torch.randint(1, 5, (6 + n,)), positive(5)],
+    )
+
 
 # Scans.
 case("cumsum", lambda self, x: torch.cumsum(x, -1), lambda n: [r(4, 37 + n)], kernels=1)

@@ -26,6 +26,19 @@ _LIKE_ANOTHER = (
     *("padded_", "replicated", "circular", "rolled_", "repeated_", "tiled", "below_", "row_rep", "dimension", "turned"),
     *("windows", "pixels_un", "channels_sh", "reshaped_across_", "product_of_padded"),
     *("nearest_h", "nearest_s", "nearest_u", "nearest_r", "logcumsumexp_f", "logcumsumexp_h", "logcumsumexp_i"),
+    *("max_pool1d_places_of_nothing_d", "multi_margin_n"),
+    *(
+        "cut_logsumexp",
+        "cut_log_",
+        "walked_log_",
+        "cut_var_of",
+        "walked_var_of",
+        "cut_var_mean",
+        "cut_columns",
+        "cut_argmax",
+        "walked_logsumexp",
+        "walked_var_mean",
+    ),
     *("float16_conv2d_huge", "float16_conv2d_tiny"),
 )
 _ALSO = (

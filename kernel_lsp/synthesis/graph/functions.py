@@ -163,18 +163,6 @@ FUNCTIONS: dict[str, Function] = {
     "to_bool": Function("{0} != 0", COMPARE, (BITOR,), bool, "{0} != 0"),
 }
 
-#: What masked-off lanes must hold so that a reduction does not notice them (scans: ``monoids.MONOIDS``). amax and amin keep a NaN, as torch does; max
-#: and min may drop it, where it shows in the result anyway (the shift of a softmax).
-NEUTRAL = {
-    "sum": 0.0,
-    "max": -math.inf,
-    "min": math.inf,
-    "amax": -math.inf,
-    "amin": math.inf,
-    "argmax": -math.inf,
-    "argmin": math.inf,
-}
-
 
 def wrap(text: str, precedence: int, least: int) -> str:
     """``text`` in parentheses if its precedence is below what the place around it needs."""

@@ -71,7 +71,6 @@ _RESERVED = frozenset(
         "row_blocks",
         "col_block",
         "col_blocks",
-        "better",
         "index",
         "step",
         "steps",
@@ -124,7 +123,7 @@ def variable_name(value: Value) -> str:
     if isinstance(op, Pointwise):
         return _NOUNS.get(op.function, op.function.removeprefix("to_"))
     if isinstance(op, Scan):
-        return MONOIDS[op.kind].name
+        return MONOIDS[op.kind].scanned
     if isinstance(op, Reduce):
         return {"sum": "total", "argmax": "position", "argmin": "position"}.get(
             op.kind, f"row_{op.kind.removeprefix('a')}"

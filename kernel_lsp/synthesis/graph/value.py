@@ -82,7 +82,12 @@ class Fold(Op):
 
 @dataclass(eq=False)
 class Reduce(Fold):
-    """What the elements over ``dims`` come to (sum, max, min, argmax, argmin); those dimensions keep size 1."""
+    """What the elements over ``dims`` come to (``kind``: a key of ``monoids.MONOIDS``); those dimensions keep size 1.
+
+    ``part``: which of what the monoid carries, where that is asked for and not its result.
+    """
+
+    part: str = ""
 
 
 @dataclass(eq=False)
@@ -98,11 +103,12 @@ class Scan(Fold):
 
 @dataclass(eq=False)
 class Partial(Op):
-    """What each chunk of a long reduction gives: shape [chunks, *result]; ``kind``, ``operand``, ``dims`` as in Reduce."""
+    """What each chunk of a long reduction gives: shape [chunks, *result]; ``kind``, ``operand``, ``dims``, ``part`` as in Reduce."""
 
     kind: str
     operand: Value
     dims: tuple[int, ...]
+    part: str = ""
 
 
 @dataclass(eq=False)

@@ -56,7 +56,7 @@ class Kernel:
     leaves: list[Value] = field(default_factory=list)  # what it loads
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
     chunked: Value | None = None  # a scan that runs in chunks
-    partial: Value | None = None  # the buffer of partial results that a split reduction fills
+    partials: list[Value] = field(default_factory=list)  # the buffers that split reductions fill, one for each store
     whole: Value | None = None  # the Concat whose pieces it stores, all of them
     cut: Value | None = None  # the beginning of what it computes, which is all that it stores
     peaks: list[Value] = field(default_factory=list)  # the Peaks of what it stores
@@ -75,7 +75,9 @@ class Kernel:
     @property
     def outputs(self) -> list[Value]:
         """What it fills, each with memory of its own."""
-        filled = self.partial or self.whole or self.cut
+        if self.partials:
+            return self.partials
+        filled = self.whole or self.cut
         return [filled] if filled is not None else [*(v for v, _ in self.stores), *self.peaks]
 
     def destination(self, value: Value, index: Index) -> tuple[Value, Index]:
@@ -95,7 +97,7 @@ class Kernel:
     @property
     def in_chunks(self) -> bool:
         """Whether one program takes one chunk of what is folded."""
-        return self.partial is not None or self.chunked is not None
+        return bool(self.partials) or self.chunked is not None
 
 
 @dataclass(eq=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, normalise, opmath
-from ..graph.value import Value
+from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, opmath
+from ..graph.sizes import ONE
+from ..graph.value import Value, numel
 from .activations import log_sigmoid
 from .reductions import softmax_parts
 from .registry import lowers
@@ -220,6 +222,34 @@ def hinge_embedding(
     return _reduced(Build.pointwise("add", far, near), reduction, out, "hinge_embedding", x, y)
 
 
+@lowers("aten.multi_margin_loss", about="max(0, margin - x[t] + x)^p over the other classes, by their number")
+def multi_margin(
+    x: Value,
+    target: Value,
+    p: float = 1,
+    margin: float = 1,
+    weight: Value | None = None,
+    reduction: int = _MEAN,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> Value:
+    rows = x if len(x.shape) == 2 else Build.reshape(x, (ONE, numel(x.shape)))  # one row, whose target may be a number
+    index = Build.reshape(target, (rows.shape[0], ONE))
+    picked = Build.gather(rows, index, 1, "take", index.shape, "picked")
+    gap = Build.pointwise("add", Build.pointwise("sub", float(margin), picked, dtype=opmath(out)), rows, name="gap")
+    terms = gap if p == 1 else Build.pointwise("mul", gap, gap)
+    if weight is not None:
+        terms = Build.pointwise("mul", terms, Build.gather(weight, index, 0, "rows", index.shape, "weight"))
+    place = Build.iota(rows.shape, 1, target.dtype)
+    # As torch compares: a NaN is not above 0, and adds nothing.
+    other, above = Build.comparison("ne", place, index), Build.comparison("gt", gap, 0.0)
+    counts = Build.pointwise("and", other, above, dtype=torch.bool)
+    terms = Build.pointwise("where", counts, terms, 0.0, dtype=opmath(out))
+    losses = Build.reshape(Build.mean(terms, (1,)), target.shape)
+    return _reduced(losses, reduction, out, "multi_margin", x, target)
+
+
 @lowers("aten.cosine_similarity")
 def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, out: torch.dtype, **_: Any) -> Value:
     """x . y / (max(|x|, eps) * max(|y|, eps))."""
@@ -227,6 +257,8 @@ def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, ou
     if rank == 0 or len(x.shape) != len(y.shape):
         raise NotLowered("cosine_similarity of tensors that broadcast to more dims, or of numbers")
     axes = (normalise(dim, rank),)
+    # The lengths are those of the broadcast tensors.
+    x, y = (_spread(v, axes[0], broadcast_shapes(x.shape, y.shape)[axes[0]]) for v in (x, y))
 
     def length(v: Value) -> Value:
         root = Build.pointwise("sqrt", Build.reduce("sum", Build.pointwise("mul", v, v), axes))
@@ -236,3 +268,8 @@ def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, ou
     value = Build.pointwise("div", dot, Build.pointwise("mul", length(x), length(y)), dtype=out)
     value.meaning = ("cosine_similarity", (x, y))
     return Build.squeeze(value, axes)
+
+
+def _spread(x: Value, dim: int, size: sympy.Expr) -> Value:
+    """``x`` with ``size`` elements along ``dim``, where it has one."""
+    return x if x.shape[dim] == size else Build.expand(x, (*x.shape[:dim], size, *x.shape[dim + 1 :]))

@@ -65,6 +65,8 @@ def _positions(seen: Value, x: Value, windows: Windows) -> Value:
         at = Build.pointwise("add", begin, within, dtype=torch.int64)
         if windows.padding[k] != ZERO:
             at = Build.pointwise("sub", at, int(windows.padding[k]), dtype=torch.int64)
+            # Where nothing is above -inf, the first place is the greatest; in the margin it means the first inside.
+            at = Build.pointwise("maximum_int", at, _first_inside(windows, k, place.shape, rank), dtype=torch.int64)
         stride = sympy.prod(x.shape[len(x.shape) - count + k + 1 :])
         if stride != ONE:
             at = Build.pointwise("mul", at, size_operand(stride), dtype=torch.int64)
@@ -72,6 +74,19 @@ def _positions(seen: Value, x: Value, windows: Windows) -> Value:
         inner *= windows.sizes[k]
     assert result is not None
     return result
+
+
+def _first_inside(windows: Windows, k: int, shape: Shape, rank: int) -> Any:
+    """The first place along dimension ``k`` of the windows that a window may take, where it begins in the margin."""
+    dilation, padding = int(windows.dilation[k]), int(windows.padding[k])
+    if dilation == 1:
+        return 0
+    begin = Build.iota(shape, rank - windows.rank + k, torch.int64)
+    begin = Build.pointwise("mul", begin, int(windows.step[k]), dtype=torch.int64)
+    above = -(-padding // dilation) * dilation - padding  # never negative, and the same place in a step of the dilation
+    return Build.pointwise(
+        "mod_int", Build.pointwise("add", begin, above, dtype=torch.int64), dilation, dtype=torch.int64
+    )
 
 
 def average(spatial: int) -> Any:

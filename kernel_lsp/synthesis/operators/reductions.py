@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import sympy
 import torch
 
 from ..graph.build import Build, NotLowered, dims_of, normalise, size_operand
@@ -84,10 +85,12 @@ def variance(x: Value, axes: tuple[int, ...], correction: float) -> tuple[Value,
     centered = Build.pointwise("sub", x, average, name="centered")
     squares = Build.reduce("sum", Build.pointwise("mul", centered, centered), axes)
     count = numel(tuple(x.shape[d] for d in axes))
-    divisor: Any = size_operand(count - int(correction)) if float(correction).is_integer() else None
-    if divisor is None:
+    if not float(correction).is_integer():
         raise NotLowered("a fractional correction")
-    value = Build.pointwise("div", squares, divisor, name="variance", meaning=("var", (x, axes)))
+    divisor = count - int(correction)
+    if correction > 1:  # of no more elements than that the variance is 0 / 0
+        divisor = sympy.Max(divisor, 0)
+    value = Build.pointwise("div", squares, size_operand(divisor), name="variance", meaning=("var", (x, axes)))
     return value, average
 
 

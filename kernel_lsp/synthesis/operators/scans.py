@@ -17,7 +17,7 @@ def _scan(kind: str) -> Any:
         if not x.shape:
             return Build.cast(x, out)  # a scalar is itself
         value = Build.scan(kind, Build.cast(x, out), normalise(dim, len(x.shape)), out)
-        value.meaning = (MONOIDS[kind].name, (x, (normalise(dim, len(x.shape)),)))
+        value.meaning = (MONOIDS[kind].scanned, (x, (normalise(dim, len(x.shape)),)))
         return value
 
     return lower

@@ -36,6 +36,8 @@ def permute(x: Value, dims: list[int], **_: Any) -> Value:
 
 @lowers("aten.transpose", "aten.swapaxes", "aten.swapdims", about="Two dims exchanged", addressing=True)
 def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
+    if not x.shape:  # a number has no dims, and torch takes them for the one that it would have
+        return x
     order = list(range(len(x.shape)))
     a, b = normalise(a, len(order)), normalise(b, len(order))
     order[a], order[b] = order[b], order[a]

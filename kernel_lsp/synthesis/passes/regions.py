@@ -196,22 +196,24 @@ class _Planner:
         return True
 
     def _store_partial(self, value: Value) -> None:
-        """A split reduction's buffer: the kernel of the reduction itself, each program taking one chunk."""
+        """The buffers of split reductions of the same elements: the kernel of the reductions, each program taking one chunk."""
         op = value.op
         assert isinstance(op, Partial)
-        whole = Value(Reduce(op.kind, op.operand, op.dims), value.shape[1:], value.dtype, value.name)
+        together = [v for v in topological(self.graph.outputs) if isinstance(v.op, Partial) and _same_chunks(v.op, op)]
+        wholes = [_whole(v) for v in together]
         while True:
-            self._require(whole)
+            for whole in wholes:
+                self._require(whole)
             try:
-                kernel = self.place([whole])
+                kernel = self.place(wholes)
                 break
             except Materialise as need:
                 self.store(need.value, [])
-        if len(kernel.folds) > 1:
+        if len(kernel.folds) > len(wholes):
             self.store(op.operand, [])
-            kernel = self.place([whole])
-        kernel.partial = value
-        self._append(kernel, [value])
+            kernel = self.place(wholes)
+        kernel.partials = together
+        self._append(kernel, together)
 
     def _store_recurrence(self, value: Value) -> None:
         """All results of a recurrence that are needed, in one kernel."""
@@ -240,7 +242,7 @@ class _Planner:
         if (
             isinstance(other.op, _APART)
             or other in self.completes
-            or kernel.partial is not None
+            or kernel.partials
             or _on_host(other, self.completes)
         ):
             return False
@@ -330,6 +332,17 @@ class _Planner:
             next(v for v in reversed(views) if v is operand or addressable(operand, v, {*self.plan.stored, v}, scalar)),
             [],
         )
+
+
+def _same_chunks(a: Partial, b: Partial) -> bool:
+    return a.operand is b.operand and a.dims == b.dims
+
+
+def _whole(value: Value) -> Value:
+    """The reduction of which ``value`` has what each chunk gives."""
+    op = value.op
+    assert isinstance(op, Partial)
+    return Value(Reduce(op.kind, op.operand, op.dims, op.part), value.shape[1:], value.dtype, value.name)
 
 
 def _of_all_steps(value: Value) -> bool:

@@ -83,7 +83,10 @@ class _Printer:
                 return text, precedence
             return f"{op.name}({text})", ATOM
         if isinstance(op, Scan):
-            return f"{MONOIDS[op.kind].name}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
+            return f"{MONOIDS[op.kind].scanned}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
+        if isinstance(op, Reduce | Partial) and op.part:
+            part = next(c for c in MONOIDS[op.kind].carried if c.key == op.part)
+            return part.formula.format(self.text(op.operand)[0]), ATOM
         if isinstance(op, Reduce | Partial):
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):

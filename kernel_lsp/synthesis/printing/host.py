@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from kernel_lsp.envelope.errors import Unwritable
+from kernel_lsp.envelope.vanishing import divisor_conditions, may_fall_below, may_vanish
 from kernel_lsp.size_text import python
 
 from ..graph.functions import literal
@@ -137,6 +138,7 @@ class _Printer:
     def _define(self, symbol: sympy.Symbol) -> None:
         size = self.host.plan.sizes[symbol]
         assert isinstance(size, sympy.Basic)
+        self._require_divisors(size)
         text = python(size, self.sizes)
         self.sizes[symbol] = self.names.fresh(symbol.name)
         self.host.body.append(f"{self.sizes[symbol]} = {text}")
@@ -145,6 +147,9 @@ class _Printer:
 
     def _allocate(self, operation: Allocate) -> None:
         value = operation.value
+        for size in value.shape:  # a slice of more than there is has none, and not less
+            if may_fall_below(size, 0):
+                self._require(f"{python(size, self.given)} >= 0")
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
         first = self.host.parameters[0][0]
@@ -170,10 +175,10 @@ class _Printer:
 
     def _launch(self, kernel: Kernel, program: Program) -> None:
         host, wanted = self.host, program.name
-        stored = [v for v in kernel.outputs if v in self.variables]
-        text = "; ".join(f"{self.variables[v]} = {formula(v, self.variables)}" for v in stored)
-        if kernel.partial is not None:
-            text = f"{self.variables[kernel.partial]} = {formula(kernel.stores[0][0], self.variables)}, chunk by chunk"
+        told = [whole for whole, _ in kernel.stores] if kernel.partials else kernel.outputs
+        pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
+        text = "; ".join(f"{variable} = {formula(value, self.variables)}" for variable, value in pairs)
+        text += ", chunk by chunk" if kernel.partials else ""
         key = form(definition(program, ""))
         if key in host.kernels:
             host.kernels[key].launches += 1
@@ -182,9 +187,11 @@ class _Printer:
             host.kernels[key] = Function(program, text)
         host.body += self._launched(program, host.kernels[key].program)
         for extent, most in program.limits:
+            self._require_divisors(extent)
             limit = f"{python(extent, self.given)} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
-            if limit not in host.requires:
-                host.requires.append(limit)
+            # A tile grows with a size that is limited: a tile of nothing there is not.
+            grows = any(isinstance(c, PowerOfTwo) and c.extent == extent for c in program.blocks.values())
+            self._require(f"0 < {limit}" if grows and may_vanish(extent) else limit)
 
     def _launched(self, program: Program, function: Program) -> list[str]:
         """Statements that run ``program``: compound sizes get a variable first.
@@ -200,6 +207,7 @@ class _Printer:
         inside = kernel_names(program)
         given = []
         for expr, variable in arguments.sizes.items():
+            self._require_divisors(expr)
             text = python(expr, sizes)
             if " " in text:
                 known[expr] = self.names.fresh(inside[variable])
@@ -233,6 +241,14 @@ class _Printer:
         if program.together:
             passed.append("launch_cooperative_grid=True")
         return [*prepare, f"{function.name}[({grid},)]({', '.join(passed)})"]
+
+    def _require(self, condition: str) -> None:
+        if condition not in self.host.requires:
+            self.host.requires.append(condition)
+
+    def _require_divisors(self, size: sympy.Expr) -> None:
+        for condition in divisor_conditions(size, self.given):
+            self._require(condition)
 
     # -- torch ------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6``
 
 from __future__ import annotations
 
+import math
+
 import sympy
 import torch
 
@@ -104,7 +106,9 @@ def contract(
     program.body.append(walk.before(acc, zeros))
     loop: list[Statement] = list(walk.begin)
     terms: list[Expr] = []
-    zeroed = False  # whether one side is 0 beyond K
+    ends_early: list[Expr | None] = []
+    beyond: list[float | None] = []  # what a side holds beyond K
+    raw: list[bool] = []
     dtype = torch.promote_types(op.left.dtype, op.right.dtype)
     for operand, letters, side, lane in (
         (op.left, op.left_axes, rows, (1, 2)),
@@ -118,16 +122,23 @@ def contract(
         builder.reduced_axis = along if len(depth) > 1 else None
         builder.count(operand, index)
         term = builder.value(operand, index)
+        beyond.append(term.pad if along in term.axes else None)
         for axis in (side, along):  # it may not vary along the tile: a constant, an expanded operand
             term = spread(term, axis)
         program.body += [line for line in builder.lines if line not in program.body]
         loop += builder.inner
-        zeroed = zeroed or term.pad == 0
-        if side is cols and along.mask is not None and not zeroed:
-            term = masked(term, along.mask, 0.0, operand.dtype)  # beyond K, where both sides hold something
-        if dtype in (torch.float16, torch.bfloat16) and not builder.raw_half:
-            term = Apply("to_float16" if dtype == torch.float16 else "to_bfloat16", (term,), dtype)
         terms.append(term)
+        ends_early.append(along.mask)
+        raw.append(builder.raw_half)
+    terms = [
+        term if mask is None or harmless else masked(term, mask, 0.0, operand.dtype)
+        for term, mask, harmless, operand in zip(
+            terms, ends_early, _harmless(*beyond), (op.left, op.right), strict=True
+        )
+    ]
+    if dtype in (torch.float16, torch.bfloat16):
+        cast = "to_float16" if dtype == torch.float16 else "to_bfloat16"
+        terms = [term if half else Apply(cast, (term,), dtype) for term, half in zip(terms, raw, strict=True)]
     precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
     loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
     program.body += walk.loops(acc, zeros, loop)
@@ -214,6 +225,12 @@ def _tile_order(
 def _in_order(side: Axis, along: Axis) -> list[Axis]:
     """The tile's axes as its dimensions lie."""
     return [side, along] if along.lane == (1, 2) else [along, side]
+
+
+def _harmless(left: float | None, right: float | None) -> tuple[bool, bool]:
+    """Which sides may keep what they hold beyond K: one has to be 0 there, the other finite, since 0 times infinity is NaN."""
+    finite = [pad is not None and math.isfinite(pad) for pad in (left, right)]
+    return finite[0], finite[1] and 0 in (left, right)
 
 
 def _is_plain(operand: Value, stored: set[Value]) -> bool:

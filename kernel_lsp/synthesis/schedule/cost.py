@@ -13,9 +13,10 @@ import torch
 
 from ..graph.value import Contract, Value, numel
 from ..kernel.steps import Hints, Kernel, hint
-from ..passes.rewrite import CHUNK
+from ..passes.splitting import CHUNK
 from .extents import inner_atoms, power_of_two, product_extents, total
 from .recurrent_space import extents
+from .running import passes
 from .schedules import Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 
@@ -71,9 +72,9 @@ def _waves(programs: int, fit: int, target: Target) -> tuple[int, float]:
 
 
 def _passes(kernel: Kernel) -> int:
-    """How often a kernel reads its operand where it does not keep it."""
+    """How often a kernel reads its operand where it does not keep it: once for what is carried together, once to store."""
     stores_all = any(len(index) and set(kernel.domain.reduced) & _symbols(index) for _, index in kernel.stores)
-    return len(kernel.folds) + stores_all
+    return max(1, len(passes(kernel)) + stores_all)
 
 
 def _symbols(index: tuple[object, ...]) -> set[object]:

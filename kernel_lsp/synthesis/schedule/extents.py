@@ -57,7 +57,7 @@ _MOST_UNROLLED = 64
 def goes_over_windows(kernel: Kernel, hints: Hints) -> bool:
     """Whether results are of few elements each, which lie among those of other results: pooling, small convolutions."""
     length = total(kernel.domain, kernel.domain.reduced)
-    if kernel.in_chunks or not length.is_Integer or length > _MOST_UNROLLED:
+    if kernel.in_chunks or not length.is_Integer or not 0 < length <= _MOST_UNROLLED:
         return False
     found = {atom: hint(c, hints) for atom, c in main_access(kernel, hints).items()}
     reduced = [(c, int(kernel.domain.size[a])) for a, c in found.items() if a in kernel.domain.reduced]

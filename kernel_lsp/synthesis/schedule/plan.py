@@ -25,7 +25,7 @@ from ..graph.value import (
 )
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
-from ..passes.rewrite import CHUNK
+from ..passes.splitting import CHUNK
 from .choices import Chosen, scheduled
 from .contract import strided_operands
 from .program import Blocks, Program
@@ -267,9 +267,9 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             result[kernel] = f"{value.op.loop.name or 'recurrence'}_kernel"
             continue
         what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
-        if kernel.partial is not None:
-            assert isinstance(kernel.partial.op, Partial)
-            what = f"partial_{kernel.partial.op.kind.removeprefix('a')}"
+        if kernel.partials:
+            op = max((v.op for v in kernel.partials if isinstance(v.op, Partial)), key=lambda op: bool(op.part))
+            what = f"partial_{ {'amax': 'max', 'amin': 'min'}.get(op.kind, op.kind.partition('_')[0]) }"
         elif kernel.contract is not None and not value.module:
             product = kernel.contract.meaning[0] if kernel.contract.meaning else "matmul"
             known = any(word in what for word in ("linear", "matmul", product))

@@ -19,6 +19,7 @@ from .extents import (
     transposed_atom,
 )
 from .recurrent_space import recurrences
+from .running import tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 
@@ -74,6 +75,8 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if hint(total(domain, outer), hints) * -(-width // cols) < 2 * target.multiprocessors:
         cols = min(cols, 32)
     rows = min(power_of_two(length), max(1, 4096 // cols), 128)
+    if rows < length:  # what is carried along stays in registers beside the tile
+        rows = max(1, min(rows, 8192 // cols // tiles_carried(kernel)))
     first = Columns(rows, cols)
     return [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..kernel.ir import Arange, Axis, Expr, Number, ProgramId, Ref, Statement, Variable, apply, plus
 from ..kernel.steps import Hints, Kernel, hint
-from ..passes.rewrite import CHUNK
+from ..passes.splitting import CHUNK
 from .elementwise import blocked, mask_of
 from .extents import LONGEST_ROW, inner_atoms, power_of_two, total
 from .program import Blocks, PowerOfTwo, Program, fixed, set_all
@@ -100,7 +100,7 @@ def row_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Rows | 
     program.tiling = f"One program takes {what} of {length} columns and {how}."
     if kernel.chunked is not None:
         program.tiling = f"One program scans one chunk of {CHUNK} elements, from what comes before it."
-    elif kernel.partial is not None:
+    elif kernel.partials:
         program.tiling = f"One program reduces one chunk of {CHUNK} elements; the next kernel reduces the chunks."
     return Tiling(axes, cols, place, rank, tuple(shape), step, begin, last, statements, loop)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 
 import pytest
 import torch
 
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.monoids import MONOIDS, Monoid
+from kernel_lsp.synthesis.graph.monoids import MONOIDS
 
 
 class Scanned(torch.nn.Module):
@@ -23,7 +23,7 @@ def text() -> str:
 
 
 def test_a_monoid_of_a_function_with_a_short_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MONOIDS, "logaddexp", Monoid("cummax", -math.inf, "maximum"))
+    monkeypatch.setitem(MONOIDS, "logaddexp", dataclasses.replace(MONOIDS["logaddexp"], combine="maximum"))
     source = text()
     combined = "tl.maximum({}, propagate_nan=tl.PropagateNan.ALL)"
     assert f'def _maximum(a, b):\n    """max(a, b)."""\n    return {combined.format("a, b")}\n' in source
