@@ -115,7 +115,8 @@ def compose(outer: Map, inner: Map) -> Map | None:
     index = tuple(simplify(e, outer.ranges) for e in at(inner, outer.index))
     guard = *outer.guard, *((simplify(e, outer.ranges), low, high) for e, low, high in guards_at(inner, outer.index))
     pad = outer.pad if outer.guard else inner.pad
-    both = outer.reshapes and inner.reshapes
+    # Where the index of one does not show that it keeps the order, that of both need not either.
+    both = (outer.reshapes or inner.reshapes) and outer.keeps_order and inner.keeps_order
     return Map(outer.shape, inner.operand, index, guard, pad, _inverse_of_both(outer, inner), both)
 
 
