@@ -17,15 +17,18 @@ from kernel_lsp.schema import Candidate
 
 from .kernel.domain import Unalignable
 from .printing.source import compose, written
-from .schedule.choices import choices
+from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
-from .schedule.schedules import Product
+from .schedule.schedules import Product, Steps
 from .schedule.target import Target, target
 from .stages import check_writable, counted, failures, lowered, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
-_LEFT = frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3))
+_LEFT = {
+    "convolutions": frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3)),
+    "recurrent layers": frozenset(["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"]),
+}
 #: schedules in halves that are offered
 _ROUNDED = 5
 #: kernels of a module beyond which the default schedule is the only one
@@ -65,25 +68,41 @@ def _candidates(
 ) -> list[Candidate]:
     on = target(gpu)
 
-    def of(left: frozenset[str], halves: bool = False) -> list[Candidate]:
-        return _scheduled(module, exported, class_name, import_from, import_file, check_indices, left, halves, on)
+    def of(
+        left: frozenset[str] = frozenset(), *, halves: bool = False, joined: bool = True
+    ) -> tuple[list[Candidate], Chosen]:
+        return _scheduled(
+            module, exported, class_name, import_from, import_file, check_indices, left, halves, joined, on
+        )
 
-    result = of(frozenset())
+    called = _operators(exported)
+    result, chosen = of()
+    apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
+    if not called.isdisjoint(_LEFT["recurrent layers"]):
+        apart, chosen = of(joined=False)
+        apart = [other for other in apart if all(other.source != one.source for one in result)]
     # Without a GPU nothing is faster in halves, and torch does not round.
-    rounded = of(frozenset(), halves=True)[:_ROUNDED] if gpu is not None else []
+    rounded = of(halves=True)[0][:_ROUNDED] if gpu is not None else []
     if rounded:
-        result = [*rounded, *_default(result)]
-    # cuDNN is the faster one most often where convolutions are not in halves, and so comes first; what is measured decides.
-    if any(op.startswith("aten.conv") for op in _operators(exported)) and _LEFT.isdisjoint(result[0].kept):
+        result, apart = [*rounded, *_default(result)], apart[:1]
+    result += apart
+    # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
+    # would read all of its weights at each step, and so comes first.
+    slow = any(isinstance(schedule, Steps) and schedule.depth for schedule in chosen.values())
+    for words, operators in _LEFT.items():
+        if called.isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
+            continue
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-            left = _default(of(_LEFT))
+            left = _default(of(operators)[0])
             for one in left:
-                one.variant = ", ".join(filter(None, ["convolutions left to torch", one.variant]))
-            if rounded and "float16" in rounded[0].arithmetic:  # then cuDNN's are the ones without rounding
-                fastest = len(_default(rounded[:2]))
-                result = [*rounded[:fastest], *left, *rounded[fastest:]]
+                one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
+            if words != "convolutions":
+                place = 0 if slow else len(result)
+            elif rounded and "float16" in rounded[0].arithmetic:  # then cuDNN's are the ones without rounding
+                place = len(_default(rounded[:2]))
             else:
-                result = [*left, *result]
+                place = 0
+            result[place:place] = left
     for place, candidate in enumerate(result):
         candidate.parent = 0 if place else None
     return result
@@ -95,7 +114,9 @@ def _default(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _operators(exported: ExportedProgram) -> set[str]:
-    return {str(node.target) for node in exported.graph.nodes if node.op == "call_function"}
+    """The operators of a graph, without their overloads."""
+    called = (str(node.target) for node in exported.graph.nodes if node.op == "call_function")
+    return {target.rpartition(".")[0] for target in called}
 
 
 def _scheduled(
@@ -107,12 +128,14 @@ def _scheduled(
     check_indices: bool,
     left: frozenset[str],
     halves: bool,
+    joined: bool,
     on: Target,
-) -> list[Candidate]:
-    """Candidates with the operators in ``left`` as calls of torch; ``halves``: see ``stages.lowered``; none where nothing was rounded."""
-    first = lowered(exported, left, on, halves=halves)
+) -> tuple[list[Candidate], Chosen]:
+    """Candidates with the operators in ``left`` as calls of torch, and the default schedules; ``halves``, ``joined``: see
+    ``stages.lowered``; none where nothing was rounded."""
+    first = lowered(exported, left, on, halves=halves, joined=joined)
     if halves and not first.rounded:
-        return []
+        return [], {}
     found = planned(first, check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
@@ -124,7 +147,7 @@ def _scheduled(
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:
         made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
-        words = "; ".join([*found.rounded, *filter(None, [label])])
+        words = "; ".join([*graph.ways, *found.rounded, *filter(None, [label])])
         labels = [words]
         if not result and replayable(host := made.host.plan, graph) and worthwhile(host, graph, chosen, on, hints):
             labels.append(", ".join(filter(None, [words, _REPLAYED])))
@@ -145,4 +168,4 @@ def _scheduled(
             candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)
-    return result
+    return result, offered[0][1]

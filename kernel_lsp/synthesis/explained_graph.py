@@ -17,12 +17,14 @@ from .graph.value import (
     Fault,
     Fold,
     Gather,
+    Given,
     Graph,
     Input,
     Iota,
     Partial,
     Peak,
     Pointwise,
+    Recur,
     Reduce,
     Scalar,
     Scan,
@@ -167,11 +169,32 @@ def _op(value: Value, names: ValueNames) -> str:
         return f"contract({names[op.left]}, {names[op.right]}, {op.left_axes},{op.right_axes}->{op.axes}{outer}{exact})"
     if isinstance(op, Peak):
         return f"peak({names[op.rounded]})"
+    if isinstance(op, Recur):
+        return _recurrence(op, names)
     assert isinstance(op, TorchCall)
     call = op.call or op
     given = [_operand(a, names) for a in call.args] + [f"{k}={_operand(v, names)}" for k, v in call.kwargs.items()]
     which = "" if op.output is None else f"[{op.output}]"
     return f"torch {_operator(op)}({', '.join(given)}){which}"
+
+
+def _recurrence(op: Recur, names: ValueNames) -> str:
+    """Which state of what recurrence, and the formulas of a step."""
+    loop = op.loop
+    known = {v: v.name or "state" for v in loop.held}
+    for part, given in zip(loop.parts, loop.given, strict=True):
+        each = isinstance(part.op, Given) and part.op.along is not None
+        known[part] = f"{names[given]}[t]" if each else names[given]
+    body = []
+    for value in topological(list(loop.next)):
+        if value.name and value not in known:
+            body.append(f"{value.name} = {formula(value, known)}")
+            known[value] = value.name
+    first = ", ".join(names[v] for v in loop.first)
+    when = "each step" if op.each else "the last step"
+    how = ", backward" if loop.backward else ""
+    steps = f"{python(loop.steps, {})} steps{how}"
+    return f"recur {loop.name}: {known[loop.held[op.state]]} after {when} of {steps} from ({first}): {'; '.join(body)}"
 
 
 def _operand(item: Any, names: ValueNames) -> str:

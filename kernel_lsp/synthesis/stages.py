@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
 from .passes.cuts import cut_last
+from .passes.joining import join_recurrences
 from .passes.layout import channels_last
 from .passes.planes import split_into_planes
 from .passes.regions import plan
@@ -28,6 +30,7 @@ from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
 from .printing import bounds
 from .schedule.cost import float16_pays, planes_pay, product_parts
+from .schedule.recurrent_space import fit_together
 from .schedule.target import Target
 
 #: launches beyond which a module is left to torch
@@ -39,16 +42,25 @@ _UNROLLED = (
 
 
 def lowered(
-    exported: ExportedProgram, left: frozenset[str] = frozenset(), on: Target | None = None, *, halves: bool = False
+    exported: ExportedProgram,
+    left: frozenset[str] = frozenset(),
+    on: Target | None = None,
+    *,
+    halves: bool = False,
+    joined: bool = False,
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
     ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where
-    that pays there and is as exact as torch.
+    that pays there and is as exact as torch. ``joined``: recurrences share a launch, where they fit there.
     """
     graph = lower(exported, left)
     defined = name_quotients(graph)
     share(graph)
+    if on is not None and joined:
+        together = functools.partial(fit_together, target=on, hints=graph.hints)
+        if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
+            graph.ways.append("recurrences in one launch")
     cut_last(graph)
     rounded: list[str] = []
     if on is not None and halves:

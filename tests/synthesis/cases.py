@@ -73,9 +73,10 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
         return synthesize(module, exported, gpu="H100", **names)
 
 
-def made(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> Candidate:
-    """The candidate of a case that leaves least to torch, and comes first."""
-    return min(proposed(case, module, arguments, origin), key=lambda one: sum(one.kept.values()))
+def made(case: Case, module: nn.Module, arguments: list[Any], origin: str, variant: str = "") -> Candidate:
+    """The candidate of a case that leaves least to torch, and comes first; of those that have ``variant`` in their label."""
+    found = [one for one in proposed(case, module, arguments, origin) if variant in one.variant]
+    return min(found, key=lambda one: sum(one.kept.values()))
 
 
 def positive(*shape: int) -> torch.Tensor:
@@ -863,3 +864,88 @@ case(
 )
 module("split_linear", nn.Linear, (8192, 24), lambda n: [r(3 + n, 8192)], kernels=2, tolerance=5e-5)
 case("crelu", lambda self, x: torch.cat([torch.relu(x), torch.relu(-x)], 1), lambda n: [r(5 + n, 4, 6)], kernels=1)
+
+
+# -- recurrent layers ------------------------------------------------------------------------------------------------------
+module("lstm", nn.LSTM, (6, 20), lambda n: [r(5 + n, 3 + n, 6)], kernels=2)
+module("lstm_two_layers", nn.LSTM, (6, 20, 2), lambda n: [r(4 + n, 3, 6)], kernels=4)
+module("lstm_unbatched", nn.LSTM, (6, 16), lambda n: [r(4 + n, 6)], kernels=2)
+module("gru", nn.GRU, (6, 20), lambda n: [r(4 + n, 3, 6)], kernels=2)
+module("rnn_tanh", nn.RNN, (6, 20), lambda n: [r(4 + n, 3, 6)], kernels=2)
+
+
+class LstmBidirectional(nn.LSTM):
+    def __init__(self) -> None:
+        super().__init__(6, 20, bidirectional=True, batch_first=True)
+
+
+CASES["lstm_bidirectional"] = Case(LstmBidirectional, lambda n: [r(3 + n, 4 + n, 6)])
+
+
+class LstmStates(nn.Module):
+    """Without biases, from states that are given, of which the last is used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(6, 33, bias=False, batch_first=True)
+
+    def forward(self, x: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor) -> torch.Tensor:
+        output, (hidden, cell) = self.layer(x, (hidden, cell))
+        return output[:, -1] + hidden[0] * torch.sigmoid(cell[0])
+
+
+CASES["lstm_states"] = Case(LstmStates, lambda n: [r(3 + n, 4, 6), r(1, 3 + n, 33), r(1, 3 + n, 33)])
+
+
+class GruBidirectional(nn.GRU):
+    def __init__(self) -> None:
+        super().__init__(6, 16, 2, bidirectional=True)
+
+
+CASES["gru_bidirectional"] = Case(GruBidirectional, lambda n: [r(4 + n, 3, 6)])
+
+
+class GruHalf(nn.GRU):
+    def __init__(self) -> None:
+        super().__init__(6, 16)
+        self.half()
+
+
+CASES["gru_half"] = Case(GruHalf, lambda n: [r(4 + n, 3, 6).half()], tolerance=2e-3)
+
+
+class RnnRelu(nn.RNN):
+    def __init__(self) -> None:
+        super().__init__(6, 40, 2, nonlinearity="relu", batch_first=True)
+
+
+CASES["rnn_relu"] = Case(RnnRelu, lambda n: [r(18, 3 + n, 6), r(2, 18, 40)])
+
+
+class WordsLstm(nn.Module):
+    """Embedding, recurrence and a layer over each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(30, 12)
+        self.layer = nn.LSTM(12, 20, batch_first=True)
+        self.head = nn.Linear(20, 7)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.layer(self.embedding(words))[0]))
+
+
+CASES["words_lstm"] = Case(WordsLstm, lambda n: [torch.randint(0, 30, (3, 4 + n))])
+
+
+class LstmProjected(nn.LSTM):
+    """Its projections stay with torch."""
+
+    def __init__(self) -> None:
+        super().__init__(6, 20, proj_size=4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(super().forward(x)[0])
+
+
+CASES["lstm_projected"] = Case(LstmProjected, lambda n: [r(4 + n, 3, 6)], kept=1)

@@ -1,6 +1,7 @@
 """Runs cases in a process of its own, where TRITON_INTERPRET is set before triton is imported (or on a GPU).
 
-One JSON object a line: ``{"case": name, "folder": path}`` in, the outcome out.
+One JSON object a line: ``{"case": name, "folder": path, "variant": words}`` in, the outcome out. ``variant``: what the label of the
+candidate that is run has in it, by default of any.
 """
 # ruff: noqa: E402 (the environment is set before triton is imported)
 
@@ -51,7 +52,7 @@ def on_device(leaf: Any) -> Any:
     return leaf.to(DEVICE) if isinstance(leaf, torch.Tensor) else leaf
 
 
-def run(name: str, folder: Path) -> dict[str, Any]:
+def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
     torch.manual_seed(0)
     case = cases.CASES[name]
     module = case.kind(*case.init).eval()
@@ -61,7 +62,7 @@ def run(name: str, folder: Path) -> dict[str, Any]:
         if "running" in key:
             buffer.data += torch.rand_like(buffer)
     arguments = case.inputs(0)
-    candidate = cases.made(case, module, arguments, "cases")
+    candidate = cases.made(case, module, arguments, "cases", variant)
     path = folder / f"{name}_triton.py"
     path.write_text(candidate.source)
     kind = getattr(load(path), f"{case.kind.__name__}Triton")
@@ -93,7 +94,7 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = run(request["case"], Path(request["folder"]))
+            answer = run(request["case"], Path(request["folder"]), request.get("variant", ""))
         except Exception as problem:
             answer = {"problem": f"{type(problem).__name__}: {problem}", "trace": traceback.format_exc()}
         print(json.dumps(answer), flush=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from .monoids import MONOIDS
-from .value import Gather, Input, Iota, Pointwise, Reduce, Scan, Value, View
+from .value import Gather, Input, Iota, Pointwise, Recur, Reduce, Scan, Value, View
 
 _NOUNS = {
     "add": "total",
@@ -72,6 +72,13 @@ _RESERVED = frozenset(
         "col_block",
         "col_blocks",
         "index",
+        "step",
+        "steps",
+        "units",
+        "unit_mask",
+        "lanes",
+        "member",
+        "lane_mask",
         "BLOCK",
         "ROWS",
         "CHUNK",
@@ -127,4 +134,6 @@ def variable_name(value: Value) -> str:
         return "picked"
     if isinstance(op, Iota):
         return "position"
+    if isinstance(op, Recur):
+        return op.loop.held[op.state].name or "state"
     return "value"

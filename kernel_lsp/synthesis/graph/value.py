@@ -183,6 +183,62 @@ class Contract(Op):
 
 
 @dataclass(eq=False)
+class Held(Op):
+    """In the body of a ``Recurrence``: a state as the step before left it."""
+
+
+@dataclass(eq=False)
+class Below(Op):
+    """In the body of a ``Recurrence`` of layers: what this step made of the first state in the layer below."""
+
+
+@dataclass(eq=False)
+class Given(Op):
+    """In the body of a ``Recurrence``: what it is given, whole; or of dimension ``along`` only the place of the step."""
+
+    along: int | None = None
+
+
+@dataclass(eq=False)
+class Recurrence(Op):
+    """What the results of a recurrence share: how each step makes the states of those that the step before left.
+
+    The body is a graph of its own: ``held`` and ``parts`` (of ``Held`` and ``Given``) stand for what comes from outside, each for
+    what has its place in ``first`` (the states before the first step) and ``given``. ``next`` are the states after a step, all of one shape.
+    Where a ``Contract`` is in it, its left operand is a state, or ``below``, and its right one is given whole.
+
+    ``members``: so many recurrences of one body at once; all of ``first`` and ``given`` then have a first dimension of that size, which
+    the body does not know. With ``below`` each is a layer, and needs what the one before it made in the same step (the lowest: its products with it are 0).
+    ``bounded``: no number of its first state is beyond -1 and 1 after a step, nor beyond what it was before the first.
+    """
+
+    name: str  # what a formula calls it
+    steps: sympy.Expr
+    backward: bool  # from the last place of what is given to the first
+    held: tuple[Value, ...]
+    parts: tuple[Value, ...]
+    next: tuple[Value, ...]
+    first: tuple[Value, ...]
+    given: tuple[Value, ...]
+    members: int | None = None
+    below: Value | None = None
+    bounded: bool = False
+
+
+@dataclass(eq=False)
+class Recur(Op):
+    """State number ``state`` of a recurrence: after the last step, or (``each``) before the first and after each of its steps.
+
+    Then the shape is [steps + 1, *state], in the order of what is given: a recurrence that goes backward begins at the last place.
+    Of several members the first dimension tells them apart.
+    """
+
+    loop: Recurrence
+    state: int
+    each: bool
+
+
+@dataclass(eq=False)
 class Exact:
     """What a product of rounded operands stands for: ``product`` where the largest magnitude of one, in ``peaks``, is not
     between ``least`` and ``most``."""
@@ -237,6 +293,7 @@ class Graph:
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)  # the sizes it was exported for
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
     assumed: list[sympy.Basic] = field(default_factory=list)  # relations of sizes that must hold at run time
+    ways: list[str] = field(default_factory=list)  # what passes did to it that another candidate does without
     not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
 
 
@@ -260,6 +317,8 @@ def operands(value: Value) -> list[Value]:
     if isinstance(op, Contract):
         exact = [op.exact.product.left, op.exact.product.right, *op.exact.peaks] if op.exact else []
         return [op.left, op.right, *exact]
+    if isinstance(op, Recur):
+        return [*op.loop.first, *op.loop.given]
     if isinstance(op, Peak):
         return [op.rounded]
     if isinstance(op, TorchCall):

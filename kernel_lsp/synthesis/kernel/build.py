@@ -18,7 +18,7 @@ from ..graph import division
 from ..graph.functions import FUNCTIONS
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Fold, Gather, Iota, Peak, Pointwise, Scalar, Scan, Shape, Value, View
+from ..graph.value import Concat, Contract, Fold, Gather, Iota, Peak, Pointwise, Scalar, Scan, Shape, Value, View
 from . import ir
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
@@ -124,7 +124,7 @@ class Builder:
             self.uses[key] > 1
             or reshaped_leaf(value, self.stored) is not None
             or value in self.reduced
-            or isinstance(value.op, Fold)
+            or isinstance(value.op, Fold | Contract)
         ):
             return
         if isinstance(value.op, Gather):
@@ -313,19 +313,23 @@ class Builder:
         """
         result = self.value(value, index)
         filled, at = into or (value, index)
-        where = self.address(filled, at, filled.shape)
         inside = tuple(
             apply("lt", self.index(e), self.arguments.size(n), dtype=torch.bool)
             for e, n, computed in zip(at, filled.shape, value.shape, strict=True)
             if into is not None and isinstance(filled.op, View) and not same(n, computed)
         )
-        pointer = self.arguments.outputs[filled]
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
+        stored = self.stored_at(filled, at, result, inside)
+        self.add(stored, stored.offset.axes | result.axes)
+
+    def stored_at(self, value: Value, index: Index, result: Expr, inside: tuple[Expr, ...] = ()) -> Store:
+        """The statement that stores ``result`` as the element of ``value`` at ``index``, where ``inside`` holds."""
+        where = self.address(value, index, value.shape)
         for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts
             if not axis.atoms and axis.vector and axis in result.axes:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
-        self.add(Store(pointer, where, result, (*self.masks(where.axes), *inside)), where.axes)
+        return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *inside))
 
 
 def varies_in_loop(expr: Expr) -> bool:

@@ -128,13 +128,17 @@ class Apply(Expr):
 
 @dataclass(frozen=True)
 class Load(Expr):
-    """``pointer[offset]`` where every mask holds, ``other`` elsewhere; ``dtype``: as it lies in memory."""
+    """``pointer[offset]`` where every mask holds, ``other`` elsewhere; ``dtype``: as it lies in memory.
+
+    ``cache``: Triton's word for the caches that it goes through; another program's store is seen in L2, not in L1.
+    """
 
     pointer: Variable
     offset: Expr
     masks: tuple[Expr, ...]
     other: float | int
     dtype: torch.dtype
+    cache: str = ""
 
     @property
     def parts(self) -> tuple[Expr, ...]:
@@ -269,17 +273,55 @@ class Leave:
 
 
 @dataclass(frozen=True)
+class Split:
+    """The equal parts of a tile along its first dimension, one below the other: a variable for each, none for what is left over.
+
+    ``shape``: of a part, constants of the launch. There are two or four parts.
+    """
+
+    variables: tuple[Variable | None, ...]
+    value: Expr
+    shape: tuple[Variable, Variable]
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """What the program has stored can be loaded by all of its threads."""
+
+
+@dataclass(frozen=True)
+class Arrive:
+    """Count one program more at ``pointer[offset]``; who sees the count sees what the program has stored."""
+
+    pointer: Variable
+    offset: Expr
+
+
+@dataclass(frozen=True)
+class Await:
+    """Go on when as many as ``count`` programs have arrived at ``pointer[offset]``; all of them have to run at once."""
+
+    pointer: Variable
+    offset: Expr
+    count: Expr
+
+
+@dataclass(frozen=True)
 class For:
-    """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out."""
+    """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out.
+
+    ``in_order``: a recurrence, whose states are the variables that it sets and that were set before.
+    """
 
     variable: Variable
     begin: Expr
     end: Expr
     step: Variable | Number | None
     body: tuple[Statement, ...]
+    in_order: bool = False
 
 
-Statement = Set | Add | Store | For | Leave
+Statement = Set | Add | Store | Leave | Split | Barrier | Arrive | Await | For
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from ..graph.sizes import ZERO, Index
-from ..graph.value import Concat, Contract, Fold, Graph, Shape, Value
+from ..graph.value import Concat, Contract, Fold, Graph, Recurrence, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -22,6 +22,27 @@ class Materialise(Exception):
 
 
 @dataclass(eq=False)
+class Looped:
+    """A recurrence in a kernel's domain: ``step`` its atom, ``next`` the states after that step (``graph.loops.at_step``).
+
+    ``member``: the atom of its members, None where it is one recurrence. ``summed``: the atom over which the products of a state are
+    summed. ``products``: those of the body with the index at which
+    each is needed, and the name of what needs it.
+    """
+
+    loop: Recurrence
+    step: sympy.Expr
+    member: sympy.Expr | None
+    next: tuple[Value, ...]
+    summed: dict[Value, sympy.Expr]
+    products: list[tuple[Value, Index, str]] = field(default_factory=list)
+
+    def at(self, *index: sympy.Expr) -> Index:
+        """The index of a result, of which ``index`` is that of a member's."""
+        return index if self.member is None else (self.member, *index)
+
+
+@dataclass(eq=False)
 class Kernel:
     """One kernel: ``stores`` (value, index) in ``domain``; ``placed`` gives the index of each reduction and what follows it."""
 
@@ -30,6 +51,7 @@ class Kernel:
     placed: dict[Value, Index] = field(default_factory=dict)
     folds: list[Value] = field(default_factory=list)  # reductions and scans, operands first
     contract: Value | None = None
+    loop: Looped | None = None
     operand_index: Index = ()  # where the reductions' operand is addressed: all atoms
     leaves: list[Value] = field(default_factory=list)  # what it loads
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape

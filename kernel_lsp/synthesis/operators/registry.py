@@ -33,6 +33,7 @@ FAMILIES = (
     "transposed",
     "pooling",
     "scans",
+    "recurrent",
     "division",
     "special",
     "indexing",

@@ -10,6 +10,7 @@ from ..graph.value import (
     Graph,
     Partial,
     Pointwise,
+    Recur,
     TorchCall,
     Value,
     View,
@@ -48,7 +49,7 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
             fits = isinstance(v.op, Pointwise) and len(v.shape) == len(shape)
             fits = fits and all(same(a, b) for a, b in zip(v.shape, shape, strict=True))
             if not fits or any(
-                isinstance(w.op, Contract | Partial | Fold | TorchCall)
+                isinstance(w.op, Contract | Partial | Fold | TorchCall | Recur)
                 for o in operands(v)
                 if o not in inside
                 for w in topological([o])

@@ -8,6 +8,7 @@ that value as an input.
 
 from __future__ import annotations
 
+from ..graph.loops import made_of_numbers
 from ..graph.value import (
     Concat,
     Contract,
@@ -15,6 +16,7 @@ from ..graph.value import (
     Graph,
     Partial,
     Peak,
+    Recur,
     Reduce,
     Scan,
     TorchCall,
@@ -27,8 +29,12 @@ from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .cuts import is_cut
 from .fusion import addressable, cheap_prologue, epilogues, place_product
+from .looping import place_recurrence, results_of
 from .pieces import in_pieces
 from .placing import place
+
+#: What is stored by steps of its own, never inside another kernel.
+_APART = TorchCall | Contract | Partial | Recur
 
 
 def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
@@ -92,6 +98,8 @@ class _Planner:
                 self._append(HostView(value), [value])
             elif isinstance(value.op, Partial):
                 self._store_partial(value)
+            elif isinstance(value.op, Recur):
+                self._store_recurrence(value)
             elif value in self.completes:
                 self._store_contract(value, self.completes[value])
             elif is_cut(value) and (whole := operands(value)[0]) in self.completes and whole not in self.plan.stored:
@@ -123,11 +131,7 @@ class _Planner:
             for operand in operands(v):
                 if operand in self.plan.stored:
                     continue
-                if (
-                    isinstance(operand.op, TorchCall | Contract | Partial)
-                    or operand in self.completes
-                    or operand in self.forced
-                ):
+                if isinstance(operand.op, _APART) or operand in self.completes or operand in self.forced:
                     self.store(operand, [])
 
     def tree(self, roots: list[Value]) -> list[Value]:
@@ -139,9 +143,7 @@ class _Planner:
             if v in seen or v in self.plan.stored:
                 return
             seen.add(v)
-            if v not in roots and (
-                isinstance(v.op, TorchCall | Contract | Partial) or v in self.completes or v in self.forced
-            ):
+            if v not in roots and (isinstance(v.op, _APART) or v in self.completes or v in self.forced):
                 return
             for operand in operands(v):
                 visit(operand)
@@ -213,13 +215,32 @@ class _Planner:
         kernel.partials = together
         self._append(kernel, together)
 
+    def _store_recurrence(self, value: Value) -> None:
+        """All results of a recurrence that are needed, in one kernel."""
+        assert isinstance(value.op, Recur)
+        loop = value.op.loop
+        for operand in (*loop.first, *loop.given):
+            if not made_of_numbers(operand):
+                base = operand
+                while isinstance(base.op, View) and base not in self.plan.stored:
+                    base = base.op.operand
+                self.store(base, [])
+        results = results_of(loop, topological(self.graph.outputs))
+        while True:
+            try:
+                kernel = place_recurrence(results, self.plan.stored)
+                break
+            except Materialise as need:
+                self.store(need.value, [])
+        self._append(kernel, results)
+
     def place(self, roots: list[Value]) -> Kernel:
         return place(roots, self.tree(roots), self.plan.stored)
 
     def _joins(self, kernel: Kernel, other: Value) -> bool:
         """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
         if (
-            isinstance(other.op, TorchCall | Contract | Partial)
+            isinstance(other.op, _APART)
             or other in self.completes
             or kernel.partials
             or _on_host(other, self.completes)
@@ -228,7 +249,7 @@ class _Planner:
         before = list(self.plan.stored)
         tree = self.tree([other])
         for v in tree:
-            if any(isinstance(o.op, TorchCall | Contract | Partial) and o not in before for o in operands(v)):
+            if any(isinstance(o.op, _APART) and o not in before for o in operands(v)):
                 return False
         return bool(set(kernel.leaves) & {o for v in tree for o in operands(v) if o in self.plan.stored})
 
@@ -277,7 +298,7 @@ class _Planner:
             if (
                 v in seen
                 or v in self.plan.stored
-                or isinstance(v.op, TorchCall | Contract | Partial | Fold)
+                or isinstance(v.op, _APART | Fold)
                 or (v in self.completes and v is not root)
                 or v in self.forced
             ):
@@ -324,22 +345,29 @@ def _whole(value: Value) -> Value:
     return Value(Reduce(op.kind, op.operand, op.dims, op.part), value.shape[1:], value.dtype, value.name)
 
 
+def _of_all_steps(value: Value) -> bool:
+    """Whether it is the steps of a recurrence, without what they began with, or those of one of its members."""
+    names = []
+    while isinstance(value.op, View):
+        names.append(value.op.name)
+        value = value.op.operand
+    return isinstance(value.op, Recur) and value.op.each and names in (["slice"], ["select"], ["slice", "select"])
+
+
 def _on_host(value: Value, products: dict[Value, Value]) -> bool:
     """Whether a stored value is better a view that torch takes of another one than a kernel's own store.
 
     ``products``: the values that complete a matrix product.
     """
     op = value.op
+    if isinstance(op, View) and op.name in ("slice", "select") and _of_all_steps(value):
+        return True
     if not isinstance(op, View) or op.name not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
         return False
     base = op.operand
     while isinstance(base.op, View):
         base = base.op.operand
-    if (
-        op.name in ("squeeze", "unsqueeze")
-        and not isinstance(base.op, Contract | TorchCall | Partial)
-        and base not in products
-    ):
+    if op.name in ("squeeze", "unsqueeze") and not isinstance(base.op, _APART) and base not in products:
         return False  # the kernel stores the final shape itself
     if op.name != "reshape":
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..graph.value import Graph, Input, TorchCall, Value, topological
+from ..graph.value import Graph, Input, Recurrence, TorchCall, Value, topological
 
 
 def share(graph: Graph) -> None:
@@ -37,7 +37,7 @@ def _hashable(item: Any) -> Any:
         return tuple(_hashable(i) for i in item)
     if isinstance(item, float | int) and not isinstance(item, bool):
         return (type(item).__name__, repr(item))
-    if dataclasses.is_dataclass(item) and not isinstance(item, Value):
+    if dataclasses.is_dataclass(item) and not isinstance(item, Value | Recurrence):
         return _fields(item)
     return item
 
@@ -56,9 +56,11 @@ def _replace_operands(value: Value, replaced: dict[Value, Value]) -> None:
 
     for f in dataclasses.fields(op):
         item = getattr(op, f.name)
-        if not isinstance(item, TorchCall):
-            setattr(op, f.name, swap(item))
-        else:
+        if isinstance(item, TorchCall):
             item.args, item.kwargs = swap(item.args), swap(item.kwargs)
+        elif isinstance(item, Recurrence):
+            item.first, item.given = swap(item.first), swap(item.given)
+        else:
+            setattr(op, f.name, swap(item))
     if value.meaning is not None:  # formulas name the values that are kept
         value.meaning = (value.meaning[0], swap(value.meaning[1]))

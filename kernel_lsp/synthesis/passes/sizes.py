@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from ..graph.value import Graph, Op, TorchCall, Value, topological
+from ..graph.value import Graph, Op, Recur, TorchCall, Value, topological
 
 #: What a dimension's size is called, by the rank of the tensor.
 _NAMES = {
@@ -78,11 +78,13 @@ def _replace(graph: Graph, old: sympy.Expr, new: sympy.Expr) -> None:
             return item if same else type(item)(**changed)
         return item
 
-    for value in topological(graph.outputs):
+    order = topological(graph.outputs)
+    bodies = dict.fromkeys(value.op.loop for value in order if isinstance(value.op, Recur))
+    for value in [*order, *(inner for loop in bodies for inner in topological([*loop.next, *loop.held, *loop.parts]))]:
         value.shape = swap(value.shape)
         op = value.op
-        calls = [op, op.call] if isinstance(op, TorchCall) and op.call is not None else [op]
-        for one in calls:
+        calls: list[Op] = [op, op.call] if isinstance(op, TorchCall) and op.call is not None else [op]
+        for one in [*calls, op.loop] if isinstance(op, Recur) else calls:
             for field in dataclasses.fields(one):
-                if field.name != "call":
+                if field.name not in ("call", "loop"):
                     setattr(one, field.name, swap(getattr(one, field.name)))

@@ -17,6 +17,7 @@ from ..graph.value import (
     Partial,
     Peak,
     Pointwise,
+    Recur,
     Reduce,
     Scalar,
     Scan,
@@ -90,6 +91,10 @@ class _Printer:
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):
             return f"cat({', '.join(self.text(v)[0] for v in op.operands)})", ATOM
+        if isinstance(op, Recur):
+            loop, state = op.loop, op.loop.held[op.state].name or "state"
+            given = ", ".join(self.text(v)[0] for v in loop.given)
+            return f"{loop.name or 'recurrence'}({given}).{'' if op.each else 'last_'}{state}", ATOM
         if isinstance(op, Gather):
             return f"{wrap(*self.text(op.table), ATOM)}[{self.text(op.index)[0]}]", ATOM
         if isinstance(op, Contract) and (op.left_axes[-2:], op.right_axes[-2:]) != ("mk", "kn"):

@@ -6,8 +6,46 @@ from collections.abc import Iterable
 
 from ..graph.functions import FUNCTIONS
 from ..graph.monoids import MONOIDS
-from ..kernel.ir import Apply, PrefixScan
-from ..schedule.program import Program, expressions
+from ..kernel.ir import Apply, PrefixScan, Split
+from ..schedule.program import Program, expressions, statements
+
+#: What a program that waits for others calls, and what counts it.
+_TOGETHER = (
+    '''@triton.jit
+def _arrive(counter_ptr):
+    """Count this program: what it has stored is there for whoever sees the count."""
+    tl.debug_barrier()
+    tl.atomic_add(counter_ptr, 1, sem="release", scope="gpu")''',
+    '''@triton.jit
+def _wait_for(counter_ptr, count):
+    """Wait until ``count`` programs have arrived. A bound on the waiting keeps a mistake from stopping the GPU for good."""
+    looks = 0
+    while (tl.load(counter_ptr, volatile=True) < count) & (looks < 10_000_000):
+        looks += 1
+    tl.debug_barrier()''',
+)
+
+#: By the number of parts: the helper that takes a tile apart, and its definition.
+SPLITS = {
+    2: (
+        "_in_two",
+        '''@triton.jit
+def _in_two(tile, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """The upper and the lower half of a tile, [2 * ROWS, COLS]."""
+    return tl.split(tl.permute(tl.reshape(tile, (2, ROWS, COLS)), (1, 2, 0)))''',
+    ),
+    4: (
+        "_in_four",
+        '''@triton.jit
+def _in_four(tile, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """The four quarters of a tile, [4 * ROWS, COLS], from the upper to the lower one."""
+    pairs = tl.permute(tl.reshape(tile, (2, 2, ROWS, COLS)), (2, 3, 0, 1))
+    first_and_third, second_and_fourth = tl.split(pairs)
+    first, third = tl.split(first_and_third)
+    second, fourth = tl.split(second_and_fourth)
+    return first, second, third, fourth''',
+    ),
+}
 
 
 def name(function: str) -> str:
@@ -18,13 +56,19 @@ def name(function: str) -> str:
 def definitions(programs: Iterable[Program]) -> list[str]:
     """The helpers that the programs call, each once, in the order of their first use."""
     needed: dict[str, None] = {}
+    written: dict[str, None] = {}
     for program in programs:
+        if program.together:
+            written |= dict.fromkeys(_TOGETHER)
+        for statement in statements(program.body):
+            if isinstance(statement, Split):
+                written[SPLITS[len(statement.variables)][1]] = None
         for expr in expressions(program.body):
             if isinstance(expr, PrefixScan) and not MONOIDS[expr.kind].scan:
                 needed[MONOIDS[expr.kind].combine] = None
             elif isinstance(expr, Apply) and FUNCTIONS[expr.function].helper:
                 needed[expr.function] = None
-    return [_definition(function) for function in needed]
+    return [*(_definition(function) for function in needed), *written]
 
 
 def _definition(function: str) -> str:

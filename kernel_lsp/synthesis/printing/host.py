@@ -15,6 +15,7 @@ from kernel_lsp.envelope.vanishing import divisor_conditions, may_fall_below, ma
 from kernel_lsp.size_text import python
 
 from ..graph.functions import literal
+from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same
 from ..graph.value import Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
@@ -30,7 +31,7 @@ from ..schedule.plan import (
     Launch,
     TakeView,
 )
-from ..schedule.program import Blocks, Constant, Factor, PowerOfTwo, Program
+from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
 from . import bounds
 from .formula import formula
 from .sharing import form
@@ -213,11 +214,20 @@ class _Printer:
                 prepare.append(f"{known[expr]} = {text}")
                 text = known[expr]
             given.append(text)
-        grid = ", ".join(" * ".join(_factors(factors, sizes, known)) for factors in program.grid)
+        shared: dict[OfAll, str] = {}  # sizes that are others under the interpreter
+        for variable, value in program.blocks.items():
+            if isinstance(value, OfAll) and value.times == 1:
+                shared[value] = str(value.size)
+                if value.alone != value.size:
+                    shared[value] = self.names.fresh(f"{variable.wanted.lower()}_held")
+                    compiled = f"isinstance({function.name}, triton.JITFunction)"
+                    why = "the interpreter runs one program after another"
+                    prepare.append(f"{shared[value]} = {value.size} if {compiled} else {value.alone}  # {why}")
+        grid = ", ".join(" * ".join(_factors(factors, sizes, known, shared)) for factors in program.grid)
         values = [
             *map(str, arguments.static),
             *(_host_size(expr, sizes, known) for expr in arguments.divisors),
-            *(_constant(value, sizes, known) for value in program.blocks.values()),
+            *(_constant(value, sizes, known, shared) for value in program.blocks.values()),
         ]
         passed = [
             *(self.variables[v] for v in (*arguments.pointers, *arguments.outputs)),
@@ -228,6 +238,8 @@ class _Printer:
         ]
         if program.num_stages is not None:
             passed.append(f"num_stages={program.num_stages}")
+        if program.together:
+            passed.append("launch_cooperative_grid=True")
         return [*prepare, f"{function.name}[({grid},)]({', '.join(passed)})"]
 
     def _require(self, condition: str) -> None:
@@ -277,20 +289,29 @@ def _host_size(expr: sympy.Expr, sizes: dict[sympy.Symbol, str], known: dict[sym
     return known.get(expr) or python(expr, sizes)
 
 
-def _factors(factors: list[Factor], sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> list[str]:
+def _factors(
+    factors: list[Factor], sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], shared: dict[OfAll, str]
+) -> list[str]:
     texts = []
     for factor in factors:
         if isinstance(factor, Blocks):
             texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {factor.size})")
+        elif isinstance(factor, OfAll):
+            texts.append(f"triton.cdiv({factor.extent}, {shared[factor]})")
         else:
             text = _host_size(factor, sizes, known)
             texts.append(f"({text})" if factor.is_Add and factor not in known and len(factors) > 1 else text)
     return texts
 
 
-def _constant(value: Constant, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> str:
+def _constant(
+    value: Constant, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], shared: dict[OfAll, str]
+) -> str:
     if isinstance(value, PowerOfTwo):
         return f"triton.next_power_of_2({_host_size(value.extent, sizes, known)})"
+    if isinstance(value, OfAll):
+        size = shared[dataclasses.replace(value, times=1)]
+        return size if value.times == 1 else f"{value.times} * {size}"
     if isinstance(value, str):
         return "_BF16X6" if value == "bf16x6" else f'"{value}"'
     return str(value)
@@ -305,6 +326,11 @@ def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
     assert isinstance(op, View)
     if op.name == "permute":
         return f".permute({', '.join(map(str, op.map.permutation or ()))})"
+    if op.name == "slice":
+        start, steps = op.map.index[0].subs(dim(0), 0), value.shape[0]
+        return f"[{start}:]" if start else f"[:{python(steps, sizes)}]"
+    if op.name == "select":
+        return f"[{op.map.index[0]}]"
     if op.name == "expand":
         return f".expand{_shape(value.shape, sizes)}"
     extents = [python(n, sizes) for n in value.shape]

@@ -11,7 +11,10 @@ from ..kernel.ir import (
     Add,
     Apply,
     Arange,
+    Arrive,
+    Await,
     AxisIndex,
+    Barrier,
     Dot,
     Expr,
     Fold,
@@ -23,6 +26,7 @@ from ..kernel.ir import (
     ProgramId,
     Ref,
     Set,
+    Split,
     Statement,
     Store,
     Variable,
@@ -81,13 +85,29 @@ class Printer:
             return [f"{indent}tl.{function}({where}, {self.text(statement.value)}{self.masks(statement.masks)})"]
         if isinstance(statement, Leave):
             return [f"{indent}if {self.text(statement.condition)}:", f"{indent}    return"]
+        if isinstance(statement, Split):
+            names = ", ".join("_" if v is None else self.name(v) for v in statement.variables)
+            shape = ", ".join(self.name(v) for v in statement.shape)
+            return [
+                f"{indent}{names} = {helpers.SPLITS[len(statement.variables)][0]}({self.text(statement.value)}, {shape})"
+            ]
+        if isinstance(statement, Barrier):
+            return [f"{indent}tl.debug_barrier()"]
+        if isinstance(statement, Arrive):
+            return [f"{indent}_arrive({self.pointer(statement.pointer, statement.offset)})"]
+        if isinstance(statement, Await):
+            where = self.pointer(statement.pointer, statement.offset)
+            return [f"{indent}_wait_for({where}, {self.text(statement.count)})"]
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]
         bounds = [statement.end] if statement.begin == Number(0) else [statement.begin, statement.end]
         if isinstance(statement.step, Variable):
             bounds = [statement.begin, statement.end, Ref(statement.step)]
-        head = f"{indent}for {self.name(statement.variable)} in range({', '.join(map(self.text, bounds))}):"
+        texts = list(map(self.text, bounds))
+        if statement.in_order and self.wide:  # offsets of 64 bits are computed of the step
+            texts[-1] = f"tl.cast({texts[-1]}, tl.int64)"
+        head = f"{indent}for {self.name(statement.variable)} in range({', '.join(texts)}):"
         return [head, *self.block(statement.body, depth + 1)]
 
     # -- expressions ------------------------------------------------------------------------------------------------
@@ -117,7 +137,8 @@ class Printer:
     def call(self, expr: Expr) -> str:
         if isinstance(expr, Load):
             other = f", other={literal(expr.other)}" if expr.masks else ""
-            return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other})"
+            cache = f', cache_modifier="{expr.cache}"' if expr.cache else ""
+            return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other}{cache})"
         if isinstance(expr, Fold):
             return self.fold(expr)
         if isinstance(expr, PrefixScan):

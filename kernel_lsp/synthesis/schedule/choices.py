@@ -9,8 +9,10 @@ from .contract import contract
 from .cost import cost
 from .elementwise import elementwise
 from .program import Program
+from .recurrent import recurrent
 from .reduction import reduction
-from .schedules import Flat, Product, Schedule, Turned
+from .resident import resident
+from .schedules import Flat, Product, Resident, Schedule, Steps, Turned
 from .space import space
 from .target import Target
 from .verify import verify
@@ -33,6 +35,10 @@ def scheduled(
         program = contract(kernel, name, arguments, hints, stored, strided, schedule)
     elif isinstance(schedule, Flat | Turned):
         program = elementwise(kernel, name, arguments, hints, stored, schedule)
+    elif isinstance(schedule, Steps):
+        program = recurrent(kernel, name, arguments, hints, stored, schedule)
+    elif isinstance(schedule, Resident):
+        program = resident(kernel, name, arguments, hints, stored, schedule)
     else:
         program = reduction(kernel, name, arguments, hints, stored, schedule)
     verify(program)

@@ -15,8 +15,9 @@ from ..graph.value import Contract, Value, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.splitting import CHUNK
 from .extents import inner_atoms, power_of_two, product_extents, total
+from .recurrent_space import extents
 from .running import passes
-from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Unrolled
+from .schedules import Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 
 
@@ -35,6 +36,8 @@ class Cost:
 def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Cost:
     if isinstance(schedule, Product):
         return _product(kernel, schedule, target, hints)
+    if isinstance(schedule, Steps | Resident):
+        return _recurrence(kernel, schedule, target, hints)
     domain = kernel.domain
     read = sum(_bytes(v, hints) for v in kernel.leaves)
     written = sum(_bytes(v, hints) for v in dict.fromkeys(kernel.outputs))
@@ -146,6 +149,35 @@ def product_parts(op: Contract, target: Target, hints: Hints) -> int:
 
 def _operations(op: Contract, hints: Hints) -> int:
     return 2 * math.prod(hint(op.size(letter), hints) for letter in op.axes + op.summed)
+
+
+#: seconds that programs take to wait for each other and to read what they stored: with the products of a step 5 us on an H100
+_EXCHANGE = 3.5e-6
+#: seconds of a step that nothing hides, since it needs what the step before gave
+_LATENCY = 1.5e-6
+
+
+def _recurrence(kernel: Kernel, schedule: Steps | Resident, target: Target, hints: Hints) -> Cost:
+    """Steps run one after the other: each takes what one of its programs takes."""
+    found = extents(kernel, hints)
+    moved = sum(_bytes(v, hints) for v in (*kernel.leaves, *kernel.outputs))
+    blocks = -(-found.rows // schedule.rows)
+    split = -(-found.width // schedule.units) if isinstance(schedule, Resident) else 1
+    split *= found.members
+    operations = (
+        2 * found.members * found.rows * found.width**2 * found.parts * (3 if found.dtype == torch.float32 else 1)
+    )
+    sort = "tf32" if isinstance(schedule, Steps) and found.dtype == torch.float32 else "bfloat16"
+    step = _LATENCY + operations / (split * blocks) / (target.rate(sort) / target.multiprocessors)
+    kept = found.weights // split
+    if split > 1:
+        step += _EXCHANGE
+    elif isinstance(schedule, Steps) and schedule.depth:  # a program's multiprocessor has its share of the rate of L2
+        step += found.weights * target.multiprocessors / target.l2_bandwidth
+        kept = 0
+    waves = math.ceil(split * blocks / target.multiprocessors)
+    seconds = max(found.steps * step * waves, moved / target.bandwidth)
+    return Cost(moved, operations * found.steps, split * blocks, waves, kept, seconds)
 
 
 def _multiplied(dtype: torch.dtype, precision: str) -> str:

@@ -9,7 +9,20 @@ import sympy
 
 from ..graph.names import identifier, variable_name
 from ..graph.sizes import quotient
-from ..graph.value import Graph, Input, Partial, Pointwise, Scalar, Value, View, input_of, numel, operands, topological
+from ..graph.value import (
+    Graph,
+    Input,
+    Partial,
+    Pointwise,
+    Recur,
+    Scalar,
+    Value,
+    View,
+    input_of,
+    numel,
+    operands,
+    topological,
+)
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
 from ..passes.splitting import CHUNK
@@ -161,6 +174,7 @@ def host_plan(
             result.operations += [
                 Allocate(v, len(stored) == 1, zero=v in step.peaks) for v in stored if v not in present
             ]
+            result.operations += [Allocate(v, False, zero=True) for v in program.zeroed]
             result.operations.append(Launch(step, program))
             present.update(stored)
     return result
@@ -249,6 +263,9 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     result: dict[Kernel, str] = {}
     for kernel in kernels:
         value = kernel.whole or kernel.stores[0][0]
+        if isinstance(value.op, Recur):
+            result[kernel] = f"{value.op.loop.name or 'recurrence'}_kernel"
+            continue
         what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
         if kernel.partials:
             op = max((v.op for v in kernel.partials if isinstance(v.op, Partial)), key=lambda op: bool(op.part))

@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 import sympy
 
+from ..graph.value import Value
 from ..kernel.arguments import Arguments
-from ..kernel.ir import Expr, For, Leave, Set, Statement, Store, Variable, walk
+from ..kernel.ir import Arrive, Await, Barrier, Expr, For, Leave, Set, Statement, Store, Variable, walk
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,26 @@ class PowerOfTwo:
     extent: sympy.Expr
 
 
+@dataclass(frozen=True)
+class OfAll:
+    """``size`` of ``extent`` for each of several programs that wait for each other; all of it (a power of two of at least 16)
+    under the interpreter, which runs one program after another. As a constant ``times`` that, in a grid the number of programs."""
+
+    extent: sympy.Expr
+    size: int
+    times: int = 1
+
+    @property
+    def alone(self) -> int:
+        """The size for a program that is alone."""
+        return max(16, 1 << (int(self.extent) - 1).bit_length())
+
+
 #: A constant of a launch: a number, one that the host computes, or the name of a way to multiply.
-Constant = int | PowerOfTwo | str
+Constant = int | PowerOfTwo | OfAll | str
 
 #: A factor of a grid's extent.
-Factor: TypeAlias = "sympy.Expr | Blocks"
+Factor: TypeAlias = "sympy.Expr | Blocks | OfAll"
 
 
 @dataclass
@@ -49,6 +65,8 @@ class Program:
     tiling: str = ""  # one sentence for the docstring
     wide: bool = False  # offsets have 64 bits
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
+    together: bool = False  # its programs wait for each other: all of them have to run at once
+    zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
 
     def block(self, name: str, value: Constant) -> Variable:
         """A constant of the launch called ``name``."""
@@ -76,18 +94,25 @@ def statements(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Statem
             yield from statements(statement.body)
 
 
+def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement itself holds, without those inside a loop."""
+    if isinstance(statement, For):
+        return (statement.begin, statement.end)
+    if isinstance(statement, Store):
+        return (statement.offset, statement.value, *statement.masks)
+    if isinstance(statement, Leave):
+        return (statement.condition,)
+    if isinstance(statement, Arrive):
+        return (statement.offset,)
+    if isinstance(statement, Await):
+        return (statement.offset, statement.count)
+    return () if isinstance(statement, Barrier) else (statement.value,)
+
+
 def expressions(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Expr]:
     """All expressions of a body, with what is inside them."""
     for statement in statements(body):
-        if isinstance(statement, For):
-            tops: tuple[Expr, ...] = (statement.begin, statement.end)
-        elif isinstance(statement, Store):
-            tops = (statement.offset, statement.value, *statement.masks)
-        elif isinstance(statement, Leave):
-            tops = (statement.condition,)
-        else:
-            tops = (statement.value,)
-        for top in tops:
+        for top in expressions_of(statement):
             yield from walk(top)
 
 

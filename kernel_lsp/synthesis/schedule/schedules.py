@@ -95,7 +95,42 @@ class Product:
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 
-Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product
+@dataclass(frozen=True)
+class Steps:
+    """One program takes ``rows`` of what steps apart from the rest, with all that its states multiply, through all steps.
+
+    ``depth``: of a state and its weights at a time, read at each step; 0: the states stay in registers, the weights on chip.
+    """
+
+    rows: int
+    depth: int
+    warps: int
+    stages: int = 2
+    precision: str = "tf32x3"
+
+    def __str__(self) -> str:
+        how = f"weights read {self.depth} at a time" if self.depth else "weights kept on chip"
+        return f"{self.rows} rows a program through all steps, {how}, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
+class Resident:
+    """``units`` of a state a program, whose weights stay on chip through all steps, for ``rows`` of what steps apart.
+
+    After each step the programs wait for each other, and read the whole state from memory. ``blocks``: the most blocks of rows that
+    run at once.
+    """
+
+    units: int
+    rows: int
+    blocks: int
+    warps: int
+
+    def __str__(self) -> str:
+        return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
+
+
+Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product | Steps | Resident
 
 
 def _warps(count: int) -> str:

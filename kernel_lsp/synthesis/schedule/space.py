@@ -18,6 +18,7 @@ from .extents import (
     total,
     transposed_atom,
 )
+from .recurrent_space import recurrences
 from .running import tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
@@ -30,6 +31,8 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         return [_fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)]
     if kernel.contract is not None:
         return _products(kernel, target, hints)
+    if kernel.loop is not None:
+        return recurrences(kernel, target, hints)
     if not kernel.folds:
         return _elementwise(kernel, hints)
     if goes_over_windows(kernel, hints):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..kernel.ir import (
     Add,
     Arange,
+    Arrive,
+    Await,
     Axis,
     AxisIndex,
+    Barrier,
     Dot,
     Expr,
     Fold,
@@ -15,12 +20,13 @@ from ..kernel.ir import (
     Load,
     Ref,
     Set,
+    Split,
     Statement,
     Store,
     Variable,
     walk,
 )
-from .program import Program
+from .program import Program, expressions, expressions_of, statements
 
 
 class Malformed(Exception):
@@ -33,8 +39,12 @@ def verify(program: Program) -> None:
     - every variable is set, or given by the launch, before it is read, and no axis is used outside the loop along it;
     - a lane that may lie outside an axis's extent is masked in every load and store along that axis;
     - what is stored has no axis that its address lacks, and what is folded has the axis that it is folded over;
-    - a product's operands have its rows and columns and one axis more.
+    - a product's operands have its rows and columns and one axis more;
+    - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads;
+    - programs that wait for each other are launched together.
     """
+    if not program.together and any(isinstance(s, Await) for s in statements(program.body)):
+        raise Malformed(f"{program.name}: its programs wait for each other, and need not run at once")
     given = {*program.parameters(), *program.constants()}
     _Verifier(program.name, given).block(program.body, set(given))
 
@@ -42,6 +52,7 @@ def verify(program: Program) -> None:
 class _Verifier:
     def __init__(self, name: str, given: set[Variable]) -> None:
         self.name, self.given = name, given
+        self.shapes: dict[Variable, set[Axis]] = {}  # of variables that were set
 
     def fail(self, what: str) -> None:
         raise Malformed(f"{self.name}: {what}")
@@ -55,9 +66,21 @@ class _Verifier:
                 if isinstance(statement.step, Variable) and statement.step not in self.given:
                     self.fail(f"a loop's step {statement.step.wanted} is no constant of the launch")
                 inside = {*known, statement.variable}
+                if statement.in_order:
+                    self.recurrence(statement, known)
                 self.block(statement.body, inside)  # what only the loop sets is not known after it
             elif isinstance(statement, Store):
                 self.store(statement, known)
+            elif isinstance(statement, Barrier | Arrive | Await):
+                for expr in expressions_of(statement):
+                    self.expression(expr, known)
+                if not isinstance(statement, Barrier) and statement.pointer not in self.given:
+                    self.fail(f"programs are counted at {statement.pointer.wanted}, which is no argument")
+            elif isinstance(statement, Split):
+                self.expression(statement.value, known)
+                if len(statement.variables) not in (2, 4):
+                    self.fail(f"a tile in {len(statement.variables)} parts")
+                known.update(v for v in statement.variables if v is not None)
             elif isinstance(statement, Leave):
                 self.expression(statement.condition, known)
                 if statement.condition.axes:
@@ -69,13 +92,29 @@ class _Verifier:
                 if isinstance(statement, Set) and statement.variable in self.given:
                     self.fail(f"{statement.variable.wanted} is an argument, and set")
                 known.add(statement.variable)
+                self.shapes.setdefault(statement.variable, {a for a in statement.value.axes if a.role != "scalar"})
+
+    def recurrence(self, loop: For, known: set[Variable]) -> None:
+        """What one step hands to the next: states of one shape, and memory that is read only after all have stored."""
+        for statement in loop.body:
+            if isinstance(statement, Set) and statement.variable in known:
+                axes = {axis for axis in statement.value.axes if axis.role != "scalar"}
+                if self.shapes.get(statement.variable, axes) != axes:
+                    self.fail(f"{statement.variable.wanted} is carried along a loop with another shape")
+        places = list(enumerate(loop.body))
+        stored = {s.pointer: i for i, top in places for s in statements((top,)) if isinstance(s, Store)}
+        loaded = {e.pointer: i for i, top in reversed(places) for e in expressions((top,)) if isinstance(e, Load)}
+        barriers = [i for i, s in places if isinstance(s, Barrier | Await)]
+        for pointer in stored.keys() & loaded.keys():
+            if not any(i > stored[pointer] or i < loaded[pointer] for i in barriers):
+                self.fail(f"a step reads what another stores at {pointer.wanted} without a barrier between them")
 
     def store(self, store: Store, known: set[Variable]) -> None:
         for expr in (store.offset, store.value, *store.masks):
             self.expression(expr, known)
         if store.pointer not in self.given:
             self.fail(f"a store to {store.pointer.wanted}, which is no argument")
-        lost = store.value.axes - store.offset.axes
+        lost = {axis for axis in store.value.axes - store.offset.axes if axis.atoms or axis.role != "scalar"}
         if lost:
             self.fail(f"a store loses {_names(lost)}: every element along it goes to one place")
         self.masked(store.offset.axes, store.masks, "a store")
@@ -109,5 +148,5 @@ class _Verifier:
             self.fail(f"a product over {_names(rows | cols)} into {_names(dot.total.axes)}")
 
 
-def _names(axes: frozenset[Axis]) -> str:
+def _names(axes: Iterable[Axis]) -> str:
     return ", ".join(sorted(axis.variable.wanted for axis in axes)) or "nothing"

@@ -13,8 +13,11 @@ from kernel_lsp.synthesis.kernel.arguments import Arguments
 from kernel_lsp.synthesis.kernel.ir import (
     Add,
     Arange,
+    Arrive,
+    Await,
     Axis,
     AxisIndex,
+    Barrier,
     Dot,
     Expr,
     Fold,
@@ -24,6 +27,7 @@ from kernel_lsp.synthesis.kernel.ir import (
     ProgramId,
     Ref,
     Set,
+    Split,
     Statement,
     Store,
     Variable,
@@ -121,9 +125,49 @@ def _product_without_depth(kernel: Doubling) -> list[Statement]:
     return [*kernel.index, kernel.loaded, Set(total, kernel.load), Set(total, Dot(kernel.load, kernel.load, held))]
 
 
+def _steps(kernel: Doubling, *body: Statement) -> list[Statement]:
+    """A loop whose steps hand ``state`` and what lies at y on to each other."""
+    state = Ref(kernel.value, kernel.load.axes, torch.float32)
+    read = Set(kernel.value, dataclasses.replace(kernel.load, pointer=kernel.y))
+    written = dataclasses.replace(kernel.stored, value=apply("add", state, state))
+    loop = For(fixed("step"), Number(0), Number(9), Number(1), (read, written, *body), in_order=True)
+    return [*kernel.index, kernel.loaded, loop]
+
+
+def _carried_in_another_shape(kernel: Doubling) -> list[Statement]:
+    return _steps(kernel, Barrier(), Set(kernel.value, Number(0.0)))
+
+
+def _without_barrier(kernel: Doubling) -> list[Statement]:
+    return _steps(kernel)
+
+
+def _counted_nowhere(kernel: Doubling) -> list[Statement]:
+    return [Arrive(Variable("z_ptr"), Number(0))]
+
+
+def _waiting_alone(kernel: Doubling) -> list[Statement]:
+    return [Await(kernel.x, Number(0), Number(1))]
+
+
+def _in_three(kernel: Doubling) -> list[Statement]:
+    size = next(iter(kernel.program.blocks))
+    return [*kernel.index, Split((Variable("a"), Variable("b"), Variable("c")), kernel.load, (size, size))]
+
+
+def test_a_recurrence_with_a_barrier_passes() -> None:
+    kernel = Doubling()
+    kernel.verify(*_steps(kernel, Barrier()))
+
+
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
+        (_carried_in_another_shape, "value is carried along a loop with another shape"),
+        (_without_barrier, "a step reads what another stores at y_ptr without a barrier between them"),
+        (_counted_nowhere, "programs are counted at z_ptr, which is no argument"),
+        (_waiting_alone, "its programs wait for each other, and need not run at once"),
+        (_in_three, "a tile in 3 parts"),
         (_swapped, "value is read before it is set"),
         (_without_index, "the axis offsets is used where it is not set"),
         (_unmasked_load, "a load from x_ptr is not masked along offsets"),

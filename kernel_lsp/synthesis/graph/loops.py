@@ -1,0 +1,93 @@
+"""The body of a recurrence at one of its steps: what stands for the outside becomes what is there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import sympy
+import torch
+
+from . import maps
+from .sizes import ONE
+from .value import Below, Contract, Given, Held, Op, Pointwise, Recur, Recurrence, Value, View, operands, topological
+
+
+def before(loop: Recurrence, step: sympy.Expr) -> sympy.Expr:
+    """Where the states that step number ``step`` begins with stand among those of ``Recur`` with ``each``."""
+    return sympy.expand(loop.steps - step) if loop.backward else step
+
+
+def after(loop: Recurrence, step: sympy.Expr) -> sympy.Expr:
+    """Where those stand that it ends with."""
+    return sympy.expand(loop.steps - step - ONE) if loop.backward else sympy.expand(step + ONE)
+
+
+def results(loop: Recurrence, state: int, dtype: torch.dtype, name: str, *, each: bool) -> Value:
+    """A result of a recurrence."""
+    shape = (loop.steps + 1, *loop.held[state].shape) if each else loop.held[state].shape
+    several = () if loop.members is None else (sympy.Integer(loop.members),)
+    return Value(Recur(loop, state, each), (*several, *shape), dtype, name)
+
+
+def at_step(loop: Recurrence, step: sympy.Expr, member: sympy.Expr | None = None) -> tuple[Value, ...]:
+    """The states after step number ``step`` over ``loop.held``, ``loop.below`` and values from outside."""
+    place = after(loop, step) if loop.backward else step
+    known = {v: v for v in (*loop.held, loop.below) if v is not None}
+    for part, given in zip(loop.parts, loop.given, strict=True):
+        assert isinstance(part.op, Given)
+        whole, along = of_member(given, member), part.op.along
+        known[part] = whole if along is None else _selected(whole, along, place)
+    return substituted(loop.next, known)
+
+
+def of_member(value: Value, member: sympy.Expr | None) -> Value:
+    """What is given to one member of a recurrence."""
+    return value if member is None else _selected(value, 0, member)
+
+
+def _selected(value: Value, dim: int, place: sympy.Expr) -> Value:
+    map = maps.select(value.shape, dim, place)
+    return Value(View(map, value, "select"), map.shape, value.dtype)
+
+
+def substituted(values: tuple[Value, ...], known: dict[Value, Value]) -> tuple[Value, ...]:
+    """``values`` with others in place of the values in ``known``."""
+    known = dict(known)
+    for value in topological(list(values)):
+        if value not in known:
+            moved = any(known[operand] is not operand for operand in operands(value))
+            known[value] = dataclasses.replace(value, op=_over(value.op, known)) if moved else value
+    return tuple(known[value] for value in values)
+
+
+def contracted(loop: Recurrence) -> dict[Value, int]:
+    """The states that the body multiplies by a matrix, and ``below`` where it does so, with the dimension that is summed."""
+    found: dict[Value, int] = {}
+    for value in topological(list(loop.next)):
+        if isinstance(value.op, Contract):
+            state, summed = value.op.left, value.op.summed
+            assert isinstance(state.op, Held | Below) and len(summed) == 1
+            found[state] = value.op.left_axes.index(summed)
+    return found
+
+
+def traced(loop: Recurrence, state: Value) -> int:
+    """The number of the state of which every step is stored so that ``state``, or ``below``, can be read."""
+    return 0 if state is loop.below else loop.held.index(state)
+
+
+def made_of_numbers(value: Value) -> bool:
+    """Whether it is addressed from a number alone, as a state of zeros is: nothing has to be stored."""
+    while isinstance(value.op, View):
+        value = value.op.operand
+    return isinstance(value.op, Pointwise) and value.op.function == "constant"
+
+
+def _over(op: Op, known: dict[Value, Value]) -> Op:
+    def swap(item: Any) -> Any:
+        if isinstance(item, Value):
+            return known[item]
+        return tuple(swap(i) for i in item) if isinstance(item, tuple) else item
+
+    return dataclasses.replace(op, **{field.name: swap(getattr(op, field.name)) for field in dataclasses.fields(op)})

@@ -1,0 +1,93 @@
+"""Placing a recurrence in a kernel: its states over kept atoms, its steps and what its products sum over reduced ones."""
+
+from __future__ import annotations
+
+import sympy
+
+from ..graph.loops import after, at_step, contracted, of_member, results, traced
+from ..graph.sizes import Index
+from ..graph.value import Below, Contract, Gather, Held, Recur, Recurrence, Value, operands
+from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
+from ..kernel.domain import Domain, Refined, Unalignable
+from ..kernel.steps import Kernel, Looped, Materialise
+
+
+def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
+    """What a kernel stores: ``wanted``, and every step of a state that the next step multiplies, which it reads there."""
+    found = [v for v in wanted if isinstance(v.op, Recur) and v.op.loop is loop]
+    for state in contracted(loop):
+        place = traced(loop, state)
+        if not any(isinstance(v.op, Recur) and v.op.each and v.op.state == place for v in found):
+            found.append(results(loop, place, loop.given[0].dtype, loop.held[place].name, each=True))
+    return sorted(found, key=lambda v: not (isinstance(v.op, Recur) and v.op.each))
+
+
+def place_recurrence(results: list[Value], stored: set[Value]) -> Kernel:
+    """A kernel that goes through the steps of a recurrence. Raises as ``placing.place``."""
+    first = results[0].op
+    assert isinstance(first, Recur)
+    loop, domain = first.loop, Domain()
+    shape = loop.held[0].shape
+    member = None if loop.members is None else domain.atom("m", sympy.Integer(loop.members), reduced=False)
+    state = tuple(domain.atom("i", n, reduced=False) for n in shape)
+    step = domain.atom("t", loop.steps, reduced=True)
+    domain.origin = (*state, step)
+    summed = {held: domain.atom("r", held.shape[d], reduced=True) for held, d in contracted(loop).items()}
+    following = at_step(loop, step, member)
+    for _ in range(50):
+        index = tuple(domain.resolve(e) for e in state)
+        looped = Looped(loop, step, member, following, summed)
+        kernel = Kernel(domain, loop=looped)
+        for v in results:
+            op = v.op
+            assert isinstance(op, Recur)
+            kernel.stores.append((v, looped.at(*((after(loop, step), *index) if op.each else index))))
+        try:
+            _trace(kernel, index, stored)
+        except Refined:
+            continue
+        return kernel
+    raise Unalignable("the domain did not settle")
+
+
+def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
+    """Walk every access of the body and of the states that it begins with; notes where its products are needed."""
+    looped = kernel.loop
+    assert looped is not None
+    leaves: dict[Value, None] = {}
+    seen: set[tuple[Value, Index]] = set()
+
+    def visit(v: Value, index: Index, near: str) -> None:
+        index = tuple(kernel.domain.resolve(e) for e in index)
+        if (v, index) in seen:
+            return
+        seen.add((v, index))
+        leaf = reshaped_leaf(v, stored)
+        if leaf is not None:
+            for e in index:
+                kernel.domain.terms(e)
+            leaves[leaf] = None
+            kernel.accesses.append((leaf, index, v.shape))
+            return
+        if isinstance(v.op, Held | Below):
+            return
+        if isinstance(v.op, Contract):
+            at = dict(zip(v.op.axes, index, strict=True)) | {v.op.summed: looped.summed[v.op.left]}
+            looped.products.append((v, index, near))
+            visit(v.op.right, tuple(at[letter] for letter in v.op.right_axes), near)
+            return
+        try:
+            pairs = operand_indices(v, index, kernel.domain)
+            if isinstance(v.op, Gather):
+                pairs.append((v.op.table, gather_table(v, index, GATHERED)))
+            for _, i in pairs:
+                for e in i:
+                    kernel.domain.terms(e)
+        except Unalignable:
+            raise Materialise(operands(v)[0]) from None
+        for o, i in pairs:
+            visit(o, i, v.name or near)
+
+    for value in (*(of_member(v, looped.member) for v in looped.loop.first), *looped.next):
+        visit(value, state, "")
+    kernel.leaves = list(leaves)

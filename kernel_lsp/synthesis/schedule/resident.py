@@ -1,0 +1,359 @@
+"""Recurrences whose weights stay on chip: the units of a state are split among programs, which exchange it through memory.
+
+Each program keeps the rows of the weights that make its units, for all gates, one below the other: one product a step. After a
+step it stores its units and counts itself; before a step it waits until all programs of its rows are counted, and reads the
+whole state. So all programs have to run at once, which a cooperative launch guarantees.
+
+float32 is multiplied as three products of a high and a low half: high * high, high * low and low * high. The halves are
+float16, which have 22 bits of a number, the low one times 2^11, so that it does not vanish. What they are taken of is divided by
+the largest of its row, weights once and a state before each product; a state that no step makes larger than 1 is left as it is. See
+Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+performance" (2022).
+"""
+
+from __future__ import annotations
+
+import math
+
+import sympy
+import torch
+
+from ..graph.loops import contracted, made_of_numbers
+from ..graph.sizes import Index
+from ..graph.value import Contract, Op, Value, View
+from ..kernel.access import operand_indices, reshaped_leaf
+from ..kernel.arguments import Arguments
+from ..kernel.build import Builder
+from ..kernel.domain import Domain
+from ..kernel.ir import (
+    Apply,
+    Arange,
+    Arrive,
+    Await,
+    Axis,
+    AxisIndex,
+    Barrier,
+    Dot,
+    Expr,
+    Fold,
+    Full,
+    Number,
+    ProgramId,
+    Ref,
+    Set,
+    Split,
+    Statement,
+    Variable,
+    apply,
+    plus,
+)
+from ..kernel.steps import Hints, Kernel
+from .elementwise import blocked, mask_of
+from .extents import power_of_two, total
+from .program import Blocks, OfAll, Program, fixed, set_all
+from .recurrent import LEAST, Frame, advance, begin, carry, end, framed, right_dtype, state_load
+from .schedules import Resident
+
+#: what a low half in float16 is multiplied by: 2^11, one more than it has bits after the first
+_RAISED = 2048.0
+#: parts of one product that ``Split`` can tell apart
+MOST_PARTS = 4
+
+
+def gates(kernel: Kernel) -> dict[Value, list[tuple[Value, Index]]]:
+    """Of each state that is multiplied its products in a step, where they are parts of one product with a weight
+    [parts * units, units], in its order, and as many for each state; else nothing.
+
+    Row g * units + u of a weight makes unit u of part g.
+    """
+    looped = kernel.loop
+    assert looped is not None
+    result = {}
+    for state, across in contracted(looped.loop).items():
+        mine = [(product, index) for product, index, _ in looped.products if _left(product) is state]
+        op, unit = mine[0][0].op, kernel.domain.resolve(kernel.domain.origin[across])
+        assert isinstance(op, Contract)
+        if len({product for product, _ in mine}) != 1 or len(op.right.shape) != 2 or op.right_axes[1] != op.summed:
+            return {}
+        place, units = op.axes.index(op.right_axes[0]), state.shape[across]
+        found = {sympy.expand(index[place] - unit): (product, index) for product, index in mine}
+        expected = [units * g for g in range(len(found))]
+        if set(found) != set(expected) or op.right.shape[0] != len(found) * units or not units.is_Integer:
+            return {}
+        result[state] = [found[shift] for shift in expected]
+    counts = {len(found) for found in result.values()}
+    return result if len(counts) == 1 and max(counts) <= MOST_PARTS else {}
+
+
+def _left(product: Value) -> Value:
+    assert isinstance(product.op, Contract)
+    return product.op.left
+
+
+def resident(
+    kernel: Kernel, name: str, arguments: Arguments, hints: Hints, stored: set[Value], schedule: Resident
+) -> Program:
+    """All steps by programs that wait for each other after each; one that has all units waits for none."""
+    looped = kernel.loop
+    assert looped is not None
+    products = gates(kernel)
+    assert products
+    domain = kernel.domain.copy()
+    program = Program(name, arguments, num_warps=schedule.warps, num_stages=1)
+    frame = framed(kernel, domain, program, stored)
+    rows, units = frame.rows, frame.units
+    assert units is not None
+    n_rows, n_units = total(domain, rows.atoms), total(domain, units.atoms)
+    arguments.name_size(n_rows, "n_rows")
+    arguments.name_size(n_units, "n_units")
+    size = program.block("UNITS", OfAll(n_units, schedule.units))
+    block = program.block("BLOCK_ROWS", schedule.rows)
+    program.grid = [[OfAll(n_units, schedule.units)], [Blocks(n_rows, schedule.rows)]]
+    frame.shape = (size, block)
+    row_block = Ref(fixed("row_block"))
+    if frame.member is not None:
+        assert looped.loop.members is not None
+        program.grid.append([sympy.Integer(looped.loop.members)])
+        program.body += set_all((frame.member.variable, ProgramId(2)))
+    program.body += set_all(
+        (row_block.variable, ProgramId(1)),
+        (units.variable, blocked(ProgramId(0), size, units, (0, 2))),
+        (rows.variable, blocked(row_block, block, rows, (1, 2))),
+        mask_of(rows, "row_mask", arguments.size(n_rows)),
+        *([] if n_units % max(LEAST, schedule.units) == 0 else [mask_of(units, "unit_mask", arguments.size(n_units))]),
+    )
+    signal, waits = _signals(frame, schedule, n_rows, n_units)
+    carry(frame, in_registers=False)
+    begin(frame)
+    frame.builder.lines.append(signal)
+    _load_inputs(frame)
+    lanes, along = _axes(frame, domain, len(next(iter(products.values()))))
+    # What the layer below made is there first: this layer waits for itself last.
+    for state in sorted(products, key=lambda state: state is not looped.loop.below):
+        _product(frame, domain, state, products[state], waits[state], stored, lanes, along)
+    advance(frame)
+    frame.builder.inner.append(signal)
+    end(frame)
+    program.tiling = f"One program has {schedule.units} units of {schedule.rows} rows: it keeps their weights on chip through all steps"
+    program.tiling += ", and waits for the others after each." if program.together else "."
+    return program
+
+
+def _signals(
+    frame: Frame, schedule: Resident, n_rows: sympy.Expr, n_units: sympy.Expr
+) -> tuple[Statement, dict[Value, Statement | None]]:
+    """What ends a step, and what has to come before a state is read; None where nothing has to."""
+    looped, program = frame.looped, frame.program
+    loop, arguments = looped.loop, program.arguments
+    states = contracted(loop)
+    if schedule.units >= n_units and loop.below is None:
+        return Barrier(), dict.fromkeys(states)
+    program.together = True
+    program.limits.append((n_rows, schedule.rows * schedule.blocks))
+    # A counter for each block of rows, at the first of them; of layers those of the lowest come after zeros.
+    counters = n_rows if loop.members is None else n_rows * (loop.members + (loop.below is not None))
+    arrived = Value(Op(), (sympy.expand(counters),), torch.int32, "arrived")
+    program.zeroed.append(arrived)
+    pointer = arguments.outputs[arrived] = arguments.variable("arrived_ptr")
+    first = apply("mul", Ref(fixed("row_block")), Ref(frame.shape[1]))
+    parts = apply("cdiv", arguments.size(n_units), Ref(frame.shape[0]))
+    step = AxisIndex(frame.step)
+    own: Expr = first
+    lower: Expr = first
+    waits: dict[Value, Statement | None] = {}
+    if frame.member is not None:
+        member = AxisIndex(frame.member)
+        lower = plus(apply("mul", member, arguments.size(n_rows)), first)
+        own = (
+            plus(apply("mul", plus(member, Number(1)), arguments.size(n_rows)), first)
+            if loop.below is not None
+            else lower
+        )
+    for state in states:
+        if state is loop.below:
+            assert frame.member is not None
+            done = apply("mul", plus(step, Number(2)), parts)
+            waits[state] = Await(
+                pointer, lower, apply("mul", done, apply("minimum_int", AxisIndex(frame.member), Number(1)))
+            )
+        else:
+            waits[state] = Await(pointer, own, apply("mul", plus(step, Number(1)), parts))
+    return Arrive(pointer, own), waits
+
+
+def _load_inputs(frame: Frame) -> None:
+    """Load what is given to the step before waiting for the state: it does not depend on that."""
+    builder, looped = frame.builder, frame.looped
+    for value in looped.next:
+        builder.count(value, frame.state)
+    seen: set[tuple[Value, Index]] = set()
+
+    def visit(value: Value, index: Index) -> None:
+        key = builder.key(value, index)
+        if key in seen or value in builder.reduced:
+            return
+        seen.add(key)
+        guarded = isinstance(value.op, View) and bool(value.op.map.guard)
+        if guarded or reshaped_leaf(value, builder.stored) is not None:
+            builder.value(value, index)
+            return
+        if isinstance(value.op, Contract):
+            return
+        for operand, at in operand_indices(value, key[1], builder.domain):
+            visit(operand, at)
+
+    for value in looped.next:
+        visit(value, frame.state)
+    builder.uses.clear()
+
+
+def _product(
+    frame: Frame,
+    domain: Domain,
+    state: Value,
+    parts: list[tuple[Value, Index]],
+    wait: Statement | None,
+    stored: set[Value],
+    lanes: Axis,
+    along: tuple[Variable, Expr | None],
+) -> None:
+    """One product of the weights that the program holds and a state, and its parts."""
+    program, builder, looped = frame.program, frame.builder, frame.looped
+    arguments, op = program.arguments, parts[0][0].op
+    assert isinstance(op, Contract)
+    ks, mask = along
+    summed = looped.summed[state]
+    beside_weight, beside_state = (
+        Axis(ks, [summed] if isinstance(summed, sympy.Symbol) else [], "tile", lane=lane) for lane in ((1, 2), (0, 2))
+    )
+    if mask is not None:
+        for axis in (beside_weight, beside_state):
+            axis.mask = apply("lt", AxisIndex(axis), mask, dtype=torch.bool)
+    # The weights, once.
+    reader = Builder(domain, [*filter(None, [frame.member]), lanes, beside_weight], arguments, stored, {})
+    reader.raw_half = True
+    place = (lanes.atoms[0], summed)
+    reader.count(op.right, place)
+    weight = reader.value(op.right, place)
+    builder.lines += reader.lines
+    half = right_dtype(op.right)
+    inner = builder.inner
+    if wait is not None:
+        inner.append(wait)
+    name = "below" if state is looped.loop.below else f"{state.name or 'state'}_before"
+    held = state_load(frame, domain, state, [beside_state, frame.rows], stored, ".cg" if wait is not None else "")
+    loaded = Ref(arguments.variable(name), held.axes, held.dtype)
+    inner.append(Set(loaded.variable, held))
+    total_of = arguments.variable("acc_below") if state is looped.loop.below else fixed("acc")
+    acc = Ref(total_of, frozenset({lanes, frame.rows, frame.step}), torch.float32)
+    lane_count = next(v for v in program.blocks if v.wanted == ("LANES" if len(parts) > 1 else "UNITS"))
+    inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))
+    if half is not None:
+        inner.append(Set(acc.variable, Dot(weight, loaded, acc)))
+    else:
+        scale: Expr = _one_for_none(arguments, "largest", _largest(weight, beside_weight, 1), builder.lines)
+        scaled = apply("div", weight, scale, dtype=torch.float32)
+        low_weight, high_weight = _halves(arguments, scaled, "weight", builder.lines)
+        if not (looped.loop.bounded and made_of_numbers(looped.loop.first[0])):  # its numbers may be of any size
+            most = _one_for_none(arguments, f"most_{name}", _largest(loaded, beside_state, 0), inner)
+            loaded = _set(arguments, f"{name}_scaled", apply("div", loaded, most, dtype=torch.float32), inner)
+            scale = apply("mul", scale, most, dtype=torch.float32)
+        low_state, high_state = _halves(arguments, loaded, name, inner)
+        inner.append(Set(acc.variable, Dot(high_weight, low_state, acc)))
+        inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
+        # Of an infinity nothing is left to round: what the parts of it give is no number, the product of it is right.
+        same = apply("eq", acc, acc, dtype=torch.bool)
+        rest = apply("mul", acc, Number(1 / _RAISED), dtype=torch.float32)
+        inner.append(Set(acc.variable, Apply("where", (same, rest, Number(0.0)), torch.float32)))
+        inner.append(Set(acc.variable, Dot(high_weight, high_state, acc)))
+        inner.append(Set(acc.variable, apply("mul", acc, scale, dtype=torch.float32)))
+    tile = frame.tile | {frame.step}
+    if len(parts) == 1:
+        builder.memo[builder.key(*parts[0])] = Ref(acc.variable, tile, torch.float32)
+        return
+    near = {builder.key(product, index): needs for product, index, needs in looped.products}
+    names = [arguments.variable(f"{near[builder.key(*part)] or 'state'}_acc") for part in parts]
+    spare: list[Variable | None] = [None] * (power_of_two(len(parts)) - len(parts))
+    inner.append(Split((*names, *spare), acc, (frame.shape[0], frame.shape[1])))
+    for part, variable in zip(parts, names, strict=True):
+        builder.memo[builder.key(*part)] = Ref(variable, tile, torch.float32)
+
+
+def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variable, Expr | None]]:
+    """The rows of the weights that the program holds, all parts of its units, and the indices that are summed with their end
+    where some lie beyond it."""
+    program, builder, units = frame.program, frame.builder, frame.units
+    arguments = program.arguments
+    assert units is not None
+    n_units = total(domain, units.atoms)
+    n_lanes = n_units * parts
+    size = frame.shape[0]
+    whole = program.blocks[size]
+    assert isinstance(whole, OfAll)
+    row = domain.atom("n", n_lanes, reduced=False)
+    lanes = Axis(fixed("lanes"), [row], "tile")
+    if parts == 1:
+        builder.lines += set_all((lanes.variable, blocked(ProgramId(0), size, lanes, (0, 2))))
+        if units.mask is not None:
+            builder.lines += set_all(mask_of(lanes, "lane_mask", arguments.size(n_units)))
+    else:
+        count = program.block("LANES", OfAll(n_units, whole.size, power_of_two(parts)))
+        every, unit = fixed("every"), fixed("unit")
+        part = apply("floordiv_int", _over(every, lanes), Ref(size))
+        builder.lines += set_all(
+            (every, Arange(count, lanes, (0, 2))),
+            (unit, plus(apply("mul", ProgramId(0), Ref(size)), apply("mod_int", _over(every, lanes), Ref(size)))),
+            (lanes.variable, plus(apply("mul", part, arguments.size(n_units)), _over(unit, lanes))),
+        )
+        inside: list[Expr] = []
+        if units.mask is not None:
+            inside.append(apply("lt", _over(unit, lanes), arguments.size(n_units), dtype=torch.bool))
+        if parts != power_of_two(parts):
+            inside.append(apply("lt", _over(lanes.variable, lanes), arguments.size(n_lanes), dtype=torch.bool))
+        if inside:
+            mask = fixed("lane_mask")
+            both = inside[0] if len(inside) == 1 else apply("and", *inside, dtype=torch.bool)
+            builder.lines.append(Set(mask, both))
+            lanes.mask = Ref(mask, frozenset({lanes}), torch.bool)
+    depth = max(LEAST, power_of_two(int(n_units)))
+    ks = fixed("ks")
+    builder.lines.append(Set(ks, Arange(program.block("DEPTH", depth), Axis(ks, [], "tile"))))
+    return lanes, (ks, None if depth == n_units else arguments.size(n_units))
+
+
+def _over(variable: Variable, axis: Axis) -> Ref:
+    return Ref(variable, frozenset({axis}))
+
+
+def _set(arguments: Arguments, name: str, value: Expr, statements: list[Statement]) -> Ref:
+    found = Ref(arguments.variable(name), value.axes, torch.float32)
+    statements.append(Set(found.variable, value))
+    return found
+
+
+def _largest(value: Expr, along: Axis, place: int) -> Fold:
+    """The largest magnitude along an axis, of what is finite there."""
+    size = Apply("abs", (value,), torch.float32)
+    finite = Apply("where", (apply("lt", size, Number(math.inf), dtype=torch.bool), size, Number(0.0)), torch.float32)
+    return Fold("max", finite, along, place, True, False, torch.float32)
+
+
+def _one_for_none(arguments: Arguments, name: str, largest: Expr, statements: list[Statement]) -> Ref:
+    """A variable with the largest magnitude, 1 where it is 0."""
+    found = _set(arguments, name, largest, statements)
+    some = apply("gt", found, Number(0.0), dtype=torch.bool)
+    statements.append(Set(found.variable, Apply("where", (some, found, Number(1.0)), torch.float32)))
+    return found
+
+
+def _halves(arguments: Arguments, value: Expr, name: str, statements: list[Statement]) -> tuple[Ref, Ref]:
+    """The low and the high half of float32 in float16, the low one times ``_RAISED``."""
+    if not isinstance(value, Ref):
+        value = _set(arguments, f"{name}_scaled", value, statements)
+    high = Ref(arguments.variable(f"{name}_high"), value.axes, torch.float16)
+    low = Ref(arguments.variable(f"{name}_low"), value.axes, torch.float16)
+    rest = apply("sub", value, Apply("to_float32", (high,), torch.float32), dtype=torch.float32)
+    raised = apply("mul", rest, Number(_RAISED), dtype=torch.float32)
+    statements.append(Set(high.variable, Apply("to_float16", (value,), torch.float16)))
+    statements.append(Set(low.variable, Apply("to_float16", (raised,), torch.float16)))
+    return low, high

@@ -1,0 +1,184 @@
+"""Recurrences: which schedules they get, what their programs need of a launch, and that all of them compute the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sympy
+import torch
+from torch import nn
+
+from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.graph.build import Build
+from kernel_lsp.synthesis.graph.loops import results
+from kernel_lsp.synthesis.graph.names import variable_name
+from kernel_lsp.synthesis.graph.value import Given, Graph, Held, Input, Recurrence, Value
+from kernel_lsp.synthesis.kernel.arguments import Arguments
+from kernel_lsp.synthesis.kernel.steps import Kernel, Planned
+from kernel_lsp.synthesis.operators.views import full
+from kernel_lsp.synthesis.passes.regions import plan
+from kernel_lsp.synthesis.printing.triton import definition
+from kernel_lsp.synthesis.schedule.choices import scheduled
+from kernel_lsp.synthesis.schedule.cost import cost
+from kernel_lsp.synthesis.schedule.program import Program
+from kernel_lsp.synthesis.schedule.schedules import Resident, Schedule, Steps
+from kernel_lsp.synthesis.schedule.space import space
+from kernel_lsp.synthesis.schedule.target import target
+from kernel_lsp.synthesis.stages import lowered, planned
+
+H100 = target("H100")
+
+
+def found(layer: nn.Module, *shape: int, joined: bool = False) -> tuple[Kernel, Planned]:
+    """The kernel of a layer's (first) recurrence, for an input of ``shape``."""
+    exported = capture(layer.eval(), (torch.empty(shape, dtype=next(layer.parameters()).dtype, device="meta"),))
+    plan = planned(lowered(exported, on=H100, joined=joined))
+    return next(kernel for kernel in plan.kernels if kernel.loop is not None), plan
+
+
+def meta(kind: type[nn.Module], *sizes: int, **more: Any) -> nn.Module:
+    return kind(*sizes, device="meta", **more)
+
+
+def written(kernel: Kernel, plan: Planned, schedule: Schedule) -> Program:
+    names = {n: variable_name(v) for v in plan.graph.inputs for n in v.shape if isinstance(n, sympy.Symbol)}
+    return scheduled(kernel, "kernel", Arguments(names), plan.hints, plan.plan.stored, schedule, set())
+
+
+@pytest.mark.parametrize(
+    ("layer", "batch", "kind", "programs"),
+    [
+        (meta(nn.LSTM, 64, 64), 10, Resident, 1),
+        (meta(nn.LSTM, 256, 256), 10, Resident, 16),
+        (meta(nn.GRU, 256, 256), 100, Resident, 112),
+        (meta(nn.RNN, 256, 256), 10, Resident, 16),
+        (meta(nn.LSTM, 512, 512, dtype=torch.float16), 16, Resident, 32),
+        (meta(nn.LSTM, 256, 256), 5000, Steps, 313),
+        (meta(nn.LSTM, 1024, 1024), 10, Steps, 1),
+    ],
+)
+def test_the_default_keeps_the_weights_on_chip_where_they_fit(
+    layer: nn.Module, batch: int, kind: type, programs: int
+) -> None:
+    kernel, plan = found(layer, 50, batch, layer.input_size)  # type: ignore[arg-type]
+    first = space(kernel, H100, plan.hints)[0]
+    assert isinstance(first, kind)
+    assert cost(kernel, first, H100, plan.hints).programs == programs
+
+
+@pytest.mark.parametrize("name", ["H100", "L4", "A100", "RTX 4090"])
+@pytest.mark.parametrize("width", [20, 64, 200, 256, 512])
+def test_programs_that_wait_for_each_other_run_at_once(name: str, width: int) -> None:
+    gpu = target(name)
+    kernel, plan = found(meta(nn.LSTM, 32, width), 50, 40, 32)
+    schedules = space(kernel, gpu, plan.hints)
+    assert any(isinstance(schedule, Steps) for schedule in schedules), "which any size of batch takes"
+    for schedule in schedules:
+        program = written(kernel, plan, schedule)
+        if not isinstance(schedule, Resident) or schedule.units >= width:
+            assert not program.together and not program.zeroed
+            continue
+        assert program.together and len(program.zeroed) == 1
+        split = -(-width // schedule.units)
+        (most,) = [most for size, most in program.limits if size == kernel.loop.loop.held[0].shape[0]]  # type: ignore[union-attr]
+        assert split * (most // schedule.rows) <= gpu.multiprocessors
+        held = 4 * schedule.units * max(16, 1 << (width - 1).bit_length()) * 4
+        assert held < gpu.shared_memory
+
+
+@pytest.mark.parametrize(("width", "depth", "stages"), [(200, 16, 2), (20, 32, 1), (20, 0, 1)])
+def test_no_load_runs_ahead_of_the_step_before(width: int, depth: int, stages: int) -> None:
+    kernel, plan = found(meta(nn.LSTM, 32, width), 50, 40, 32)
+    assert written(kernel, plan, Steps(16, depth, 4)).num_stages == stages
+    assert written(kernel, plan, Resident(16, 16, 4, 4)).num_stages == 1
+
+
+def test_other_gpus_get_programs_that_wait_for_nobody() -> None:
+    kernel, plan = found(meta(nn.LSTM, 256, 256), 50, 10, 256)
+    assert all(isinstance(schedule, Steps) for schedule in space(kernel, target("MI300X"), plan.hints))
+
+
+def test_weights_that_stay_on_chip_are_estimated_to_be_faster() -> None:
+    kernel, plan = found(meta(nn.LSTM, 256, 256), 512, 10, 256)
+    seconds = {type(s): cost(kernel, s, H100, plan.hints).seconds for s in space(kernel, H100, plan.hints)}
+    assert 2e-3 < seconds[Resident] < seconds[Steps] / 3
+
+
+def test_layers_of_a_stack_run_in_one_launch() -> None:
+    kernel, plan = found(meta(nn.LSTM, 128, 256, num_layers=6), 512, 10, 128, joined=True)
+    assert [k for k in plan.kernels if k.loop is not None] == [kernel]
+    first = space(kernel, H100, plan.hints)[0]
+    assert cost(kernel, first, H100, plan.hints).programs == 96
+    text = definition(written(kernel, plan, first), "")
+    assert text.count("_wait_for(") == 2 and text.count("tl.dot(") == 6
+
+
+def test_a_recurrence_without_products_has_no_barrier() -> None:
+    """h = a * h + b, of two tensors [steps, rows]."""
+    steps, rows = sympy.Symbol("steps", integer=True, positive=True), sympy.Integer(300)
+    a, b = (Value(Input(name, "argument"), (steps, rows), torch.float32, name) for name in "ab")
+    zero = full(shape=(rows,), out=torch.float32, fill=0.0)
+    held = Value(Held(), (rows,), torch.float32, "state")
+    parts = tuple(Value(Given(0), (rows,), torch.float32, name) for name in "ab")
+    after = Build.pointwise("add", Build.pointwise("mul", parts[0], held), parts[1], name="next_state")
+    loop = Recurrence("", steps, False, (held,), parts, (after,), (zero,), (a, b))
+    result = results(loop, 0, torch.float32, "state", each=True)
+    graph = Graph(inputs=[a, b], outputs=[result], hints={steps: 7})
+    (kernel,) = [step for step in plan(graph).steps if isinstance(step, Kernel)]
+    first = space(kernel, H100, graph.hints)[0]
+    assert isinstance(first, Steps)
+    text = definition(scheduled(kernel, "kernel", Arguments({steps: "steps"}), graph.hints, {a, b}, first, set()), "")
+    assert "for step in range(n_steps):" in text and "a * state + b" in text
+    assert "barrier" not in text and "tl.dot" not in text
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Any]:
+    script = Path(__file__).parents[1] / "interpret.py"
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    yield process
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(20)
+
+
+@pytest.mark.parametrize(
+    ("case", "variant"),
+    [
+        ("lstm", "through all steps, weights kept on chip"),
+        ("lstm", "weights read 32 at a time"),
+        ("lstm", "16 units and 16 rows"),
+        ("lstm_states", "weights read 16 at a time"),
+        ("lstm_two_layers", "recurrences in one launch; 16 units"),
+        ("lstm_two_layers", "through all steps, weights kept on chip"),
+        ("gru_bidirectional", "weights read 16 at a time"),
+        ("gru_half", "through all steps, weights kept on chip"),
+        ("rnn_relu", "weights read 32 at a time"),
+        ("rnn_relu", "recurrences in one launch; 32 units"),
+    ],
+)
+def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: Any, tmp_path: Path) -> None:
+    request = {"case": case, "folder": str(tmp_path), "variant": variant}
+    interpreter.stdin.write(json.dumps(request) + "\n")
+    interpreter.stdin.flush()
+    answer = json.loads(interpreter.stdout.readline())
+    assert "problem" not in answer, answer["trace"]
+    assert all(answer["inside"]) and max(answer["errors"]) <= (2e-3 if "half" in case else 2e-5), answer["errors"]
+
+
+def test_torch_comes_first_where_weights_would_be_read_at_each_step() -> None:
+    layer = meta(nn.LSTM, 1024, 1024).eval()
+    exported = capture(layer, (torch.empty(20, 4, 1024, device="meta"),))
+    first, *others = synthesize(layer, exported, class_name="LSTM", import_from="torch.nn")
+    assert first.variant == "recurrent layers left to torch" and first.kept
+    assert not any(other.kept for other in others)
