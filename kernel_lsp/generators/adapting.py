@@ -76,9 +76,16 @@ def adapted(source: str, origin: Origin, specimen: Specimen, interface: Interfac
         _rename_class(file, origin.class_name)
         text = file.edits.text()
         compile(text, "kernel", "exec", dont_inherit=True)
+        if _same(text, spelled_out(source)):  # nothing had to be changed
+            return source
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unsuitable(f"Python cannot parse it: {error}") from None
     return text
+
+
+def _same(a: str, b: str) -> bool:
+    """Whether two files differ in line breaks and quotes at most."""
+    return ast.dump(ast.parse(a)) == ast.dump(ast.parse(b))
 
 
 def _read(source: str, origin: Origin, specimen: Specimen, interface: Interface) -> _File:

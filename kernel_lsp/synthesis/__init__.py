@@ -30,7 +30,7 @@ _LEFT = {
     "recurrent layers": frozenset(["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"]),
 }
 #: schedules in halves that are offered
-_ROUNDED = 5
+_ROUNDED = 4
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 #: the label of the candidate that launches nothing itself but in its first calls
@@ -83,8 +83,10 @@ def _candidates(
         apart = [other for other in apart if all(other.source != one.source for one in result)]
     # Without a GPU nothing is faster in halves, and torch does not round.
     rounded = of(halves=True)[0][:_ROUNDED] if gpu is not None else []
+    exact: list[Candidate] = []
     if rounded:
-        result, apart = [*rounded, *_default(result)], apart[:1]
+        exact, apart = [*_default(result), *_in_other_arithmetic(result)], apart[:1]
+        result = [*rounded, *exact]
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.
@@ -98,11 +100,11 @@ def _candidates(
                 one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
             if words != "convolutions":
                 place = 0 if slow else len(result)
-            elif rounded and "float16" in rounded[0].arithmetic:  # then cuDNN's are the ones without rounding
-                place = len(_default(rounded[:2]))
             else:
-                place = 0
+                place = len(_default(rounded[:2])) if rounded and "float16" in rounded[0].arithmetic else 0
             result[place:place] = left
+            if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
+                result = [one for one in result if not any(one is other for other in exact)]
     for place, candidate in enumerate(result):
         candidate.parent = 0 if place else None
     return result
@@ -111,6 +113,14 @@ def _candidates(
 def _default(candidates: list[Candidate]) -> list[Candidate]:
     """Those with the default schedule: the first one, and its replay."""
     return [one for i, one in enumerate(candidates) if i == 0 or one.variant.endswith(_REPLAYED)]
+
+
+def _in_other_arithmetic(candidates: list[Candidate]) -> list[Candidate]:
+    """The first of each arithmetic that the default has not: where that is not exact enough, another may be."""
+    found: dict[str, Candidate] = {}
+    for one in candidates:
+        found.setdefault(one.arithmetic, one)
+    return list(found.values())[1:]
 
 
 def _operators(exported: ExportedProgram) -> set[str]:

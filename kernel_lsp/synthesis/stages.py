@@ -21,7 +21,7 @@ from .operators import lower
 from .operators.lower import Untraceable
 from .passes.cuts import cut_last
 from .passes.joining import join_recurrences
-from .passes.layout import channels_last
+from .passes.layout import channels_last, in_tf32
 from .passes.planes import split_into_planes
 from .passes.regions import plan
 from .passes.rewrite import share
@@ -66,8 +66,10 @@ def lowered(
     if on is not None and halves:
         if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, on, graph.hints)):
             rounded.append("float16 convolutions")
+        if tf32_convolutions() and in_tf32(graph):
+            rounded.append("TF32 convolutions")
         if split_into_planes(graph, lambda op: planes_pay(op, on, graph.hints)):
-            rounded.append("bfloat16 planes")
+            rounded.append("float16 planes")
         share(graph)
     if on is not None:
         split_products(graph, lambda op: product_parts(op, on, graph.hints))

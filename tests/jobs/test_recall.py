@@ -87,7 +87,7 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     jobs, first = make_jobs(device="interpreter"), module(FIRST, "first.py")
     job = await over(jobs.submit("generate", target(first, "Fused"), first))
     assert job.state == "done", job.error
-    assert sources_of(job) == [("synthesizer", 6, "")]  # nothing was in the store: recall was not asked
+    assert sources_of(job) == [("synthesizer", 7, "")]  # nothing was in the store: recall was not asked
     assert asked == ["synthesize", "judge"]
     graph = job.report.specimen.graph
     (kept,) = recalled.find(graph, job.report.device.name, store)

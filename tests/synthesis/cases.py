@@ -846,15 +846,19 @@ class TwoFloat16(nn.Module):
 
 
 CASES["float16_two"] = Case(TwoFloat16, lambda n: [r(2, 16, 6 + n, 7)], **half)
-case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 70), r(70, 20)], kernels=2, halves=True)
+case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 70), r(70, 20)], kernels=3, halves=True)
 case(
     "planes_bmm",
     lambda self, x, y: torch.bmm(torch.relu(x), y),
     lambda n: [r(3, 17 + n, 40), r(3, 40, 20)],
-    kernels=3,
+    kernels=4,
     halves=True,
 )
-module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kernels=3, halves=True)
+module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kernels=4, halves=True)
+module("planes_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], halves=True)
+module("planes_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], halves=True)
+module("tf32_conv2d", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 8 + n, 9)], kernels=1, **half)
+module("tf32_conv2d_grouped", nn.Conv2d, (32, 12, 3, 1, 1, 1, 2), lambda n: [r(2, 32, 5 + n, 4)], kernels=1, **half)
 case(
     "split_product",
     lambda self, x, y: torch.relu(x @ y),

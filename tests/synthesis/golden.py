@@ -39,7 +39,7 @@ _LIKE_ANOTHER = (
         "walked_logsumexp",
         "walked_var_mean",
     ),
-    *("float16_conv2d_huge", "float16_conv2d_tiny"),
+    *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "tf32_conv2d_g"),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),

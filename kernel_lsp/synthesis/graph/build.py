@@ -208,6 +208,16 @@ class Build:
         return Value(op, tuple(op.size(letter) for letter in axes), dtype, "product")
 
     @classmethod
+    def convolve(
+        cls, left: Value, right: Value, left_axes: str, right_axes: str, axes: str, dtype: torch.dtype
+    ) -> Value:
+        """As ``contract``, of a weight and windows."""
+        value = cls.contract(left, right, left_axes, right_axes, axes, dtype)
+        assert isinstance(value.op, Contract)
+        value.op.convolves = True
+        return value
+
+    @classmethod
     def matmul(cls, left: Value, right: Value, dtype: torch.dtype) -> Value:
         """``left`` [..., M, K] times ``right`` [..., K, N] with broadcast leading dimensions."""
         letters = "abcdefgh"[: max(len(left.shape), len(right.shape)) - 2]

@@ -153,6 +153,9 @@ class Contract(Op):
     right_axes: str
     axes: str
     outer: str = ""  # summed letters that a kernel goes through one by one, outside of the others
+    convolves: bool = False  # it is a convolution, which torch may compute in TF32
+    tf32: bool = False  # float32 operands are rounded to TF32
+    scaled: float = 1.0  # what the sum over all outer places but the last is multiplied by
     exact: Exact | None = None
 
     @property
@@ -241,12 +244,13 @@ class Recur(Op):
 @dataclass(eq=False)
 class Exact:
     """What a product of rounded operands stands for: ``product`` where the largest magnitude of one, in ``peaks``, is not
-    between ``least`` and ``most``."""
+    between ``least`` and ``most``. ``tf32``: what is rounded keeps ten bits, as torch's convolutions do where they may."""
 
     product: Contract
     peaks: tuple[Value, ...]
     least: float
     most: float
+    tf32: bool = False
 
 
 @dataclass(eq=False)

@@ -78,7 +78,7 @@ class Kernel:
         if self.partials:
             return self.partials
         filled = self.whole or self.cut
-        return [filled] if filled is not None else [*(v for v, _ in self.stores), *self.peaks]
+        return [*([filled] if filled is not None else [v for v, _ in self.stores]), *self.peaks]
 
     def destination(self, value: Value, index: Index) -> tuple[Value, Index]:
         """What has the memory for a stored value, and where in that the element at ``index`` goes, if there is a place."""

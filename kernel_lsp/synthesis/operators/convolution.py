@@ -68,7 +68,7 @@ def _grouped(x: Value, weight: Value, windows: Windows, groups: int, shape: Shap
     places, inside = "tuv"[: len(sizes)], "ijk"[: len(sizes)]
     if groups == 1:
         seen = windows_of(x, windows, counts, 0.0)
-        return Build.contract(weight, seen, f"oc{inside}", f"nc{places}{inside}", f"no{places}", out)
+        return Build.convolve(weight, seen, f"oc{inside}", f"nc{places}{inside}", f"no{places}", out)
     summed, outputs = weight.shape[1], quotient(weight.shape[0], sympy.Integer(groups))
     if outputs is None or not same(x.shape[1], groups * summed):
         raise NotLowered("groups of channels whose number varies")
@@ -77,7 +77,7 @@ def _grouped(x: Value, weight: Value, windows: Windows, groups: int, shape: Shap
     seen = windows_of(x, windows, counts, 0.0)
     every = sympy.prod([summed, *sizes])  # a size that varies counts as large
     if not (every.is_number and every < _LEAST_SUMMED) and weight.shape[1] != ONE:
-        product = Build.contract(weight, seen, f"goc{inside}", f"ngc{places}{inside}", f"ngo{places}", out)
+        product = Build.convolve(weight, seen, f"goc{inside}", f"ngc{places}{inside}", f"ngo{places}", out)
     else:
         product = _added_up(seen, weight, len(sizes), out)
     return Build.reshape(product, shape)

@@ -167,7 +167,7 @@ def _product(x: Value, weight: Value, axes: list[_Axis], groups: int, out: torch
     summed = sympy.prod([weight.shape[len(group)], *(axis.taps for axis in axes)])
     if group and (weight.shape[2] == ONE or (summed.is_number and summed < _LEAST_SUMMED)):
         return _added_up(seen, right, packed, left, axes_of, out)
-    return Build.contract(packed, seen, left, right, axes_of, out)
+    return Build.convolve(packed, seen, left, right, axes_of, out)
 
 
 def _divided(channels: sympy.Expr, groups: int) -> tuple[sympy.Expr]:

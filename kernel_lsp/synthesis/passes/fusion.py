@@ -65,8 +65,11 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
 _CHEAP = frozenset({"add", "sub", "mul", "neg", "where", "lt", "gt", "le", "ge", "maximum", "to_float32", "abs"})
 
 
-def cheap_prologue(value: Value, stored: set[Value]) -> bool:
-    """Whether ``value`` is elementwise and cheap in terms of exactly one large stored tensor."""
+def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bool:
+    """Whether ``value`` is elementwise and cheap in terms of exactly one large stored tensor.
+
+    ``seldom``: it is hardly ever computed, so that any function is cheap.
+    """
     large: set[Value] = set()
     stack = [value]
     while stack:
@@ -75,7 +78,7 @@ def cheap_prologue(value: Value, stored: set[Value]) -> bool:
             if len(v.shape) == len(value.shape):
                 large.add(v)
             continue
-        if not isinstance(v.op, Pointwise) or v.op.function not in _CHEAP:
+        if not isinstance(v.op, Pointwise) or not (seldom or v.op.function in _CHEAP):
             return False
         stack.extend(operands(v))
     return len(large) == 1

@@ -16,8 +16,9 @@ from ..graph.build import Build
 from ..graph.division import bounds
 from ..graph.map import Guard, Map, dim
 from ..graph.names import variable_name
-from ..graph.sizes import ONE, ZERO
-from ..graph.value import Contract, Exact, Graph, Peak, Pointwise, Shape, Value, View, topological
+from ..graph.sizes import ZERO
+from ..graph.value import Contract, Exact, Graph, Shape, Value, View, topological
+from .peaks import peak_of
 
 #: Channels below which the channels alone are too few for a step of a tensor core.
 _LEAST_CHANNELS = 16
@@ -42,6 +43,17 @@ def channels_last(graph: Graph, worthwhile: Callable[[Contract, Value], bool]) -
     return count
 
 
+def in_tf32(graph: Graph) -> int:
+    """Let the other float32 convolutions be rounded to TF32 where they are multiplied. Returns how many there were."""
+    count = 0
+    for value in topological(graph.outputs):
+        op = value.op
+        if isinstance(op, Contract) and op.convolves and op.left.dtype == op.right.dtype == torch.float32:
+            op.tf32 = True
+            count += 1
+    return count
+
+
 def _convolution(op: Contract) -> Contract | None:
     """The product over other operands; None where it is no convolution of many channels in float32.
 
@@ -51,7 +63,7 @@ def _convolution(op: Contract) -> Contract | None:
         return None
     view, weight = op.right.op, op.left
     inside = [letter for letter in op.summed if letter != "c"]
-    if "c" not in op.summed or "g" in op.axes or not inside or op.outer:
+    if not op.convolves or "c" not in op.summed or "g" in op.axes or not inside:
         return None
     channels = op.size("c")
     if not channels.is_number or channels < _LEAST_CHANNELS:
@@ -69,7 +81,7 @@ def _convolution(op: Contract) -> Contract | None:
     index = tuple(view.map.index[d] + shifts[d] for d in (0, *range(2, len(x.shape)), 1))
     guard = tuple(one for one in view.map.guard if one[0] not in view.map.index)  # the others are written out
     windows = Build.view(last, Map(view.map.shape, last.shape, index, guard, 0.0 if guard else None), "window")
-    peaks = tuple(_peak(v) for v in (last, packed))
+    peaks = tuple(peak_of(v) for v in (last, packed))
     return Contract(
         windows,
         Build.permute(packed, back),
@@ -77,7 +89,7 @@ def _convolution(op: Contract) -> Contract | None:
         op.left_axes,
         op.axes,
         outer="".join(inside),
-        exact=Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK),
+        exact=Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK, tf32=True),
     )
 
 
@@ -85,12 +97,6 @@ def _named(weight: Value) -> str:
     while isinstance(weight.op, View):
         weight = weight.op.operand
     return variable_name(weight)
-
-
-def _peak(rounded: Value) -> Value:
-    assert isinstance(rounded.op, Pointwise)
-    (operand,) = rounded.op.operands
-    return Value(Peak(operand, rounded), (ONE,), torch.float32, f"{rounded.name}_peak")
 
 
 def _written_out(x: Value, map: Map) -> tuple[Value, list[sympy.Expr]] | None:

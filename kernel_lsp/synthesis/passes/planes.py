@@ -1,13 +1,13 @@
-"""float32 products by tensor cores: each operand becomes two bfloat16 planes, and three products of those are added up.
+"""float32 products by tensor cores: each operand becomes two float16 planes, and three products of those are added up.
 
-x = high + low + rest, where high is x rounded to bfloat16 and low is what that leaves, rounded again; the rest is below
-2^-16 of x. x * y is then low * high + high * low + high * high to about 2^-16. The method is that of Henry, Tang and
-Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations" (2019).
+x = high + low / 2^11 + rest, where high is x rounded to float16 and low is what that leaves, scaled so that it is no smaller than
+high's own numbers, and rounded again; the rest is below 2^-22 of x. x * y is then (low * high + high * low) / 2^11 + high * high, as
+exact as float32 to about its last bit. The method is that of Ootomo and Yokota, "Recovering single precision accuracy from Tensor
+Cores while surpassing the FP32 theoretical peak performance" (2022). What float16 does not hold is computed otherwise, see ``Exact``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import sympy
@@ -16,11 +16,19 @@ import torch
 from ..graph.build import Build
 from ..graph.division import Quotient, Remainder
 from ..graph.map import Map, compose, dim
-from ..graph.value import Concat, Contract, Graph, Value, View, numel, topological
+from ..graph.value import Concat, Contract, Exact, Graph, Value, View, numel, topological
+from .peaks import peak_of
 
 #: The summed letter that goes through the three products.
 _LETTER = "P"
 _PRODUCTS, _TWO = sympy.Integer(3), sympy.Integer(2)
+
+#: What the low plane is multiplied by: as many bits as the high one holds.
+_SCALE = 2.0**11
+
+#: The largest magnitude of a tensor that two planes hold to 22 bits: the largest number of float16; and where what is lost of a
+#: small number, 2^-36, is 2^-24 of the largest magnitude.
+_LEAST_PEAK, _MOST_PEAK = 2.0**-12, 65504.0
 
 
 def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> int:
@@ -31,6 +39,7 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
         for value in topological(graph.outputs)
         if isinstance(value.op, Contract)
         and value.op.left.dtype == value.op.right.dtype == torch.float32
+        and not value.op.tf32
         and not any(_repeats(operand, graph.hints) for operand in (value.op.left, value.op.right))
         and worthwhile(value.op)
     ]
@@ -38,13 +47,18 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
         op = value.op
         assert isinstance(op, Contract)
         # Of the planes (low, high) the products take, in this order, 0 1 1 on the left and 1 0 1 on the right: the small ones first.
+        left = _chosen(op.left, Quotient(dim(0) + 1, _TWO), planes)
+        right = _chosen(op.right, Remainder(dim(0) + 1, _TWO), planes)
+        peaks = tuple(dict.fromkeys(peak_of(_beneath(v)) for v in (left, right)))
         value.op = Contract(
-            _chosen(op.left, Quotient(dim(0) + 1, _TWO), planes),
-            _chosen(op.right, Remainder(dim(0) + 1, _TWO), planes),
+            left,
+            right,
             _LETTER + op.left_axes,
             _LETTER + op.right_axes,
             op.axes,
             outer=_LETTER,
+            scaled=1 / _SCALE,
+            exact=Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK),
         )
     return len(products)
 
@@ -60,20 +74,20 @@ def _repeats(operand: Value, hints: dict[sympy.Symbol, int]) -> bool:
 
 
 def _planes(x: Value) -> Value:
-    """``x`` as [2, *x.shape] in bfloat16: what rounding it leaves, and ``x`` rounded.
-
-    Of what rounds to an infinity, and of a NaN, nothing is left.
-    """
-    high = Build.pointwise("to_bfloat16", x, dtype=torch.bfloat16, name="high")
-    rounded = Build.pointwise("to_float32", high, dtype=torch.float32, name="rounded")
-    finite = Build.pointwise("lt", Build.pointwise("abs", rounded), math.inf, dtype=torch.bool)
-    rest = Build.pointwise("where", finite, Build.pointwise("sub", x, rounded), 0.0)
-    low = Build.pointwise("to_bfloat16", rest, dtype=torch.bfloat16, name="low")
-    pieces = tuple(Build.unsqueeze(v, 0) for v in (low, high))
+    """``x`` as [2, *x.shape] in float16: what rounding it leaves, times 2^11, and ``x`` rounded."""
+    whole = Build.unsqueeze(x, 0)
+    high = Build.pointwise("to_float16", whole, dtype=torch.float16, name="high")
+    rest = Build.pointwise("sub", whole, Build.pointwise("to_float32", high, dtype=torch.float32))
+    low = Build.pointwise("to_float16", Build.pointwise("mul", rest, _SCALE), dtype=torch.float16, name="low")
     name = f"{x.name}_planes" if x.name else ""
-    both = Value(Concat(pieces, 0), (_TWO, *x.shape), torch.bfloat16, name, node=x.node)
-    both.meaning = ("bfloat16_planes", (x,))
+    both = Value(Concat((low, high), 0), (_TWO, *x.shape), torch.float16, name, node=x.node)
+    both.meaning = ("float16_planes", (x,))
     return both
+
+
+def _beneath(view: Value) -> Value:
+    assert isinstance(view.op, View)
+    return view.op.operand
 
 
 def _chosen(operand: Value, place: sympy.Expr, planes: dict[Value, Value]) -> Value:

@@ -191,8 +191,8 @@ class _Planner:
                 self.store(need.value, [])
         if kernel.folds:
             return False
-        kernel.whole = value
-        self._append(kernel, [value])
+        kernel.whole, kernel.peaks = value, self.peaks.get(value, [])
+        self._append(kernel, kernel.outputs)
         return True
 
     def _store_partial(self, value: Value) -> None:
@@ -261,7 +261,8 @@ class _Planner:
         assert isinstance(op, Contract)
         for one in [op, op.exact.product] if op.exact else [op]:
             for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
-                self._prepare(operand, frozenset(d for d, letter in enumerate(axes) if letter in one.scalar))
+                scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)
+                self._prepare(operand, scalar, seldom=one is not op)
         while True:
             tree = self._epilogue_tree(root, product)
             for v in tree:
@@ -312,15 +313,15 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value, scalar: frozenset[int]) -> None:
+    def _prepare(self, operand: Value, scalar: frozenset[int], seldom: bool = False) -> None:
         """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
 
-        ``scalar``: its dimensions whose index is a scalar.
+        ``scalar``: its dimensions whose index is a scalar. ``seldom``: its product hardly ever runs.
         """
         base = operand
         while isinstance(base.op, View) and base not in self.plan.stored:
             base = base.op.operand
-        if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored):
+        if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored, seldom):
             self.store(base, [])
         if addressable(operand, base, self.plan.stored, scalar):
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..graph.value import Graph, Input, Recurrence, TorchCall, Value, topological
+from ..graph.value import Exact, Graph, Input, Recurrence, TorchCall, Value, topological
 
 
 def share(graph: Graph) -> None:
@@ -58,6 +58,9 @@ def _replace_operands(value: Value, replaced: dict[Value, Value]) -> None:
         item = getattr(op, f.name)
         if isinstance(item, TorchCall):
             item.args, item.kwargs = swap(item.args), swap(item.kwargs)
+        elif isinstance(item, Exact):
+            item.peaks, product = swap(item.peaks), item.product
+            product.left, product.right = swap(product.left), swap(product.right)
         elif isinstance(item, Recurrence):
             item.first, item.given = swap(item.first), swap(item.given)
         else:

@@ -18,7 +18,7 @@ from ..graph.functions import literal
 from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same
-from ..graph.value import Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
+from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
 from ..kernel.steps import Kernel
 from ..schedule.plan import (
     MOST_ELEMENTS,
@@ -100,7 +100,7 @@ class _Printer:
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
         self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
-        if any(isinstance(one, Launch) and one.kernel.exact for one in plan.operations):
+        if any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
             self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 
     @staticmethod
@@ -279,6 +279,12 @@ class _Printer:
         if isinstance(item, tuple):
             return _tuple([self._argument(i) for i in item])
         return literal(item) if isinstance(item, float) else repr(item)
+
+
+def _tf32(kernel: Kernel) -> bool:
+    """Whether it rounds as torch's convolutions may."""
+    op = None if kernel.contract is None else kernel.contract.op
+    return isinstance(op, Contract) and (op.tf32 or (op.exact is not None and op.exact.tf32))
 
 
 def _tuple(items: list[str]) -> str:

@@ -101,7 +101,7 @@ def contract(
         mask_of(rows, "row_mask", ends["M"]),
         *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
     )
-    walk = summation(program, tile, ends["K"], domain, depth, outer)
+    walk = summation(program, tile, ends["K"], domain, depth, outer, op.scaled)
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
     program.body.append(walk.before(acc, zeros))
     loop: list[Statement] = list(walk.begin)

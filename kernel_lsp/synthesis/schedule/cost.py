@@ -88,7 +88,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     # What tiles share is read from memory once, and from L2 by every tile.
     moved = batch * (m * k + k * n + m * n) * dtype.itemsize
     through_l2 = programs * (schedule.m + schedule.n) * k * dtype.itemsize
-    products = {"tf32x3": 3, "bf16x6": 6, "ieee": 1}[schedule.precision] if dtype == torch.float32 else 1
+    products = {"tf32": 1, "tf32x3": 3, "bf16x6": 6, "ieee": 1}[schedule.precision] if dtype == torch.float32 else 1
     operations = 2 * programs * schedule.m * schedule.n * (-(-k // schedule.k) * schedule.k) * products
     rate = target.rate(_multiplied(dtype, schedule.precision))
     shared = (schedule.m + schedule.n) * schedule.k * dtype.itemsize * schedule.stages
@@ -107,13 +107,13 @@ _LAUNCH = 8e-6
 
 
 def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
-    """Whether a float32 product takes less time where its operands are split into bfloat16 planes before it.
+    """Whether a float32 product takes less time where its operands are split into float16 planes before it.
 
     The planes are written and read once more; a kernel that splits as it goes does so for every tile.
     """
     multiplied = 3 * _operations(op, hints)
     moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
-    with_planes = moved / target.bandwidth + multiplied / (_REACHED * target.rate("bfloat16")) + 2 * _LAUNCH
+    with_planes = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 2 * _LAUNCH
     return with_planes < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
 
 
@@ -184,7 +184,7 @@ def _multiplied(dtype: torch.dtype, precision: str) -> str:
     """The sort of number that the tensor cores multiply."""
     if dtype != torch.float32:
         return str(dtype).removeprefix("torch.")
-    return {"tf32x3": "tf32", "bf16x6": "bfloat16"}.get(precision, "float32")
+    return {"tf32": "tf32", "tf32x3": "tf32", "bf16x6": "bfloat16"}.get(precision, "float32")
 
 
 def _bytes(value: Value, hints: Hints) -> int:

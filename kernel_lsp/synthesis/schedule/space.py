@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import torch
-
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import (
     LONGEST_ROW,
@@ -85,7 +83,7 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
     if outer := kernel.product.outer:
         k //= math.prod(hint(kernel.product.size(letter), hints) for letter in outer)
-        return _walked(m, n, k, batch, dtype.itemsize, dtype == torch.bfloat16, target)
+        return _walked(m, n, k, batch, dtype.itemsize, kernel.product.scaled != 1.0, target)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -98,6 +96,8 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         *([Product(128, 64, 32, 8, 3, "bf16x6")] if dtype.itemsize == 4 else []),
     ]
     fitted = [_fitted(tile, m, n, k, dtype.itemsize, target) for tile in [first, *others]]
+    if kernel.product.tf32:
+        fitted = [dataclasses.replace(tile, precision="tf32") for tile in fitted]
     return list(dict.fromkeys(fitted))
 
 

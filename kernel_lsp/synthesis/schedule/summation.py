@@ -10,6 +10,7 @@ import torch
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Add,
+    Apply,
     Arange,
     Axis,
     AxisIndex,
@@ -47,6 +48,7 @@ class Summation:
     outside: list[Axis] = field(default_factory=list)
     count: Expr = field(default_factory=lambda: Number(1))  # of the outer places
     restart: Variable | None = None
+    scaled: float = 1.0  # what the sum over all outer places but the last is multiplied by
     begin: list[Statement] = field(default_factory=list)
     mask: Expr | None = None
 
@@ -77,6 +79,16 @@ class Summation:
             before: list[Statement] = [Set(_BLOCKS, apply("cdiv", length, Ref(self.block)))]
             steps = apply("mul", self.count, Ref(_BLOCKS))
             inside = [For(_STEP, Number(0), steps, Number(1), tuple(step))]
+            if self.scaled != 1.0:
+                small = apply("mul", apply("sub", self.count, Number(1)), Ref(_BLOCKS))
+                if isinstance(self.count, Number):
+                    small = apply("mul", Number(int(self.count.value) - 1), Ref(_BLOCKS))
+                scaled = Apply("mul", (acc, Number(self.scaled)), acc.dtype)
+                inside = [
+                    For(_STEP, Number(0), small, Number(1), tuple(step)),
+                    Set(acc.variable, scaled),
+                    For(_STEP, small, steps, Number(1), tuple(step)),
+                ]
         else:
             before, inside = [], [For(START, first, last, self.block, tuple(step))]
         if self.restart is None:
@@ -92,13 +104,15 @@ def summation(
     domain: Domain,
     depth: list[sympy.Symbol],
     outer: list[sympy.Symbol],
+    scaled: float,
 ) -> Summation:
-    """How the sum over ``depth`` (up to ``end``) and ``outer`` is gone through with ``tile``."""
+    """How the sum over ``depth`` (up to ``end``) and ``outer`` is gone through with ``tile``; ``scaled``: see ``Contract``."""
     size = total(domain, depth)
     block = next(variable for variable in program.blocks if variable.wanted == "BLOCK_K")
     # Where the sum restarts every chunk has as many blocks: how many is known when the kernel is compiled.
     reach = tile.restart if tile.restart and outer else tile.k
     found = Summation(depth, end, block, size.is_number and int(size) % reach == 0)
+    found.scaled = scaled
     if tile.restart:
         found.restart = program.block("RESTART", tile.restart)
     start: Expr = Ref(START)

@@ -34,9 +34,9 @@ def test_a_large_product_goes_through_three_pairs_of_planes() -> None:
     (product,) = products(found)
     assert isinstance(product.op, Contract)
     assert product.op.outer and product.op.size(product.op.outer) == 3
-    assert product.op.left.dtype == torch.bfloat16
+    assert product.op.left.dtype == torch.float16
     assert product.dtype == torch.float32
-    assert found.rounded == ["bfloat16 planes"]
+    assert found.rounded == ["float16 planes"]
 
 
 @pytest.mark.parametrize("m, n, k", [(64, 64, 64), (16, 8192, 8192), (512, 512, 512)])
@@ -57,7 +57,7 @@ def test_the_square_of_a_matrix_splits_it_once() -> None:
             return x @ x
 
     found = planned(Square(), torch.empty(4096, 4096))
-    assert len(found.kernels) == 2  # one that splits, one that multiplies
+    assert len(found.kernels) == 3  # one that splits, one that multiplies, one for what float16 does not hold
 
 
 def _convolution(padding: int = 1) -> nn.Module:
