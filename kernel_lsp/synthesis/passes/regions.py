@@ -16,6 +16,7 @@ from ..graph.value import (
     Graph,
     Partial,
     Peak,
+    Pointwise,
     Recur,
     Reduce,
     Scan,
@@ -117,7 +118,7 @@ class _Planner:
 
     def _store_call(self, value: Value) -> None:
         for operand in operands(value):
-            self.store(operand, [], viewed=True)
+            self.store(operand, [], viewed=not _filled(operand))
         assert isinstance(value.op, TorchCall)
         call = value.op.call or value.op
         siblings = [
@@ -353,6 +354,13 @@ def _of_all_steps(value: Value) -> bool:
         names.append(value.op.name)
         value = value.op.operand
     return isinstance(value.op, Recur) and value.op.each and names in (["slice"], ["select"], ["slice", "select"])
+
+
+def _filled(value: Value) -> bool:
+    """Whether it is one number everywhere: what torch makes of that is contiguous, and some of its operators ask for it."""
+    while isinstance(value.op, View):
+        value = value.op.operand
+    return isinstance(value.op, Pointwise) and not operands(value)
 
 
 def _on_host(value: Value, products: dict[Value, Value]) -> bool:

@@ -58,6 +58,8 @@ def _class(settings: str) -> str:
         if len(self.captured) == _MOST_GRAPHS:
             del self.captured[next(iter(self.captured))]
         caller = torch.cuda.current_stream()
+        generator = torch.cuda.default_generators[self.stream.device_index]
+        before = generator.clone_state()
         self.stream.wait_stream(caller)
         self.stream.wait_event(self.done)
         try:
@@ -72,6 +74,7 @@ def _class(settings: str) -> str:
                 finally:
                     graph.capture_end()
         except Exception as error:
+            generator.graphsafe_set_state(before)  # else it would go on waiting for the end of the capture
             self.captures = _MOST_CAPTURES
             _LOG.info("launches directly from now on, since a capture failed: %s", error)
             return False
