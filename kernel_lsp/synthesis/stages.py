@@ -15,6 +15,7 @@ from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 
 from .graph.sizes import ZERO
 from .graph.value import Graph, Input, input_of, topological
+from .graph.verify import verify
 from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .operators import lower
@@ -55,6 +56,7 @@ def lowered(
     that pays there and is as exact as torch. ``joined``: recurrences share a launch, where they fit there.
     """
     graph = lower(exported, left)
+    verify(graph)
     defined = name_quotients(graph)
     share(graph)
     if on is not None and joined:
@@ -73,6 +75,7 @@ def lowered(
         share(graph)
     if on is not None:
         split_products(graph, lambda op: product_parts(op, on, graph.hints))
+    verify(graph)
     return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
 
 
