@@ -1,7 +1,7 @@
 """The rule-based generator: an exported ATen graph becomes readable Triton source.
 
-capture (torch.export) → lowering (ATen → graph) → rewrite → regions (what shares a kernel) → schedule (which
-template, which tile) → templates and emit (a kernel's text) → host and source (the file).
+capture (torch.export) → operators (ATen → graph) → passes (what is rewritten, what shares a kernel) → kernel → schedule →
+printing (a kernel's text, the host function, the file). ``stages.py`` has those before a schedule is chosen.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _candidates(
             if words != "convolutions":
                 place = 0 if slow else len(result)
             else:
-                place = len(_default(rounded[:2])) if rounded and "float16" in rounded[0].arithmetic else 0
+                place = len(_default(rounded[:2])) if rounded and "float16 convolutions" in rounded[0].arithmetic else 0
             result[place:place] = left
             if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
                 result = [one for one in result if not any(one is other for other in exact)]

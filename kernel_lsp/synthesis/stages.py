@@ -53,7 +53,7 @@ def lowered(
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
     ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where
-    that pays there and is as exact as torch. ``joined``: recurrences share a launch, where they fit there.
+    that pays there and torch is no more exact for numbers of like size. ``joined``: recurrences share a launch, where they fit there.
     """
     graph = lower(exported, left)
     verify(graph)

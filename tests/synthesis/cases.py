@@ -79,6 +79,10 @@ def made(case: Case, module: nn.Module, arguments: list[Any], origin: str, varia
     return min(found, key=lambda one: sum(one.kept.values()))
 
 
+def cut_and_whole(product: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.relu(product[:, :5]), product.sum(1)
+
+
 def positive(*shape: int) -> torch.Tensor:
     return torch.rand(*shape) * 0.9 + 0.05
 
@@ -857,6 +861,8 @@ case(
 module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kernels=4, halves=True)
 module("planes_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], halves=True)
 module("planes_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], halves=True)
+case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n, 70) - 20, r(70, 20)], halves=True)
+case("cut_and_whole", lambda self, x, y: cut_and_whole(x @ y), lambda n: [r(9 + n, 20), r(20, 12)], kernels=3)
 module("tf32_conv2d", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 8 + n, 9)], kernels=1, **half)
 module("tf32_conv2d_grouped", nn.Conv2d, (32, 12, 3, 1, 1, 1, 2), lambda n: [r(2, 32, 5 + n, 4)], kernels=1, **half)
 case(

@@ -62,6 +62,8 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
         if "running" in key:
             buffer.data += torch.rand_like(buffer)
     arguments = case.inputs(0)
+    # Elsewhere what torch computes in TF32 on a GPU would be further from float32 than a kernel is.
+    torch.backends.cudnn.allow_tf32 = case.halves
     candidate = cases.made(case, module, arguments, "cases", variant)
     path = folder / f"{name}_triton.py"
     path.write_text(candidate.source)
@@ -69,8 +71,6 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
     kernel = kind(*case.init).eval()
     kernel.load_state_dict(module.state_dict())
     kernel, module = kernel.to(DEVICE), module.to(DEVICE)
-    # Elsewhere what torch computes in TF32 on a GPU would be further from float32 than a kernel is.
-    torch.backends.cudnn.allow_tf32 = case.halves
     errors, inside = [], []
     with torch.no_grad():
         for step in (0, 1, 3):

@@ -261,7 +261,10 @@ class Builder:
     def peak(self, value: Value, index: Index) -> None:
         """Note the largest magnitude of what is stored, see ``value.Peak``; its pointer was registered before."""
         assert isinstance(value.op, Peak)
-        found: Expr = Apply("abs", (self.value(value.op.operand, index),), torch.float32)
+        found = self.value(value.op.operand, index)
+        for mask in self.masks(found.axes) if found.pad != 0 else ():  # a lane beyond the end has no part in it
+            found = masked(found, mask, 0.0, torch.float32)
+        found = Apply("abs", (found,), torch.float32)
         vectors = [axis for axis in self.axes if axis.vector]
         for place, axis in reversed(list(enumerate(vectors))):
             found = ir.Fold("max", found, axis, place, False, False, torch.float32)

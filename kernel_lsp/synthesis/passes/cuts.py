@@ -1,4 +1,4 @@
-"""Products that give a little more than is asked for: what follows is computed for all of it, and the end is cut off last.
+"""Products of which only the beginning is asked for: what follows is computed for all of it, and the end is cut off last.
 
 Then the elementwise work after a product stays in its kernel, which stores no more than is asked for.
 """

@@ -23,8 +23,8 @@ from .peaks import peak_of
 #: Channels below which the channels alone are too few for a step of a tensor core.
 _LEAST_CHANNELS = 16
 
-#: The largest magnitude of a tensor that float16 holds as exactly as TF32 does: the largest number it has; and where its
-#: spacing at zero, 2^-24, is an eighth of TF32's at the largest magnitude.
+#: The largest magnitude of a tensor of which float16 loses no more than TF32 does, relative to that magnitude: the largest
+#: number it has; and where its spacing at zero, 2^-24, is an eighth of TF32's there. Much smaller numbers lose more.
 _LEAST_PEAK, _MOST_PEAK = 2.0**-11, 65504.0
 
 
@@ -116,7 +116,6 @@ def _written_out(x: Value, map: Map) -> tuple[Value, list[sympy.Expr]] | None:
     guards: tuple[Guard, ...] = tuple(
         (index[d], ZERO, x.shape[d]) for d in range(2, rank) if shifts[d] != ZERO or reached[d] != x.shape[d]
     )
-    inverse = None
-    moved = Build.view(x, Map(shape, x.shape, index, guards, 0.0 if guards else None, inverse), "channels_last")
+    moved = Build.view(x, Map(shape, x.shape, index, guards, 0.0 if guards else None), "channels_last")
     name = f"{x.name}_last" if x.name else ""
     return Build.pointwise("to_float16", moved, dtype=torch.float16, name=name), shifts

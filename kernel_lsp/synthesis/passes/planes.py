@@ -2,7 +2,7 @@
 
 x = high + low / 2^11 + rest, where high is x rounded to float16 and low is what that leaves, scaled so that it is no smaller than
 high's own numbers, and rounded again; the rest is below 2^-22 of x. x * y is then (low * high + high * low) / 2^11 + high * high, as
-exact as float32 to about its last bit. The method is that of Ootomo and Yokota, "Recovering single precision accuracy from Tensor
+exact as float32 to about its last bit, for numbers that are not 10^4 times smaller than the largest of their tensor: below that bits are lost. The method is that of Ootomo and Yokota, "Recovering single precision accuracy from Tensor
 Cores while surpassing the FP32 theoretical peak performance" (2022). What float16 does not hold is computed otherwise, see ``Exact``.
 """
 

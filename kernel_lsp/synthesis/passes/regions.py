@@ -103,7 +103,7 @@ class _Planner:
                 self._store_recurrence(value)
             elif value in self.completes:
                 self._store_contract(value, self.completes[value])
-            elif is_cut(value) and (whole := operands(value)[0]) in self.completes and whole not in self.plan.stored:
+            elif is_cut(value) and self._only_read_by(value) and (whole := operands(value)[0]) in self.completes:
                 self._store_contract(whole, self.completes[whole], value)
             elif in_pieces(value, self.plan.stored) and self._store_pieces(value):
                 pass
@@ -111,6 +111,12 @@ class _Planner:
                 self._store_kernel(value, pending)
         finally:
             self.busy.pop()
+
+    def _only_read_by(self, view: Value) -> bool:
+        """Whether nothing but ``view`` needs what it views, and that is not stored."""
+        (whole,) = operands(view)
+        users = sum(whole in operands(v) for v in topological(self.graph.outputs))
+        return users == 1 and whole not in self.graph.outputs and whole not in self.plan.stored
 
     def _append(self, step: Step, values: list[Value]) -> None:
         self.plan.steps.append(step)
@@ -172,7 +178,8 @@ class _Planner:
                     kernel = self.place([v for v, _ in kernel.stores] + [other])
                 except Materialise:
                     continue
-        kernel.peaks = [p for v, _ in kernel.stores for p in self.peaks.get(v, []) if not kernel.folds]
+        kernel.peaks = [p for v, _ in kernel.stores for p in self.peaks.get(v, [])]
+        assert not (kernel.peaks and kernel.folds), "what is rounded is stored by an elementwise kernel"
         self._append(kernel, kernel.outputs)
 
     def _store_pieces(self, value: Value) -> bool:

@@ -17,7 +17,7 @@ from ..graph.maps import squeeze
 from ..graph.sizes import ZERO, quotient
 from ..graph.value import Contract, Graph, Reduce, Value, View, topological
 
-#: The letter of the parts, and of the elements of one.
+#: The letter of the parts.
 _PARTS = "S"
 
 #: A part whose length is not known is a multiple of this, so that tiles begin at aligned addresses.

@@ -103,28 +103,29 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
 _REACHED, _REACHED_SPLIT, _REACHED_CUDNN = 0.6, 0.35, 0.25
 
 #: Seconds that a launch takes from Python.
-_LAUNCH = 8e-6
+_LAUNCH = 5e-6
 
 
 def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
     """Whether a float32 product takes less time where its operands are split into float16 planes before it.
 
-    The planes are written and read once more; a kernel that splits as it goes does so for every tile.
+    The planes are written and read once more; a kernel that splits as it goes does so for every tile. There are five launches
+    more: two that split, two that clear what they note of the range, and one for what float16 does not hold.
     """
     multiplied = 3 * _operations(op, hints)
     moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
-    with_planes = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 2 * _LAUNCH
+    with_planes = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
     return with_planes < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
 
 
 def float16_pays(op: Contract, x: Value, target: Target, hints: Hints) -> bool:
     """Whether a convolution of ``x`` takes less time than cuDNN's where its operands are rounded to float16 before it.
 
-    That takes three launches more: one rounds each operand, one is there for what float16 does not hold.
+    There are five launches more, as for planes.
     """
     operations = _operations(op, hints)
     moved = 2 * _bytes(x, hints)
-    rounded = moved / target.bandwidth + operations / (_REACHED * target.rate("float16")) + 3 * _LAUNCH
+    rounded = moved / target.bandwidth + operations / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
     return rounded < operations / (_REACHED_CUDNN * target.rate("tf32"))
 
 

@@ -83,7 +83,7 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
     if outer := kernel.product.outer:
         k //= math.prod(hint(kernel.product.size(letter), hints) for letter in outer)
-        return _walked(m, n, k, batch, dtype.itemsize, kernel.product.scaled != 1.0, target)
+        return _walked(kernel, m, n, k, batch, dtype.itemsize, target)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -105,7 +105,7 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 _RESTART = 512
 
 
-def _walked(m: int, n: int, k: int, batch: int, itemsize: int, emulated: bool, target: Target) -> list[Schedule]:
+def _walked(kernel: Kernel, m: int, n: int, k: int, batch: int, itemsize: int, target: Target) -> list[Schedule]:
     """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one."""
     tiles = [
         Product(128, 256, 32, 8, 3),
@@ -116,13 +116,18 @@ def _walked(m: int, n: int, k: int, batch: int, itemsize: int, emulated: bool, t
     ]
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
     fitted = [_fitted(tile, m, n, k, itemsize, target) for tile in enough or tiles[-1:]]
-    found: list[Schedule] = [dataclasses.replace(tile, restart=_restart(tile, k) * emulated) for tile in fitted]
+    # A sum of a length that varies may become long.
+    op = kernel.product
+    varies, emulated = not all(op.size(letter).is_number for letter in op.summed), op.scaled != 1.0
+    found: list[Schedule] = [dataclasses.replace(tile, restart=_restart(tile, k, varies) * emulated) for tile in fitted]
     return list(dict.fromkeys(found))[:3]
 
 
-def _restart(tile: Product, k: int) -> int:
-    """Equal chunks of whole blocks, none longer than ``_RESTART``; 0 where one is all."""
+def _restart(tile: Product, k: int, varies: bool) -> int:
+    """Equal chunks of whole blocks, none longer than ``_RESTART``; 0 where one is all and stays so."""
     chunks = -(-k // _RESTART)
+    if chunks == 1 and varies:
+        return _RESTART // tile.k * tile.k
     return -(-k // (chunks * tile.k)) * tile.k if chunks > 1 else 0
 
 
