@@ -267,7 +267,7 @@ class Builder:
         found = Apply("abs", (found,), torch.float32)
         vectors = [axis for axis in self.axes if axis.vector]
         for place, axis in reversed(list(enumerate(vectors))):
-            found = ir.Fold("max", found, axis, place, False, False, torch.float32)
+            found = ir.FoldAxis("max", found, axis, place, False, False, torch.float32)
         pointer, variable = self.arguments.outputs[value], self.arguments.variable("peak")
         known = Load(pointer, Number(0), (), 0.0, torch.float32)
         more = apply("gt", Ref(variable), known, dtype=torch.bool)  # most programs need not wait for the others

@@ -150,7 +150,7 @@ class Load(Expr):
 
 
 @dataclass(frozen=True)
-class Fold(Expr):
+class FoldAxis(Expr):
     """``operand`` folded over ``axis``, its dimension ``place``: sum, max, min, amax, amin, argmax or argmin.
 
     ``keep``: the dimension stays, with size one. ``keeps_nan``: a NaN is the result, or where it stands is.
@@ -389,6 +389,6 @@ def width(expr: Expr) -> int:
             - 3 * text.count("{")
             + sum(width(o) * text.count(f"{{{i}}}") for i, o in enumerate(expr.operands))
         )
-    if isinstance(expr, Fold):
+    if isinstance(expr, FoldAxis):
         return len("tl.sum(, axis=0)") + width(expr.operand) + len(", keep_dims=True") * expr.keep
     return sum(map(width, expr.parts))

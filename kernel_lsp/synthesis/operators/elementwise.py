@@ -82,7 +82,7 @@ def mul(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
 def div(x: Operand, y: Operand, *, rounding_mode: str | None = None, out: torch.dtype) -> Value:
     if rounding_mode is None:
         return Build.arithmetic("div", x, y, result=out)
-    from .division import floor_divide, truncated
+    from .rounding import floor_divide, truncated
 
     return floor_divide(x, y, out=out) if rounding_mode == "floor" else truncated(x, y, out)
 

@@ -25,7 +25,7 @@ FAMILIES = (
     "activations",
     "losses",
     "views",
-    "margins",
+    "rearranging",
     "interpolation",
     "products",
     "einsum",
@@ -34,7 +34,7 @@ FAMILIES = (
     "pooling",
     "scans",
     "recurrent",
-    "division",
+    "rounding",
     "special",
     "indexing",
 )

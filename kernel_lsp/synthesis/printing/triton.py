@@ -17,7 +17,7 @@ from ..kernel.ir import (
     Barrier,
     Dot,
     Expr,
-    Fold,
+    FoldAxis,
     Full,
     Leave,
     Load,
@@ -139,7 +139,7 @@ class Printer:
             other = f", other={literal(expr.other)}" if expr.masks else ""
             cache = f', cache_modifier="{expr.cache}"' if expr.cache else ""
             return f"tl.load({self.pointer(expr.pointer, expr.offset)}{self.masks(expr.masks)}{other}{cache})"
-        if isinstance(expr, Fold):
+        if isinstance(expr, FoldAxis):
             return self.fold(expr)
         if isinstance(expr, PrefixScan):
             monoid, operand = MONOIDS[expr.kind], self.text(expr.operand)
@@ -159,7 +159,7 @@ class Printer:
         precision = f", input_precision={self.name(expr.precision)}" if expr.precision else ""
         return f"tl.dot({self.text(expr.left)}, {self.text(expr.right)}, {self.text(expr.total)}{precision})"
 
-    def fold(self, expr: Fold) -> str:
+    def fold(self, expr: FoldAxis) -> str:
         axis = f"axis={expr.place}{', keep_dims=True' if expr.keep else ''}"
         operand = self.text(expr.operand)
         nan = f"({operand} != {operand}).to(tl.int32)"

@@ -9,10 +9,9 @@ import torch
 from ..graph.monoids import Term, mentions
 from ..graph.names import variable_name
 from ..graph.sizes import broadcast
-from ..graph.value import Fold as GraphFold
-from ..graph.value import Value
+from ..graph.value import Fold, Value
 from ..kernel.build import Builder
-from ..kernel.ir import Add, Apply, Arange, AxisIndex, Expr, Fold, Full, Number, Ref, Set, Statement, apply
+from ..kernel.ir import Add, Apply, Arange, AxisIndex, Expr, FoldAxis, Full, Number, Ref, Set, Statement, apply
 from ..kernel.steps import Kernel
 from .running import Running
 from .tilings import Tiling
@@ -57,7 +56,7 @@ class Carrying:
         if reduced.role == "unrolled":  # there is one lane a result
             return operand
         keeps_nan = kind in ("amax", "amin") and self.dtype.is_floating_point
-        return Fold(kind, operand, reduced, self.tiling.place, keep, keeps_nan, self.dtype)
+        return FoldAxis(kind, operand, reduced, self.tiling.place, keep, keeps_nan, self.dtype)
 
     def results(self, kernel: Kernel, builder: Builder, *, late: bool) -> list[tuple[Value, Expr]]:
         """The results that do not need the row's number, or (``late``) those that do."""
@@ -131,7 +130,7 @@ def carrying(builder: Builder, running: Running, element: Expr, tiling: Tiling) 
 
 def accumulated(v: Value) -> torch.dtype:
     """The dtype in which a reduction is carried along."""
-    assert isinstance(v.op, GraphFold)
+    assert isinstance(v.op, Fold)
     own = v.op.operand.dtype
     if v.op.kind == "sum" and v.dtype == torch.int64:
         return torch.int64

@@ -9,15 +9,14 @@ from ..graph.build import opmath
 from ..graph.monoids import MONOIDS
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, offset
-from ..graph.value import Fold as GraphFold
-from ..graph.value import Scan, Value
+from ..graph.value import Fold, Scan, Value
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
 from ..kernel.ir import (
     Apply,
     AxisIndex,
     Expr,
-    Fold,
+    FoldAxis,
     For,
     Full,
     Number,
@@ -80,7 +79,7 @@ def _in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[State
         if _keeps_nan(v) and not isinstance(term, Ref):
             term = builder.assign(variable_name(op.operand), term, op.operand.dtype)
         # Where a NaN is kept the term is a name, since Triton's max, min and argmax drop NaN.
-        result: Expr = Fold(op.kind, term, tiling.reduced, tiling.place, tiling.rank == 2, _keeps_nan(v), v.dtype)
+        result: Expr = FoldAxis(op.kind, term, tiling.reduced, tiling.place, tiling.rank == 2, _keeps_nan(v), v.dtype)
         if builder.uses.get(builder.key(v, kernel.placed[v]), 1) > 1 or v.name:
             result = builder.assign(variable_name(v), result, v.dtype)
         builder.reduced[v] = result
@@ -90,8 +89,8 @@ def _in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[State
     return builder.lines
 
 
-def _fold_of(v: Value) -> GraphFold:
-    assert isinstance(v.op, GraphFold)
+def _fold_of(v: Value) -> Fold:
+    assert isinstance(v.op, Fold)
     return v.op
 
 
@@ -193,7 +192,7 @@ def _end(found: Ref, v: Value, tiling: Tiling) -> Expr:
     last = apply("sub", plus(Ref(START), Ref(tiling.step)), Number(1))
     here = _bool("eq", AxisIndex(tiling.reduced), last)
     alone = apply("where", here, found, Number(0), dtype=v.dtype)
-    return Fold("sum", alone, tiling.reduced, tiling.place, tiling.rank == 2, False, v.dtype)
+    return FoldAxis("sum", alone, tiling.reduced, tiling.place, tiling.rank == 2, False, v.dtype)
 
 
 def _before(kernel: Kernel, builder: Builder, v: Value) -> Expr:

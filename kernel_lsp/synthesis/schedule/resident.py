@@ -35,7 +35,7 @@ from ..kernel.ir import (
     Barrier,
     Dot,
     Expr,
-    Fold,
+    FoldAxis,
     Full,
     Number,
     ProgramId,
@@ -331,11 +331,11 @@ def _set(arguments: Arguments, name: str, value: Expr, statements: list[Statemen
     return found
 
 
-def _largest(value: Expr, along: Axis, place: int) -> Fold:
+def _largest(value: Expr, along: Axis, place: int) -> FoldAxis:
     """The largest magnitude along an axis, of what is finite there."""
     size = Apply("abs", (value,), torch.float32)
     finite = Apply("where", (apply("lt", size, Number(math.inf), dtype=torch.bool), size, Number(0.0)), torch.float32)
-    return Fold("max", finite, along, place, True, False, torch.float32)
+    return FoldAxis("max", finite, along, place, True, False, torch.float32)
 
 
 def _one_for_none(arguments: Arguments, name: str, largest: Expr, statements: list[Statement]) -> Ref:

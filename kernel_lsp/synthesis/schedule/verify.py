@@ -14,7 +14,7 @@ from ..kernel.ir import (
     Barrier,
     Dot,
     Expr,
-    Fold,
+    FoldAxis,
     For,
     Leave,
     Load,
@@ -131,7 +131,7 @@ class _Verifier:
                 if part.pointer not in self.given:
                     self.fail(f"a load from {part.pointer.wanted}, which is no argument")
                 self.masked(part.offset.axes, part.masks, f"a load from {part.pointer.wanted}")
-            elif isinstance(part, Fold) and part.axis not in part.operand.axes:
+            elif isinstance(part, FoldAxis) and part.axis not in part.operand.axes:
                 self.fail(f"a fold over {part.axis.variable.wanted}, along which nothing varies")
             elif isinstance(part, Dot):
                 self.dot(part)

@@ -20,7 +20,7 @@ from kernel_lsp.synthesis.kernel.ir import (
     Barrier,
     Dot,
     Expr,
-    Fold,
+    FoldAxis,
     For,
     Load,
     Number,
@@ -99,7 +99,7 @@ def _store_to_nowhere(kernel: Doubling) -> list[Statement]:
 
 
 def _fold_of_a_scalar(kernel: Doubling) -> list[Statement]:
-    folded = Fold("sum", Number(1.0), kernel.axis, 0, False, False, torch.float32)
+    folded = FoldAxis("sum", Number(1.0), kernel.axis, 0, False, False, torch.float32)
     return [*kernel.index, Set(Variable("total"), folded)]
 
 
