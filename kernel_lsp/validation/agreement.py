@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import channel, compare, exchange
+from kernel_lsp.validation import channel, compare, exchange, tf32
 from kernel_lsp.validation.oracle import Reference, narrowed, tensors_of
 
 if TYPE_CHECKING:
@@ -24,22 +23,23 @@ def compared(
     out: Any,
     reference: Reference,
     eager_error: float = 0.0,
-    doubt: Callable[[], tuple[list[float], float]] | None = None,
+    tree: Any = None,
+    train: bool = False,
 ) -> compare.Comparison:
     """A candidate's output against the reference: float64 where there is some, eager where there is not.
 
-    ``eager_error``: eager's own against float64, where that is known from elsewhere. ``doubt``: asked before a candidate
-    is found wrong, for what rounding alone may do (``Oracle.rounding``).
+    ``eager_error``: eager's own against float64, where that is known from elsewhere. ``tree``: the inputs, where a
+    candidate is not found wrong before it is known what rounding alone may do there (``Oracle.rounding``).
     """
     eager = plainly(reference.eager)
     if reference.exact is not None:
         exact = plainly(reference.exact)
         found = compare.compare(out, eager, exact)
-        if not found.passed and math.isfinite(found.error) and doubt is not None:
-            floors, elsewhere = doubt()
+        if not found.passed and math.isfinite(found.error) and tree is not None:
+            floors, elsewhere = referee.oracle.rounding(tree, reference, train)
             elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
-            if _tf32(referee):
-                elsewhere = max(elsewhere, referee.example_error)
+            if may_round(referee):
+                elsewhere = max(elsewhere, referee.example_error, _error_in_tf32(referee, tree, reference, train))
             found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere)
         return noted(referee, found)
     worst = compare.Comparison(eager_error=eager_error)
@@ -114,7 +114,7 @@ def products(referee: Referee) -> bool:
     return any(word in op for op in referee.inputs.ops for word in words)
 
 
-def _tf32(referee: Referee) -> bool:
+def may_round(referee: Referee) -> bool:
     """Whether torch may take TF32 for the module's products: for which shapes it does depends on the library's choice."""
     if referee.mode != "gpu":
         return False
@@ -122,6 +122,13 @@ def _tf32(referee: Referee) -> bool:
     return (convolutions and torch.backends.cudnn.allow_tf32) or (
         products(referee) and torch.backends.cuda.matmul.allow_tf32
     )
+
+
+def _error_in_tf32(referee: Referee, tree: Any, reference: Reference, train: bool) -> float:
+    """What rounding to TF32 does to the answer at ``tree``; 0 where torch does not round at the example's size."""
+    if referee.rounds is None:
+        referee.rounds = tf32.used(referee.oracle, referee.inputs.example(referee.inputs.example_sizes))
+    return tf32.error(referee.oracle, tree, reference, train) if referee.rounds else 0.0
 
 
 def plainly(tree: Any) -> Any:

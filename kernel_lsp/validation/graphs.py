@@ -1,6 +1,6 @@
 """CUDA graphs of a candidate: what one has captured counts in every replay, as if it were launched there.
 
-Without that a replay would be a call without launches, and what torch computes in it would be nobody's. What a graph
+Without that a replay would be a call without launches, and what torch computes in it would not be counted. What a graph
 allocates has neither guards nor poison: it would fill them in anew in each replay, also while it is timed.
 """
 
@@ -19,7 +19,7 @@ from kernel_lsp.validation import guards, torch_work
 
 @dataclass
 class Held:
-    """What one graph has: launches, torch's operators, and the tensors in its memory that somebody still holds."""
+    """What one graph has: launches, torch's operators, and the tensors in its memory that are still referenced."""
 
     launches: int = 0
     operators: torch_work.Work = field(default_factory=dict)

@@ -66,7 +66,7 @@ def measure(
         with referee.alone():
             torch.cuda.set_device(referee.inputs.device)
             emit("progress", {"stage": "time", "message": "measuring the device", "fraction": 0.7})
-            rates = rates or roofline.rates(dtype(referee))
+            rates = rates or roofline.rates()
             referee.beyond = rates.get("beyond")
             emit("progress", {"stage": "time", "message": "timing eager and the kernel", "fraction": 0.75})
             measurement, shape = begin(referee, specimen, rates)
@@ -129,9 +129,7 @@ def difference(referee: Referee, tree: Any, reference: Reference | None, out: An
     if reference is None:
         return ""
     kept = list(referee.progress.limits)
-    comparison = agreement.compared(
-        referee, out, reference, referee.example_error, lambda: referee.oracle.rounding(tree, reference, False)
-    )
+    comparison = agreement.compared(referee, out, reference, referee.example_error, tree)
     referee.progress.limits = kept
     return comparison.reason
 
@@ -222,16 +220,16 @@ def begin(
     referee: Referee, specimen: dict[str, Any], rates: dict[str, float]
 ) -> tuple[schema.Measurement, schema.ShapeMeasurement]:
     """A measurement that holds what is known before anything is timed."""
-    measurement = schema.Measurement(device=_device(referee.inputs.device, rates))
+    rate = roofline.matmul_rate(rates, dtype(referee), agreement.may_round(referee))
+    device = _device(referee.inputs.device, rates["copy_bandwidth"], rate)
+    measurement = schema.Measurement(device=device)
     measurement.measured_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     shape = schema.ShapeMeasurement(
         inputs=[schema.from_json(schema.TensorSpec, s) for s in specimen["inputs"]],
         bytes=specimen.get("bytes"),
         flops=specimen.get("flops"),
     )
-    shape.roofline = roofline.microseconds(
-        shape.bytes, shape.flops, *(rates[k] for k in ("copy_bandwidth", "matmul_rate"))
-    )
+    shape.roofline = roofline.microseconds(shape.bytes, shape.flops, device.copy_bandwidth, device.matmul_rate)
     measurement.shapes = [shape]
     return measurement, shape
 
@@ -266,29 +264,34 @@ def _fill(shape: schema.ShapeMeasurement, answer: dict[str, Any]) -> None:
 
 
 def _doubt(measurement: schema.Measurement, shape: schema.ShapeMeasurement, ops: dict[str, int]) -> None:
-    """Times below the roofline's floor are withdrawn."""
+    """Times below what the bytes need are withdrawn. Operations a kernel may have found a way to do without."""
     kernel, device = shape.kernel, measurement.device
     assert kernel is not None and device is not None
     fastest = min(t.median for t in (kernel, shape.kernel_graph) if t is not None)
-    if shape.roofline and fastest < roofline.FLOOR * shape.roofline:
+    least = roofline.microseconds(shape.bytes, None, device.copy_bandwidth, None)
+    if least and fastest < roofline.FLOOR * least:
         eager = min((t.median for t in (shape.eager, shape.eager_graph) if t), default=0.0)
-        if any(op in ops for op in roofline.PARTIAL_READS) or eager < roofline.FLOOR * shape.roofline:
+        if any(op in ops for op in roofline.PARTIAL_READS) or eager < roofline.FLOOR * least:
             shape.roofline = shape.roofline_share = shape.bytes = None  # the bytes were overestimated
         else:
-            needs = f"what the device needs for its bytes and FLOPs ({shape.roofline:.1f} µs)"
+            needs = f"what the device needs for its bytes ({least:.1f} µs)"
             _withdraw(measurement, shape, f"measuring error: {fastest:.1f} µs is below {needs}")
             return
+    elif shape.roofline and fastest < roofline.FLOOR * shape.roofline:
+        shape.roofline = shape.roofline_share = shape.flops = None  # it needs fewer operations than the module
     if shape.bytes and device.copy_bandwidth and fastest > 0:
         shape.bandwidth_share = shape.bytes / (fastest * 1e-6) / device.copy_bandwidth
 
 
 def dtype(referee: Referee) -> torch.dtype:
-    """The dtype that the module's products are in."""
+    """The dtype that the module's products are in: the first input's, or float8 where that or the module has some."""
     floats = [leaf.example.dtype for leaf in referee.inputs.leaves if leaf.example.dtype.is_floating_point]
-    return floats[0] if floats else torch.float32
+    held = [t.dtype for t in (*referee.module.parameters(), *referee.module.buffers()) if t.dtype.is_floating_point]
+    eighths = [kind for kind in (*floats, *held) if kind.itemsize == 1]
+    return (eighths or floats or [torch.float32])[0]
 
 
-def _device(where: torch.device, rates: dict[str, float]) -> schema.Device:
+def _device(where: torch.device, copy_bandwidth: float, matmul_rate: float) -> schema.Device:
     import triton
 
     properties = torch.cuda.get_device_properties(where)
@@ -296,8 +299,8 @@ def _device(where: torch.device, rates: dict[str, float]) -> schema.Device:
         name=properties.name,
         kind="cuda",
         capability=f"{properties.major}.{properties.minor}",
-        copy_bandwidth=rates["copy_bandwidth"],
-        matmul_rate=rates["matmul_rate"],
+        copy_bandwidth=copy_bandwidth,
+        matmul_rate=matmul_rate,
         python=platform.python_version(),
         torch=torch.__version__,
         triton=triton.__version__,

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import aliasing, channel, memory, noise, randomness, state, torch_work
 from kernel_lsp.validation.compare import compare, identical
+from kernel_lsp.validation.scaled_products import ScaledProducts
 
 #: bytes that float64 may take as a whole although it could be computed in slices
 _LITTLE = 256 << 20
@@ -245,6 +246,17 @@ class Oracle:
             return eager
         return exact
 
+    def eager(self, tree: tuple[Any, Any]) -> Any:
+        """Eager's result alone."""
+        return self._call(copied(tree), False)[0]
+
+    def exact(self, tree: tuple[Any, Any], train: bool) -> Any:
+        """The module's result in float64 alone; None where that does not run, which is not noted here."""
+        limits, double = list(self.limits), self.double
+        found = self._exact(tree, None, train)
+        self.limits, self.double = limits, double
+        return found
+
     def work(self, tree: tuple[Any, Any]) -> torch_work.Work:
         """The operators that eager runs on ``tree``. The module's state and the random generators stay as they are."""
         args, kwargs = copied(tree)
@@ -323,11 +335,12 @@ class Oracle:
 
 @contextlib.contextmanager
 def _made_wide() -> Iterator[None]:
-    """Tensors that a forward makes (a first state of zeros, a mask) are float64 unless it says otherwise."""
+    """Tensors that a forward makes (a first state of zeros, a mask) are float64 unless it says otherwise, as are scaled products."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        yield
+        with ScaledProducts():
+            yield
     finally:
         torch.set_default_dtype(before)
 

@@ -277,11 +277,4 @@ def _difference(referee: Referee, call: _Call, out: Any, mutated: list[int]) -> 
     """How the results differ from the module's; "" where they do not."""
     if mutated != call.reference.mutated:
         return "it changes other inputs than the module"
-    result = agreement.compared(
-        referee,
-        out,
-        call.reference,
-        0.0,
-        lambda: referee.oracle.rounding(call.tree, call.reference, False),
-    )
-    return result.reason
+    return agreement.compared(referee, out, call.reference, 0.0, call.tree).reason

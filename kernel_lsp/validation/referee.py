@@ -93,6 +93,7 @@ class Referee:
     check_bounds: bool = False  # the candidate is to raise where an index is out of range
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
+    rounds: bool | None = None  # whether torch takes TF32 at the example's size, where that is known
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory

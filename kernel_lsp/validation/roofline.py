@@ -6,7 +6,7 @@ import torch
 
 from kernel_lsp.validation import timing
 
-#: a kernel faster than this share of its roofline did not do the work, or was not timed
+#: a kernel that takes less than this share of the time for its bytes did not do the work, or was not timed
 FLOOR = 0.8
 
 #: operators that may read only a part of their inputs: least traffic is not known from the shapes
@@ -23,12 +23,10 @@ PARTIAL_READS = (
 )
 
 
-def rates(dtype: torch.dtype) -> dict[str, float]:
-    """``copy_bandwidth`` (bytes/s, read and written) and ``matmul_rate`` (FLOP/s) of the current CUDA device;
-    ``beyond``, the microseconds that two events there show beyond the kernels between them, where that is known.
-
-    For float32 the rate is that of the fastest known way to float32 accuracy: cuBLAS in float32, or three TF32
-    products on the tensor cores (as ``tf32x3`` does); TF32's own where torch's settings allow it.
+def rates() -> dict[str, float]:
+    """``copy_bandwidth`` (bytes/s, read and written) and the rates of products (FLOP/s) in ``float32``, ``tf32`` and
+    ``float16`` of the current CUDA device; ``beyond``, the microseconds that two events there show beyond the kernels
+    between them, where that is known.
     """
     free, _ = torch.cuda.mem_get_info()
     count = min(256 << 20, int(free // 8))
@@ -36,25 +34,39 @@ def rates(dtype: torch.dtype) -> dict[str, float]:
     target = torch.empty_like(source)
     copied = timing.interleaved({"copy": lambda *_: target.copy_(source)}, [((), {})], seconds=0.5)["copy"].median
     n = 4096
-    kind = dtype if dtype in (torch.float16, torch.bfloat16, torch.float32) else torch.float32
-    a = torch.randn(n, n, device="cuda").to(kind)
-    b = torch.randn(n, n, device="cuda").to(kind)
+    a, b = (torch.randn(n, n, device="cuda") for _ in range(2))
 
-    def rate() -> float:
-        product = timing.interleaved({"mm": lambda *_: a @ b}, [((), {})], seconds=0.3)["mm"].median
+    def rate(kind: torch.dtype) -> float:
+        left, right = a.to(kind), b.to(kind)
+        product = timing.interleaved({"mm": lambda *_: left @ right}, [((), {})], seconds=0.2)["mm"].median
         return 2 * n**3 / product * 1e6
 
-    best = rate()
+    found = {"copy_bandwidth": 2 * count / copied * 1e6, "float16": rate(torch.float16)}
     matmul = torch.backends.cuda.matmul
-    if kind is torch.float32 and not matmul.allow_tf32:
-        try:
-            matmul.allow_tf32 = True
-            best = max(best, rate() / 3)
-        finally:
-            matmul.allow_tf32 = False
-    found = {"copy_bandwidth": 2 * count / copied * 1e6, "matmul_rate": best}
+    before = matmul.allow_tf32
+    try:
+        for name, matmul.allow_tf32 in (("float32", False), ("tf32", True)):
+            found[name] = rate(torch.float32)
+    finally:
+        matmul.allow_tf32 = before
     beyond = timing.overhead_by_spans()
     return found if beyond is None else found | {"beyond": beyond}
+
+
+def matmul_rate(rates: dict[str, float], dtype: torch.dtype, tf32: bool) -> float:
+    """FLOP/s of the fastest known way to the accuracy that products of ``dtype`` have in torch.
+
+    For float32 that is its own rate, or three products on the tensor cores: of TF32 numbers, or of the two halves of each
+    number in float16. Where torch may take TF32 (``tf32``), one product does, also in float16, whose mantissa is as long.
+    """
+    if dtype in (torch.float16, torch.bfloat16):
+        return rates["float16"]
+    if dtype.is_floating_point and dtype.itemsize == 1:
+        return 2 * rates["float16"]  # the tensor cores' rate doubles with each halving of the operands
+    if dtype is torch.float64:
+        return rates["float32"]
+    passes = 1 if tf32 else 3
+    return max(rates["float32"], rates["tf32"] / passes, rates["float16"] / passes)
 
 
 def microseconds(

@@ -43,7 +43,7 @@ def tune(
     torch.cuda.set_device(device)
     if not rates:
         with referee.alone():
-            rates = roofline.rates(measuring.dtype(referee))
+            rates = roofline.rates()
     referee.beyond = rates.get("beyond")
     before, referee.reach = referee.reach, reach
     try:
@@ -147,6 +147,8 @@ def _time(
     fastest = tried[int(found["fastest"])]
     if problem:
         fastest.reason = f"while it is timed it computes something else: {problem}"
+        if found["fastest"] != "0":  # not the validated one: another schedule may be right and fast
+            return _time(referee, tried, [name for name in names if name != found["fastest"]], specimen, rates)
         measurement.missing = "what was timed computes something else"
         return measurement, rates
     fastest.fastest = True
@@ -159,7 +161,7 @@ def _time(
         if problem:
             fastest.reason, fastest.fastest = problem, False
             fastest.timing = None if status == "wrong" else fastest.timing
-            measurement = of_the_first(measurement, tried)
+            measurement = of_another(measurement, tried, 0)
     measurement.compiled_missing = "not asked for"
     return measurement, rates
 
@@ -212,9 +214,25 @@ def _race_at(
     return {name: times[name]["median"] for name in right}
 
 
-def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> schema.Measurement:
-    """The validated variant's measurement, from that of the fastest, which was timed beside it."""
-    if tried[0].timing is None or not measurement.shapes:
+def by_time(tried: list[schema.Tried]) -> list[int]:
+    """The variants that are right so far, fastest first, from the one marked ``fastest`` on; [] where none is."""
+    fastest = next((i for i, one in enumerate(tried) if one.fastest), None)
+    if fastest is None:
+        return []
+
+    def taken(i: int) -> float:
+        one = tried[i]
+        assert one.timing is not None
+        return one.mixed if one.mixed is not None else one.timing.median
+
+    rest = [i for i, one in enumerate(tried) if one.timing and not one.reason and i != fastest]
+    return [fastest, *sorted(rest, key=taken)]
+
+
+def of_another(measurement: schema.Measurement, tried: list[schema.Tried], index: int) -> schema.Measurement:
+    """The measurement of variant ``index``, from that of the fastest, which was timed beside it."""
+    one = tried[index]
+    if one.timing is None or not measurement.shapes:
         return schema.Measurement(missing="the fastest variant is wrong, and this one was not timed")
     first = copy.deepcopy(measurement)
     shape, first.shapes = first.shapes[0], first.shapes[:1]
@@ -222,7 +240,7 @@ def of_the_first(measurement: schema.Measurement, tried: list[schema.Tried]) -> 
         shape.calls = None
         first.recorded.left_out = ["all shapes: their times are of another schedule, which a later check found wrong"]
         first.recorded.share = None
-    shape.kernel, shape.kernel_graph = tried[0].timing, None
+    shape.kernel, shape.kernel_graph = one.timing, None
     if shape.roofline:
         shape.roofline_share = shape.roofline / shape.kernel.median
     if shape.bytes and first.device and first.device.copy_bandwidth:

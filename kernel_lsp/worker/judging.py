@@ -59,9 +59,13 @@ def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         reach.kill()
 
 
+#: schedules that are validated in full, beside the first
+_MOST_VALIDATED = 2
+
+
 def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """Validate the first of ``sources``, time all of them, and validate the fastest: ``{"verdicts": {index: Verdict},
-    "measurement", "tried": [Tried], "fastest": index, "rates"}``.
+    """Validate the first of ``sources``, time all of them, and validate the fastest, or the next one where that is wrong:
+    ``{"verdicts": {index: Verdict}, "measurement", "tried": [Tried], "fastest": index, "rates"}``.
 
     The verdict on the first is emitted before the others are looked at. Where it is not correct, or cannot be timed,
     ``tried`` is empty. Raises the user errors of importing and building.
@@ -80,7 +84,9 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     # All of them before this process touches CUDA, which forbids a fork; the last one waits with that, too.
     first = trials.fork(given, folder, sources[0])
     all_at_once = trials.fork(given, folder, sources[0], [first])
-    last = trials.fork(given, folder, sources[0], [first, all_at_once], waits=True)
+    reaches = [first, all_at_once]
+    for _ in sources[1 : 1 + _MOST_VALIDATED]:
+        reaches.append(trials.fork(given, folder, sources[0], reaches, waits=True))
     try:
         began = time.monotonic()
         referee = referee_of(given, first, emit)
@@ -105,24 +111,30 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         finally:
             all_at_once.kill()
         measurement.beside = beside.said(referee.inputs.device, referee.alone_since)
-        fastest = next((i for i, one in enumerate(tried) if one.fastest), 0)
-        if fastest:
-            last.source = sources[fastest]
-            of_the_first = referee.progress
+        of_the_first, fastest = referee.progress, 0
+        order = tuning.by_time(tried)
+        for reach, i in zip(reaches[2:], order, strict=False):
+            if i == 0:
+                break
+            reach.source = sources[i]
             with referee.spending("the fastest variant's own validation"):
-                other = referee.of_another(last)
+                other = referee.of_another(reach)
+            answer["verdicts"][i] = schema.to_json(other)
             if other.status in schema.CORRECT:
                 _say_why_not(verdict, "another schedule is faster")
                 if tried[0].reason and not tried[0].timing:  # at a recorded shape
                     verdict.status, verdict.reason = "wrong", tried[0].reason
                 answer["verdicts"][0] = schema.to_json(verdict)
-                verdict = _with_kernels(referee, other)
+                fastest, verdict = i, _with_kernels(referee, other)
                 answer["verdicts"][fastest] = schema.to_json(verdict)
-            else:  # another schedule that is wrong where the example's sizes do not show it
-                answer["verdicts"][fastest] = schema.to_json(other)
-                measurement, fastest = tuning.of_the_first(measurement, tried), 0
-                referee.reach, referee.progress = first, of_the_first
+                break
+            # Wrong where the example's sizes do not show it: the next one in time.
+            tried[i].reason, tried[i].fastest = other.reason, False
+        if order and fastest != order[0]:
+            tried[fastest].fastest = True
+            measurement = tuning.of_another(measurement, tried, fastest)
         if not fastest:
+            referee.reach, referee.progress = first, of_the_first
             with referee.spending("the checks that were put off"):
                 verdict = _finished(referee, verdict)
             answer["verdicts"][0] = schema.to_json(verdict)
@@ -139,7 +151,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     except torch.OutOfMemoryError as error:
         raise _out_of_memory(given, error) from None
     finally:
-        for reach in (first, all_at_once, last):
+        for reach in reaches:
             reach.kill()
 
 

@@ -61,3 +61,43 @@ def test_no_slice_is_shorter_than_two(size, rows):
     assert bounds[0][0] == 0 and bounds[-1][1] == size
     assert all(stop - start >= 2 for start, stop in bounds)
     assert [stop for _, stop in bounds[:-1]] == [start for start, _ in bounds[1:]]
+
+
+class Scaled(nn.Module):
+    """A product in float8: x is rounded on the way, so its rounding is part of the reference."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.randn(32, 64).to(torch.float8_e4m3fn))
+        self.register_buffer("scale", torch.rand(1, 32) + 0.5)
+        self.register_buffer("bias", torch.randn(32).bfloat16())
+
+    def forward(self, x, scale):
+        x8 = (x / scale).to(torch.float8_e4m3fn)
+        return torch._scaled_mm(x8, self.weight.t(), scale, self.scale, self.bias, out_dtype=torch.bfloat16)
+
+
+def test_a_scaled_product_has_a_reference_in_float64():
+    module, x, scale = Scaled(), torch.randn(16, 64), torch.rand(16, 1) + 0.5
+    subject = oracle.Oracle(module, [])
+    reference = subject.answer(((x, scale), {}))
+    x8 = (x.double() / scale.double()).to(torch.float8_e4m3fn)
+    product = x8.double() @ module.weight.double().t()
+    exact = product * scale.double() * module.scale.double() + module.bias.double()
+    torch.testing.assert_close(reference.exact, exact, rtol=1e-14, atol=1e-14)
+    assert reference.eager.dtype == torch.bfloat16 and not subject.limits
+    torch.testing.assert_close(reference.eager.double(), exact, rtol=1e-2, atol=1e-2)
+    floors, worst = subject.rounding(((x, scale), {}), reference, False)
+    assert floors[0] > 0 and 0 < worst < 0.05
+
+
+def test_a_product_that_devices_scale_otherwise_has_no_reference_in_float64():
+    class OfResult(nn.Module):
+        def forward(self, x, y, scale):
+            return torch._scaled_mm(x, y.t(), scale, scale, scale_result=scale, out_dtype=torch.float32)
+
+    x, y = torch.randn(16, 64).to(torch.float8_e4m3fn), torch.randn(32, 64).to(torch.float8_e4m3fn)
+    subject = oracle.Oracle(OfResult(), [])
+    reference = subject.answer(((x, y, torch.tensor(0.5)), {}))
+    assert reference.exact is reference.eager
+    assert subject.limits == ["the reference is eager in its own precision, not float64 (NotImplementedError there)"]

@@ -44,20 +44,28 @@ def test_each_replayed_candidate_is_right_and_has_its_launches_counted(worker, a
     candidates = worker.call("synthesize", **asked)["candidates"]
     replayed = [one for one in candidates if one["variant"].endswith("replayed as a CUDA graph")]
     assert len(replayed) >= (2 if asked["class_name"] == "Residual" else 1)
-    launched = {one["variant"]: one for one in candidates}
+    launched, right = {one["variant"]: one for one in candidates}, 0
     for one in replayed:
         direct = launched[one["variant"].removesuffix("replayed as a CUDA graph").removesuffix(", ")]
-        found = {}
+        found, statuses = {}, {}
         for name, candidate in (("direct", direct), ("replayed", one)):
             answer = worker.call(
                 "judge", timeout=300, source=candidate["source"], measure="eager", seconds=200, thorough=True, **asked
             )
             verdict = answer["verdict"]
-            assert verdict["status"] in ("ok", "slower"), (name, verdict["reason"])
+            statuses[name] = verdict["status"] in ("ok", "slower"), verdict["reason"]
+            if not statuses[name][0]:
+                continue
             (launches,) = [check["detail"] for check in verdict["checks"] if check["name"] == "launches"]
             found[name] = launches
-            assert answer["measurement"]["shapes"][0]["kernel"]["median"] > 0
-        assert found["direct"] == found["replayed"], "what a graph has captured counts as if it were launched"
+            measurement = answer["measurement"]
+            assert measurement["shapes"][0]["kernel"], measurement["missing"]
+        # TF32, where torch does not take it for such a small module, is refused either way.
+        assert statuses["direct"][0] == statuses["replayed"][0], statuses
+        if statuses["direct"][0]:
+            assert found["direct"] == found["replayed"], "what a graph has captured counts as if it were launched"
+            right += 1
+    assert right
 
 
 def test_it_is_timed_beside_direct_launches_and_the_winner_is_validated(worker, asked):
@@ -65,6 +73,9 @@ def test_it_is_timed_beside_direct_launches_and_the_winner_is_validated(worker, 
     result = worker.call("tune", timeout=400, sources=[c["source"] for c in candidates], seconds=300, **asked)
     verdict = result["verdicts"][str(result["fastest"])]
     assert verdict["status"] in ("ok", "slower"), verdict["reason"]
-    for candidate, one in zip(candidates, result["tried"], strict=True):
-        if candidate["variant"].endswith("replayed as a CUDA graph"):
-            assert one["timing"] and not one["reason"], one["reason"]
+    tried = {candidate["variant"]: one for candidate, one in zip(candidates, result["tried"], strict=True)}
+    replayed = [variant for variant in tried if variant.endswith("replayed as a CUDA graph")]
+    for variant in replayed:
+        direct = tried[variant.removesuffix("replayed as a CUDA graph").removesuffix(", ")]
+        assert bool(tried[variant]["timing"]) == bool(direct["timing"]), (variant, tried[variant]["reason"])
+    assert any(tried[variant]["timing"] and not tried[variant]["reason"] for variant in replayed)

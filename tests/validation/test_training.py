@@ -87,3 +87,45 @@ def test_other_random_numbers_cannot_be_compared(judge):
     with pytest.raises(WorkerError, match="draws random numbers") as caught:
         judge(DROPOUT, "Drop", kernel, training=True)
     assert caught.value.code == "RandomNotComparable"
+
+
+SUM_IN_ANY_ORDER = """
+import random
+_ORDER = random.Random(1)
+class Sum(nn.Module):
+    def forward(self, x):
+        order = list(range(x.shape[1]))
+        if self.training:
+            _ORDER.shuffle(order)
+        total = torch.zeros_like(x[:, 0])
+        for i in order:
+            total = total + x[:, i]
+        return total
+def get_inputs(): return [torch.randn(16, 256).bfloat16()]
+"""
+
+SUM_KERNEL = """
+@triton.jit
+def sum_kernel(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * columns + cols, mask=cols < columns, other=0.0)
+    tl.store(y_ptr + row, tl.sum(x.to(tl.float32), axis=0))
+
+class SumTriton(Sum):
+    def forward(self, x):
+        if x.dtype != torch.bfloat16 or x.dim() != 2 or not x.numel() or torch.is_grad_enabled() and x.requires_grad:
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+        sum_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""
+
+
+def test_eager_that_sums_in_another_order_each_time_is_not_taken_for_one_that_draws_random_numbers(judge):
+    verdict = judge(SUM_IN_ANY_ORDER, "Sum", SUM_KERNEL)["verdict"]
+    assert (verdict["status"], verdict["reason"]) == ("ok", "")
+    wrong = SUM_KERNEL.replace("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x.to(tl.float32), axis=0) * 1.2")
+    verdict = judge(SUM_IN_ANY_ORDER, "Sum", wrong)["verdict"]
+    assert verdict["status"] == "wrong"

@@ -26,7 +26,7 @@ def get_inputs(): return [torch.randn(16, 40)]
 def tune(worker, write, tmp_path):
     """``tune(change, fast)``: the answer for the synthesizer's schedules, changed by index, and the verdicts as told."""
 
-    def run(change: dict[int, tuple[str, str]], fast: int, training: bool = False, thorough: bool = False):
+    def run(change: dict[int, tuple[str, str]], fast: int | str, training: bool = False, thorough: bool = False):
         asked = {"path": write(MODULE), "class_name": "Norm", "device": "interpreter", "training": training}
         made = worker.call("synthesize", **asked)
         sources = [candidate["source"] for candidate in made["candidates"]]
@@ -88,10 +88,20 @@ def test_a_schedule_that_is_wrong_at_the_examples_sizes_is_not_timed(tune):
     assert result["fastest"] != 1 and result["verdicts"][str(result["fastest"])]["status"] in ("ok", "slower")
 
 
-@pytest.mark.slow
-def test_the_fastest_that_is_wrong_elsewhere_loses_and_the_first_is_checked_to_the_end(tune):
-    result, _ = tune({1: ELSEWHERE}, fast=1)
+def test_the_next_one_wins_where_the_fastest_is_wrong_elsewhere(tune):
+    result, _ = tune({1: ELSEWHERE}, fast="1,2")
     assert result["verdicts"]["1"]["status"] == "wrong" and "sizes of one" in result["verdicts"]["1"]["reason"]
+    assert "sizes of one" in result["tried"][1]["reason"] and not result["tried"][1]["fastest"]
+    second = result["verdicts"]["2"]
+    assert result["fastest"] == 2 and result["tried"][2]["fastest"] and second["status"] in ("ok", "slower")
+    assert {"gradients", "float64", "sizes of one"} <= names(second)
+    assert result["measurement"]["shapes"][0]["kernel"]["median"] == result["tried"][2]["timing"]["median"]
+
+
+@pytest.mark.slow
+def test_where_the_fastest_are_wrong_elsewhere_the_first_is_checked_to_the_end(tune):
+    result, _ = tune({1: ELSEWHERE, 2: ELSEWHERE}, fast="1,2")
+    assert [result["verdicts"][i]["status"] for i in ("1", "2")] == ["wrong", "wrong"]
     first = result["verdicts"]["0"]
     assert result["fastest"] == 0 and first["status"] in ("ok", "slower"), first["reason"]
     assert {"gradients", "float64", "sizes of one"} <= names(first)

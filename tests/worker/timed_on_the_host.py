@@ -1,7 +1,8 @@
 """Runs ``judge``, ``tune`` or ``compare`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
 
 Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
-JSON file with the request, the index of the kernel whose time is divided by a hundred, the file for the answer.
+JSON file with the request, the index of the kernel whose time is divided by a hundred (of two, "1,2", that of the
+other is by fifty), the file for the answer.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from kernel_lsp.worker import comparing, judging
 
 
 def _on_the_clock(fast: str) -> Any:
+    factor = dict(zip(fast.split(","), (100, 50), strict=False))
+
     def interleaved(calls: Any, inputs: Any, seconds: float = 1.0, **_: Any) -> dict[str, schema.Timing]:
         found = {}
         for name, call in calls.items():
             began = time.perf_counter()
             call(*inputs[0])
-            took = (time.perf_counter() - began) * 1e6 / (100 if name == fast else 1)
+            took = (time.perf_counter() - began) * 1e6 / factor.get(name, 1)
             found[name] = schema.Timing(took, took, took, 1)
         return found
 
@@ -51,13 +54,13 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
     torch.cuda.set_device = lambda device: None  # type: ignore[assignment]
     measuring._CLOCK_FACTOR = measuring._EAGER_FACTOR = 1e9  # the clocks here are not a GPU's
     recorded.SECONDS = 60.0  # the interpreter takes long for what a GPU does in microseconds
-    rates = {"copy_bandwidth": 1e12, "matmul_rate": 1e12}
-    roofline.rates = lambda dtype: rates
+    rates = {"copy_bandwidth": 1e12, "float16": 1e12, "tf32": 1e12, "float32": 1e12}
+    roofline.rates = lambda: rates
     timing.interleaved = _on_the_clock(fast)
     timing.rounds = _rounds_on_the_clock(fast)
     timing.captured = lambda call, inputs: None
     timing.rotated = lambda args, kwargs, count: [(args, kwargs)]
-    measuring._device = lambda where, rates: schema.Device("the host", "cuda", **rates)
+    measuring._device = lambda where, *rates: schema.Device("the host", "cuda", "", *rates)
     referee = judging.referee_of
 
     def as_on_a_gpu(*arguments: Any) -> Any:
