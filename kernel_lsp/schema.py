@@ -230,7 +230,7 @@ class Device:
     kind: Literal["cuda", "interpreter", "none"]
     capability: str = ""
     copy_bandwidth: float | None = None
-    matmul_rate: float | None = None  # FLOP/s, measured, in the precision the module runs in
+    matmul_rate: float | None = None  # FLOP/s, measured, of the fastest way to the precision the module runs in
     python: str = ""
     torch: str = ""
     triton: str = ""

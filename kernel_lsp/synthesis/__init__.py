@@ -16,12 +16,13 @@ from kernel_lsp.errors import NothingToLower
 from kernel_lsp.schema import Candidate
 
 from .kernel.domain import Unalignable
+from .kernel.steps import Lowered
 from .printing.source import compose, written
 from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
 from .schedule.schedules import Product, Steps
 from .schedule.target import Target, target
-from .stages import check_writable, counted, failures, lowered, planned, told
+from .stages import IN_PARTS, check_writable, counted, failures, lowered, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
@@ -31,6 +32,8 @@ _LEFT = {
 }
 #: schedules in halves that are offered
 _ROUNDED = 4
+#: schedules with sums that are not split, of modules where they are by default
+_WHOLE = 8
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 #: the label of the candidate that launches nothing itself but in its first calls
@@ -69,11 +72,17 @@ def _candidates(
     on = target(gpu)
 
     def of(
-        left: frozenset[str] = frozenset(), *, halves: bool = False, joined: bool = True
+        left: frozenset[str] = frozenset(),
+        *,
+        halves: bool = False,
+        joined: bool = True,
+        parts: bool = True,
+        most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
-        return _scheduled(
-            module, exported, class_name, import_from, import_file, check_indices, left, halves, joined, on
-        )
+        found = lowered(exported, left, on, halves=halves, joined=joined, parts=parts)
+        if halves and not found.rounded:
+            return [], {}
+        return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
 
     called = _operators(exported)
     result, chosen = of()
@@ -81,8 +90,10 @@ def _candidates(
     if not called.isdisjoint(_LEFT["recurrent layers"]):
         apart, chosen = of(joined=False)
         apart = [other for other in apart if all(other.source != one.source for one in result)]
+    if any(IN_PARTS in one.variant for one in result):  # what is measured decides, here too
+        result += of(parts=False, most=_WHOLE)[0]
     # Without a GPU nothing is faster in halves, and torch does not round.
-    rounded = of(halves=True)[0][:_ROUNDED] if gpu is not None else []
+    rounded = of(halves=True, most=_ROUNDED)[0][:_ROUNDED] if gpu is not None else []
     exact: list[Candidate] = []
     if rounded:
         exact, apart = [*_default(result), *_in_other_arithmetic(result)], apart[:1]
@@ -95,7 +106,7 @@ def _candidates(
         if called.isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
             continue
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-            left = _default(of(operators)[0])
+            left = _default(of(operators, most=1)[0])
             for one in left:
                 one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
             if words != "convolutions":
@@ -132,20 +143,16 @@ def _operators(exported: ExportedProgram) -> set[str]:
 def _scheduled(
     module: torch.nn.Module,
     exported: ExportedProgram,
+    first: Lowered,
     class_name: str,
     import_from: str,
     import_file: str,
     check_indices: bool,
-    left: frozenset[str],
-    halves: bool,
-    joined: bool,
+    most: int | None,
     on: Target,
 ) -> tuple[list[Candidate], Chosen]:
-    """Candidates with the operators in ``left`` as calls of torch, and the default schedules; ``halves``, ``joined``: see
-    ``stages.lowered``; none where nothing was rounded."""
-    first = lowered(exported, left, on, halves=halves, joined=joined)
-    if halves and not first.rounded:
-        return [], {}
+    """Candidates for what ``exported`` was lowered to, and the default schedules. ``most``: no further schedule is written after so
+    many candidates."""
     found = planned(first, check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints
@@ -156,6 +163,8 @@ def _scheduled(
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.
     for label, chosen in offered if len(kernels) <= _MANY else offered[:1]:
+        if most is not None and len(result) >= most:
+            break
         made = written(module, exported, found, class_name=class_name, chosen=chosen, check_indices=check_indices)
         words = "; ".join([*graph.ways, *found.rounded, *filter(None, [label])])
         labels = [words]

@@ -21,6 +21,7 @@ from .kernel.steps import Lowered, Planned
 from .operators import lower
 from .operators.lower import Untraceable
 from .passes.cuts import cut_last
+from .passes.float8_products import of_float8, unconverted_products
 from .passes.joining import join_recurrences
 from .passes.layout import channels_last, in_tf32
 from .passes.planes import split_into_planes
@@ -32,7 +33,10 @@ from .passes.splitting import split_long_reductions
 from .printing import bounds
 from .schedule.cost import float16_pays, planes_pay, product_parts
 from .schedule.recurrent_space import fit_together
-from .schedule.target import Target
+from .schedule.target import Target, float8_of
+
+#: said of a module with a float8 product whose sum is split
+IN_PARTS = "sums in parts"
 
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 512
@@ -49,16 +53,20 @@ def lowered(
     *,
     halves: bool = False,
     joined: bool = False,
+    parts: bool = True,
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
     ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where
     that pays there and torch is no more exact for numbers of like size. ``joined``: recurrences share a launch, where they fit there.
+    ``parts``: sums of thin products are cut in parts; without it not those of float8, which often wait for memory alone.
     """
-    graph = lower(exported, left)
+    graph = lower(exported, left, float8_of(on) if on is not None else "rounded")
     verify(graph)
     defined = name_quotients(graph)
     share(graph)
+    if unconverted_products(graph):
+        share(graph)
     if on is not None and joined:
         together = functools.partial(fit_together, target=on, hints=graph.hints)
         if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
@@ -74,7 +82,11 @@ def lowered(
             rounded.append("float16 planes")
         share(graph)
     if on is not None:
-        split_products(graph, lambda op: product_parts(op, on, graph.hints))
+        apart = split_products(
+            graph, lambda op: product_parts(op, on, graph.hints) if parts or not of_float8(op) else 1
+        )
+        if any(map(of_float8, apart)):
+            graph.ways.append(IN_PARTS)
     verify(graph)
     return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
 

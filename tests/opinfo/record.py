@@ -12,9 +12,9 @@ Name = tuple[str, str]
 
 
 class Record:
-    """``rows`` of each operator that was judged; kept in ``path`` too, if there is one.
+    """``rows`` of each operator that was run; kept in ``path`` too, if there is one.
 
-    ``again``: names of operators whose rows in the file are left out, to be judged anew. A line that was not written to its
+    ``again``: names of operators whose rows in the file are left out, to be run again. A line that was not written to its
     end is left out as well.
     """
 

@@ -2,7 +2,7 @@
 
 ``--most`` samples of each operator (all by default), ``--only`` some operators, ``--jobs`` processes side by side.
 ``--rows`` keeps what each sample gave as JSON lines; a run with the same file goes on where the one before it ended, and its
-table has all that the file holds. ``--again`` names operators of the file to judge anew.
+table has all that the file holds. ``--again`` names operators of the file to run again.
 """
 
 from __future__ import annotations

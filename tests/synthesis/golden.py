@@ -39,6 +39,7 @@ _LIKE_ANOTHER = (
         "walked_logsumexp",
         "walked_var_mean",
     ),
+    *("float8_of_", "float8_read_half", "float8_not_zero", "float8_bits", "float8_arithmetic", "scaled_product_e5m2"),
     *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "tf32_conv2d_g"),
 )
 _ALSO = (

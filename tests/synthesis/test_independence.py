@@ -15,6 +15,7 @@ from kernel_lsp.synthesis.capture import capture
 
 # Sizes that no weight fixes and that differ, so that they can be told apart.
 B, M, N = 6, 8, 10
+E4M3 = torch.float8_e4m3fn
 
 
 def r(*shape: int) -> torch.Tensor:
@@ -106,6 +107,8 @@ case("bmm", torch.bmm, [r(B, M, 7), r(B, 7, N)], {B, M, N})
 case("matmul with leading dimensions", torch.matmul, [r(B, 3, M, 7), r(3, 7, N)], {B, 3, M, N})
 case("matrix times vector", torch.matmul, [r(B, M, 7), r(7)], {B, M})
 case("vector times matrices", torch.matmul, [r(7), r(B, 7, N)], {B, N})
+case("product of float8 with a scale for each row and column", lambda x, y: torch._scaled_mm(x.to(E4M3), y.to(E4M3).t(), x.abs().amax(1, keepdim=True).float(), y.abs().amax(1).float()[None], out_dtype=torch.float32), [r(B, 16), r(M, 16)], {B, M})  # fmt: skip
+case("product of float8 with a scale of it all", lambda x, y: torch._scaled_mm(x.to(E4M3), y.to(E4M3).t(), x.abs().amax().float(), torch.ones(()), out_dtype=torch.float32), [r(B, 16), r(M, 16)], {M})  # fmt: skip
 case("addmm", torch.addmm, [r(M), r(B, 7), r(7, M)], {B, M})
 case("square", lambda x: x @ x, [r(M, M)], set())
 case("gram", lambda x: x @ x.t(), [r(B, M)], set())

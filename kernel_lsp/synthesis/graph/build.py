@@ -9,7 +9,7 @@ from typing import Any, overload
 import sympy
 import torch
 
-from ..graph.sizes import ONE, same
+from ..graph.sizes import ONE, same_shape
 from . import maps
 from .map import Map, compose
 from .value import Concat, Contract, Gather, Iota, Pointwise, Reduce, Scalar, Scan, Shape, Value, View, numel
@@ -32,6 +32,10 @@ def expr_of(n: Any) -> sympy.Expr:
     if isinstance(n, Scalar):
         return n.expr
     return sympy.sympify(n)
+
+
+#: Eight-bit floats that kernels read and write. They are no numbers to compute with: a value of theirs is converted first.
+FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def opmath(dtype: torch.dtype) -> torch.dtype:
@@ -67,6 +71,8 @@ def _conversion(dtype: torch.dtype) -> str:
         torch.int8: "to_int8",
         torch.uint8: "to_uint8",
         torch.bool: "to_bool",
+        torch.float8_e4m3fn: "to_float8_e4m3fn",
+        torch.float8_e5m2: "to_float8_e5m2",
     }
     name = names.get(opmath(dtype))
     if name is None:
@@ -96,7 +102,10 @@ class Build:
     def cast(operand: Operand, dtype: torch.dtype) -> Operand: ...
     @staticmethod
     def cast(operand: Operand, dtype: torch.dtype) -> Operand:
-        """``operand`` in ``dtype``'s opmath; rounding to half precision inside a kernel is left to the store."""
+        """``operand`` in ``dtype``'s opmath; rounding to half precision inside a kernel is left to the store.
+
+        To float8 and from it everything goes through float32, as torch does.
+        """
         if not isinstance(operand, Value):
             if dtype.is_floating_point and isinstance(operand, int):
                 return float(operand)
@@ -108,9 +117,14 @@ class Build:
         if isinstance(operand.op, Pointwise) and operand.op.function == "constant":
             number = operand.op.operands[0]
             kind = float if dtype.is_floating_point else bool if dtype == torch.bool else int
+            if dtype in FLOAT8:  # in a kernel it is a number, and what stores that ends at the largest one
+                raise NotLowered("a constant in float8")
             if dtype.is_floating_point or math.isfinite(number):
                 return Value(Pointwise("constant", (kind(number),)), operand.shape, opmath(dtype))
-        return Value(Pointwise(_conversion(dtype), (operand,)), operand.shape, opmath(dtype))
+        if (dtype in FLOAT8 or operand.dtype in FLOAT8) and torch.float32 not in (opmath(dtype), opmath(operand.dtype)):
+            operand = Value(Pointwise("to_float32", (operand,)), operand.shape, torch.float32)
+        name = "rounded" if dtype in FLOAT8 else ""  # the number changes: it is one to be seen
+        return Value(Pointwise(_conversion(dtype), (operand,)), operand.shape, opmath(dtype), name)
 
     @classmethod
     def arithmetic(cls, function: str, *operands: Operand, result: torch.dtype, name: str = "") -> Value:
@@ -159,7 +173,7 @@ class Build:
 
     @classmethod
     def reshape(cls, operand: Value, shape: Shape) -> Value:
-        if len(shape) == len(operand.shape) and all(same(a, b) for a, b in zip(shape, operand.shape, strict=True)):
+        if same_shape(shape, operand.shape):
             return operand
         return cls.view(operand, maps.reshape(operand.shape, shape), "reshape", same_meaning=True)
 

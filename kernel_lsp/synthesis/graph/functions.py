@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 # Precedence of Python operators, for parentheses where they are needed and nowhere else.
 ATOM, UNARY, PRODUCT, SUM, SHIFT, BITAND, BITOR, COMPARE, LOWEST = 100, 90, 80, 70, 60, 50, 40, 30, 0
 
@@ -18,7 +20,7 @@ ATOM, UNARY, PRODUCT, SUM, SHIFT, BITAND, BITOR, COMPARE, LOWEST = 100, 90, 80, 
 class Function:
     """``text`` has one ``{i}`` per operand; ``formula`` is for docstrings; ``inner`` are the operands' least precedences.
 
-    ``helper``: the body of a function of ``a`` and ``b`` that stands in the generated file, for what no short expression
+    ``helper``: the body of a function of ``a``, or of ``a`` and ``b``, that stands in the generated file, for what no short expression
     writes; ``text`` calls it by the function's key with ``_`` before it (``printing/helpers.py``).
     """
 
@@ -60,6 +62,35 @@ _LOG_ADD_EXP = (
     "gap = tl.where(a == b, 0.0, -tl.abs(a - b))  # infinities that are equal have no difference",
     "return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL) + libdevice.log1p(tl.exp(gap))",
 )
+
+
+#: e4m3fn has no infinity. What is beyond its largest number becomes that one with Triton's conversion, and in torch since 2.13; it
+#: was NaN before: what would round to more than 448, and 464 still rounds to the even one of 448 and 480.
+_TO_FLOAT8_E4M3FN = ('return tl.where(tl.abs(a) > 464.0, float("nan"), a).to(tl.float8e4nv)',)
+
+#: e5m2 has infinities, which torch rounds to from 61440 on, the middle of 57344 and 65536; Triton's conversion does not.
+_TO_FLOAT8_E5M2 = (
+    "bits = a.to(tl.float8e5).to(tl.uint8, bitcast=True)",
+    "infinity = tl.where(a < 0, 0xFC, 0x7C).to(tl.uint8)",
+    "return tl.where(tl.abs(a) >= 61440.0, infinity, bits).to(tl.float8e5, bitcast=True)",
+)
+
+
+def saturates(dtype: torch.dtype) -> bool:
+    """Whether torch, as it is installed, rounds what is beyond the largest number of a float8 to that number."""
+    return bool(torch.tensor(1e9).to(dtype).to(torch.float32).isfinite())
+
+
+def _float8(dtype: torch.dtype, tl_name: str, helper: tuple[str, ...]) -> Function:
+    """A float32 number rounded to a float8 as torch does it."""
+    name = str(dtype).removeprefix("torch.")
+
+    def rounded(a: float) -> float:
+        return float(torch.tensor(a, dtype=torch.float32).to(dtype))
+
+    if saturates(dtype):
+        return Function(f"{{0}}.to(tl.{tl_name})", ATOM, (ATOM,), rounded, f"{name}({{0}})")
+    return Function(f"_to_{name}({{0}})", ATOM, (LOWEST,), rounded, f"{name}({{0}})", helper=helper)
 
 
 def _where(condition: float, a: float, b: float) -> float:
@@ -161,6 +192,8 @@ FUNCTIONS: dict[str, Function] = {
     "to_int8": Function("{0}.to(tl.int8)", ATOM, (ATOM,), int, "{0}"),
     "to_uint8": Function("{0}.to(tl.uint8)", ATOM, (ATOM,), int, "{0}"),
     "to_bool": Function("{0} != 0", COMPARE, (BITOR,), bool, "{0} != 0"),
+    "to_float8_e4m3fn": _float8(torch.float8_e4m3fn, "float8e4nv", _TO_FLOAT8_E4M3FN),
+    "to_float8_e5m2": _float8(torch.float8_e5m2, "float8e5", _TO_FLOAT8_E5M2),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import sympy
 
@@ -16,6 +17,11 @@ ONE = sympy.Integer(1)
 def same(a: sympy.Expr, b: sympy.Expr) -> bool:
     """Whether two sizes are equal for all values of their symbols."""
     return a == b or sympy.expand(a - b) == 0
+
+
+def same_shape(a: Sequence[sympy.Expr], b: Sequence[sympy.Expr]) -> bool:
+    """Whether two shapes have equal sizes, see ``same``, and as many of them."""
+    return len(a) == len(b) and all(same(n, m) for n, m in zip(a, b, strict=True))
 
 
 @functools.lru_cache(maxsize=4096)

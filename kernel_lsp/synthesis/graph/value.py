@@ -8,7 +8,7 @@ static dimensions), dtypes are torch's.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import sympy
 import torch
@@ -157,6 +157,8 @@ class Contract(Op):
     tf32: bool = False  # float32 operands are rounded to TF32
     scaled: float = 1.0  # what the sum over all outer places but the last is multiplied by
     exact: Exact | None = None
+    short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
+    full_sums: bool = False  # of half precision operands: the sum has to have float32's error
 
     @property
     def summed(self) -> str:
@@ -282,6 +284,10 @@ class Fault:
     message: str
 
 
+#: What a GPU's kernels do with float8: nothing, read it and multiply it, or round to it as well.
+Float8 = Literal["", "read", "rounded"]
+
+
 @dataclass
 class Graph:
     """A lowered module: its tensor arguments, what it returns, and which ATen operators could not be lowered."""
@@ -299,6 +305,7 @@ class Graph:
     assumed: list[sympy.Basic] = field(default_factory=list)  # relations of sizes that must hold at run time
     ways: list[str] = field(default_factory=list)  # what passes did to it that another candidate does without
     not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
+    float8: Float8 = "rounded"
 
 
 def input_of(value: Value) -> Input:

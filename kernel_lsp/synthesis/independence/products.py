@@ -49,6 +49,16 @@ def added_product(call: Call) -> Carry:
     return broadcast([Tracked(call.shapes[0], carry), bias], rank, call.name)
 
 
+def scaled_product(call: Call) -> Carry:
+    """``(a @ b) * scale_a * scale_b + bias``, scales of one number, of each row or of each column."""
+    left, right, *others = call.tensors()
+    rank = len(call.shapes[0])
+    product: Carry | None = None
+    if left.carry is not None or right.carry is not None:
+        product = _product(left, right, rank, call.name)
+    return broadcast([Tracked(call.shapes[0], product), *others], rank, call.name)
+
+
 def linear(call: Call) -> Carry:
     carry = call.only("input")
     require(carry.dim < call["input"].rank - 1, f"{call.name} sums over it")
@@ -99,6 +109,7 @@ def attention(call: Call) -> Carry:
 RULES: dict[str, Any] = {
     **{f"aten.{name}": matmul for name in ["mm", "bmm", "matmul", "mv", "dot", "linalg_matmul"]},
     **{f"aten.{name}": added_product for name in ["addmm", "baddbmm", "addmv"]},
+    "aten._scaled_mm": scaled_product,
     "aten.linear": linear,
     "aten.einsum": einsum,
     "aten.scaled_dot_product_attention": attention,

@@ -54,6 +54,7 @@ class Builder:
         self.reduced_axis: Axis | None = None
         self.scan: Callable[[Value], Expr] | None = None  # computes a scan inside a loop along it
         self.raw_half = False  # keep half precision as loaded, for tl.dot
+        self.whole: Axis | None = None  # an axis that every load has, even where nothing varies along it
 
     # -- indices ------------------------------------------------------------------------------------------------
 
@@ -243,6 +244,8 @@ class Builder:
         if pointer is None:
             pointer = self.arguments.pointers[value] = self.arguments.variable(f"{variable_name(value)}_ptr")
         where = self._ahead(self.address(value, index, value.shape if shape is None else shape), value)
+        if self.whole is not None and self.whole not in where.axes:
+            where = plus(where, apply("mul", Number(0), AxisIndex(self.whole)))
         asked = frozenset[Axis]().union(*(condition.axes for condition in self.conditions))
         masks = (*self.masks(where.axes | asked), *self.conditions)  # what is asked spreads the load along its axes
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes

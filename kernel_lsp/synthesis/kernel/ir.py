@@ -204,12 +204,17 @@ class Full(Expr):
 
 @dataclass(frozen=True)
 class Dot(Expr):
-    """``total`` plus the matrix product of two tiles; ``precision``: a constant of the launch, for float32."""
+    """``total`` plus the matrix product of two tiles, or that product alone where ``total`` is zeros.
+
+    ``precision``, for float32, and ``short``, for float8, are constants of the launch. ``short``: how many summed elements tensor
+    cores may add up in the fewer bits that they have for float8; None: as many as they like.
+    """
 
     left: Expr
     right: Expr
-    total: Ref
+    total: Ref | Full
     precision: Variable | None = None
+    short: Variable | None = None
 
     @property
     def parts(self) -> tuple[Expr, ...]:

@@ -135,7 +135,10 @@ def softplus(x: Value, beta: float = 1.0, threshold: float = 20.0, *, out: torch
 
 @lowers("aten.mish", about="x * tanh(softplus(x))")
 def mish(x: Value, *, out: torch.dtype) -> Value:
-    value = Build.arithmetic("mul", x, Build.pointwise("tanh", _softplus(x)), result=out)
+    """x * n / (n + 2) with n = e * (e + 2) and e = exp(x), which is tanh(log(1 + e)) without a logarithm; 1 from x = 20 on."""
+    e = Build.pointwise("exp", Build.pointwise("minimum", x, 20.0))
+    n = Build.pointwise("mul", e, Build.pointwise("add", e, 2.0))
+    value = Build.arithmetic("mul", x, Build.pointwise("div", n, Build.pointwise("add", n, 2.0)), result=out)
     value.meaning = ("mish", (x,))
     return value
 

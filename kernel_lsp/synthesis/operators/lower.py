@@ -17,8 +17,8 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
-from ..graph.value import Fault, Graph, Input, Scalar, TorchCall, Value, topological
-from . import arguments, data_dependence, decompose, registry
+from ..graph.value import Fault, Float8, Graph, Input, Scalar, TorchCall, Value, topological
+from . import arguments, data_dependence, decompose, float8, registry
 from .elementwise import cast
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
@@ -49,9 +49,12 @@ class Untraceable(Exception):
         super().__init__(f"{op}: {detail}")
 
 
-def lower(exported: ExportedProgram, left: frozenset[str] = frozenset()) -> Graph:
-    """The graph of an exported program, the operators in ``left`` kept as calls of torch. Raises ``Untraceable``."""
-    graph = Graph()
+def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: Float8 = "rounded") -> Graph:
+    """The graph of an exported program, the operators in ``left`` kept as calls of torch. Raises ``Untraceable``.
+
+    ``runs``: what kernels do with float8.
+    """
+    graph = Graph(float8=runs)
     env: dict[Any, Any] = {}
     specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
     for node in exported.graph.nodes:
@@ -169,8 +172,12 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
         if known.not_one is not None:
             graph.not_one += [size for size in known.not_one(args, fake) if not size.is_number]
         try:
+            float8.check(known, pytree.tree_leaves(fakes), fake, graph.float8)
             given = arguments.bound(known.lower, args, kwargs, fakes, fake)
-            return _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
+            result = _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
+            if known.equal is not None:
+                graph.equal += [(a, b) for a, b in known.equal(args) if a != b]
+            return result
         except NotLowered as error:
             node.meta["not_lowered"] = str(error)
         except Exception as error:  # a bug in the lowering: torch runs this node, and the user is told

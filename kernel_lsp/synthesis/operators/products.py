@@ -159,7 +159,7 @@ def attention(
 def linear(x: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
     turned = Build.permute(weight, (1, 0))
     product = matmul(x, turned, out=out)
-    product.meaning = ("matmul", (x, weight))
+    product.meaning = ("matmul", (x, weight, "T"))
     if bias is None:
         return product
     value = Build.pointwise("add", product, bias, dtype=out)

@@ -16,6 +16,7 @@ import sympy
 Lowering = Callable[..., Any]
 _L = TypeVar("_L", bound=Lowering)
 NotOne = Callable[[Any, Any], tuple[sympy.Expr, ...]]
+Equal = Callable[[Any], tuple[tuple[sympy.Expr, sympy.Expr], ...]]
 
 #: The files with lowerings. Definitions stand in a kernel's docstring in this order.
 FAMILIES = (
@@ -28,6 +29,7 @@ FAMILIES = (
     "rearranging",
     "interpolation",
     "products",
+    "float8",
     "einsum",
     "convolution",
     "transposed",
@@ -49,6 +51,7 @@ class Operator:
     family: str
     about: str  # what it computes, or which of its forms are lowered; a line of the documentation
     not_one: NotOne | None  # sizes that it takes to be more than one
+    equal: Equal | None  # pairs of sizes that it takes to be equal
     addressing: bool  # it only says how elements are addressed: no kernel is needed for it alone
 
 
@@ -64,12 +67,14 @@ def lowers(
     formula: str | tuple[str, ...] = (),
     addressing: bool = False,
     not_one: NotOne | None = None,
+    equal: Equal | None = None,
 ) -> Callable[[_L], _L]:
     """Register a lowering for the ATen operators ``names``.
 
     ``about`` is by default the first line of its docstring. ``formula``: definitions, ``"silu(v) = v * sigmoid(v)"``, of the
     names that it gives as ``Value.meaning``. ``not_one``: sizes, of (arguments, torch's fake result), with which the operator
-    gives something else, or fails, where they are one: torch.export counts from two, and the class takes one as well. Raises ``ValueError`` for an operator that has a lowering already.
+    gives something else, or fails, where they are one: torch.export counts from two, and the class takes one as well.
+    ``equal``: pairs of sizes, of the arguments, that have to be equal and of which torch.export does not know it. Raises ``ValueError`` for an operator that has a lowering already.
     """
 
     def register(lowering: _L) -> _L:
@@ -78,7 +83,7 @@ def lowers(
         for name in names:
             if name in OPERATORS:
                 raise ValueError(f"{name} is lowered twice")
-            OPERATORS[name] = Operator(name, lowering, family, line, not_one, addressing)
+            OPERATORS[name] = Operator(name, lowering, family, line, not_one, equal, addressing)
         for definition in (formula,) if isinstance(formula, str) else formula:
             DEFINITIONS[definition.partition("(")[0]] = definition
         return lowering

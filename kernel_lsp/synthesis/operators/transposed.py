@@ -20,7 +20,7 @@ from torch.utils._sympy.functions import FloorDiv
 from ..graph.build import Build, NotLowered
 from ..graph.division import Quotient, Remainder
 from ..graph.map import Guard, Map, dim, dims
-from ..graph.sizes import ONE, ZERO, quotient, same
+from ..graph.sizes import ONE, ZERO, quotient, same, same_shape
 from ..graph.value import Shape, Value
 from .registry import lowers
 from .windows import each
@@ -229,7 +229,7 @@ def _placed(product: Value, axes: list[_Axis], channels: sympy.Expr) -> Value:
     lead = (product.shape[0], channels)
     value = Build.reshape(product, (*lead, *(sympy.expand(a.count * a.stride) for a in axes)))
     wanted = (*lead, *(axis.outputs for axis in axes))
-    if not all(same(a, b) for a, b in zip(value.shape, wanted, strict=True)):
+    if not same_shape(value.shape, wanted):
         value = Build.view(value, Map(wanted, value.shape, dims(len(wanted))), "cut")
     if all(axis.every == 1 for axis in axes):
         return value

@@ -25,7 +25,9 @@ from .registry import NotOne, lowers
     about="The same elements in another shape",
     addressing=True,
 )
-def reshape(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
+def reshape(x: Value, *_: Any, shape: Shape, out: torch.dtype, **__: Any) -> Value:
+    if out != x.dtype:
+        raise NotLowered("the same bits in another dtype")
     return Build.reshape(x, shape)
 
 

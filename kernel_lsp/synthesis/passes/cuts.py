@@ -6,7 +6,7 @@ Then the elementwise work after a product stays in its kernel, which stores no m
 from __future__ import annotations
 
 from ..graph.map import dims
-from ..graph.sizes import ONE, same
+from ..graph.sizes import ONE, same, same_shape
 from ..graph.value import Contract, Graph, Pointwise, Shape, Value, View, operands, topological
 
 
@@ -22,7 +22,7 @@ def cut_last(graph: Graph) -> None:
         cut = next(iter(cuts))
         assert isinstance(cut.op, View)
         whole: Shape = cut.op.map.operand
-        if len(cut.shape) != len(value.shape) or not _alike(cut.shape, value.shape):
+        if not same_shape(cut.shape, value.shape):
             continue
         gone = [d - len(whole) for d in range(len(whole)) if not same(whole[d], cut.shape[d])]
         others = [o for o in operands(value) if o not in cuts]
@@ -47,10 +47,6 @@ def is_cut(value: Value) -> bool:
 def _whole(value: Value) -> Value:
     assert isinstance(value.op, View)
     return value.op.operand
-
-
-def _alike(a: Shape, b: Shape) -> bool:
-    return all(same(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _of_product(cut: Value) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..graph.sizes import Index, same
+from ..graph.build import FLOAT8
+from ..graph.sizes import Index, same_shape
 from ..graph.value import (
     Contract,
     Fold,
@@ -14,6 +15,7 @@ from ..graph.value import (
     TorchCall,
     Value,
     View,
+    numel,
     operands,
     topological,
 )
@@ -25,7 +27,8 @@ from ..kernel.steps import Kernel, Materialise
 def epilogues(graph: Graph) -> dict[Value, Value]:
     """For each product, the last value up to which everything that follows it is elementwise and only leads there.
 
-    Between elementwise values the shape may change, as long as the order of elements stays.
+    Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with is
+    elementwise, too, or needed for the product's operands already (the scale that they were divided by).
     """
     order = topological(graph.outputs)
     users: dict[Value, list[Value]] = {}
@@ -37,6 +40,7 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
         if not isinstance(product.op, Contract):
             continue
         inside, cut, shape = {product}, product, product.shape
+        before = set(topological([product]))
         for v in order[order.index(product) + 1 :]:
             if any(o in graph.outputs for o in inside if o is not cut) or cut in graph.outputs:
                 break
@@ -46,10 +50,9 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
                 inside.add(v)
                 shape = v.shape
                 continue
-            fits = isinstance(v.op, Pointwise) and len(v.shape) == len(shape)
-            fits = fits and all(same(a, b) for a, b in zip(v.shape, shape, strict=True))
+            fits = isinstance(v.op, Pointwise) and same_shape(v.shape, shape)
             if not fits or any(
-                isinstance(w.op, Contract | Partial | Fold | TorchCall | Recur)
+                isinstance(w.op, Contract | Partial | Fold | TorchCall | Recur) and w not in before
                 for o in operands(v)
                 if o not in inside
                 for w in topological([o])
@@ -60,6 +63,24 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
                 cut = v
         result[cut] = product
     return result
+
+
+def needed_again(graph: Graph, product: Value) -> list[Value]:
+    """The reductions before a product that what follows it needs again: the scales that its operands were divided by."""
+    before, after = set(topological([product])), {product}
+    found: dict[Value, None] = {}
+    for v in topological(graph.outputs):
+        if v in before or after.isdisjoint(operands(v)):
+            continue
+        after.add(v)
+        small = [o for o in operands(v) if o in before and o is not product and numel(o.shape) != numel(v.shape)]
+        while small:
+            o = small.pop()
+            if isinstance(o.op, Fold):
+                found[o] = None
+            elif isinstance(o.op, Pointwise | View):
+                small += operands(o)
+    return list(found)
 
 
 _CHEAP = frozenset({"add", "sub", "mul", "neg", "where", "lt", "gt", "le", "ge", "maximum", "to_float32", "abs"})
@@ -78,10 +99,18 @@ def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bo
             if len(v.shape) == len(value.shape):
                 large.add(v)
             continue
-        if not isinstance(v.op, Pointwise) or not (seldom or v.op.function in _CHEAP):
+        if not isinstance(v.op, Pointwise) or not (seldom or v.op.function in _CHEAP or from_float8(v)):
             return False
         stack.extend(operands(v))
     return len(large) == 1
+
+
+def from_float8(value: Value) -> bool:
+    """Whether it is a float8 tensor as half precision numbers."""
+    op = value.op
+    if not isinstance(op, Pointwise) or op.function not in ("to_float16", "to_bfloat16"):
+        return False
+    return isinstance(op.operands[0], Value) and op.operands[0].dtype in FLOAT8
 
 
 def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozenset[int]) -> bool:

@@ -55,9 +55,9 @@ def in_tf32(graph: Graph) -> int:
 
 
 def _convolution(op: Contract) -> Contract | None:
-    """The product over other operands; None where it is no convolution of many channels in float32.
+    """The product over rounded operands; None where it is no convolution of many channels in float32.
 
-    Of "oc…,nc…", the letters that only the windows' view tells from each other stand for places and for the window.
+    The letters are those of ``Build.convolve``: "o" and "c" for the channels, "n" for the batch; the other summed ones go through a window.
     """
     if op.left.dtype != torch.float32 or op.right.dtype != torch.float32 or not isinstance(op.right.op, View):
         return None
@@ -76,7 +76,7 @@ def _convolution(op: Contract) -> Contract | None:
     phases = [letter for letter in op.left_axes if letter in op.axes and letter != "o"]
     order = "".join([*phases, *inside, "o", "c"])
     packed = Build.permute(weight, tuple(op.left_axes.index(letter) for letter in order))
-    packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{_named(weight)}_packed")
+    packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{variable_name(weight)}_packed")
     back = tuple(order.index(letter) for letter in op.left_axes)
     index = tuple(view.map.index[d] + shifts[d] for d in (0, *range(2, len(x.shape)), 1))
     guard = tuple(one for one in view.map.guard if one[0] not in view.map.index)  # the others are written out
@@ -91,12 +91,6 @@ def _convolution(op: Contract) -> Contract | None:
         outer="".join(inside),
         exact=Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK, tf32=True),
     )
-
-
-def _named(weight: Value) -> str:
-    while isinstance(weight.op, View):
-        weight = weight.op.operand
-    return variable_name(weight)
 
 
 def _written_out(x: Value, map: Map) -> tuple[Value, list[sympy.Expr]] | None:

@@ -6,10 +6,10 @@ import sympy
 
 from ..graph.loops import after, at_step, contracted, of_member, results, traced
 from ..graph.sizes import Index
-from ..graph.value import Below, Contract, Gather, Held, Recur, Recurrence, Value, operands
-from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
+from ..graph.value import Below, Contract, Held, Recur, Recurrence, Value
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Kernel, Looped, Materialise
+from ..kernel.steps import Kernel, Looped
+from .accesses import accessed, leaf_accessed
 
 
 def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
@@ -54,7 +54,6 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
     """Walk every access of the body and of the states that it begins with; notes where its products are needed."""
     looped = kernel.loop
     assert looped is not None
-    leaves: dict[Value, None] = {}
     seen: set[tuple[Value, Index]] = set()
 
     def visit(v: Value, index: Index, near: str) -> None:
@@ -62,12 +61,7 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
         if (v, index) in seen:
             return
         seen.add((v, index))
-        leaf = reshaped_leaf(v, stored)
-        if leaf is not None:
-            for e in index:
-                kernel.domain.terms(e)
-            leaves[leaf] = None
-            kernel.accesses.append((leaf, index, v.shape))
+        if leaf_accessed(kernel, v, index, stored):
             return
         if isinstance(v.op, Held | Below):
             return
@@ -76,18 +70,8 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
             looped.products.append((v, index, near))
             visit(v.op.right, tuple(at[letter] for letter in v.op.right_axes), near)
             return
-        try:
-            pairs = operand_indices(v, index, kernel.domain)
-            if isinstance(v.op, Gather):
-                pairs.append((v.op.table, gather_table(v, index, GATHERED)))
-            for _, i in pairs:
-                for e in i:
-                    kernel.domain.terms(e)
-        except Unalignable:
-            raise Materialise(operands(v)[0]) from None
-        for o, i in pairs:
+        for o, i in accessed(kernel, v, index):
             visit(o, i, v.name or near)
 
     for value in (*(of_member(v, looped.member) for v in looped.loop.first), *looped.next):
         visit(value, state, "")
-    kernel.leaves = list(leaves)

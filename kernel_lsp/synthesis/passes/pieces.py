@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.sizes import same
+from ..graph.sizes import same_shape
 from ..graph.value import Concat, Pointwise, Value, View, operands
 
 
@@ -15,9 +15,7 @@ def in_pieces(value: Value, stored: set[Value]) -> bool:
         return False
     pieces = value.op.operands
     first = pieces[0]
-    if len(set(pieces)) < len(pieces) or any(
-        not all(same(a, b) for a, b in zip(piece.shape, first.shape, strict=True)) for piece in pieces
-    ):
+    if len(set(pieces)) < len(pieces) or not all(same_shape(piece.shape, first.shape) for piece in pieces):
         return False
     sources = [_source(piece) for piece in pieces]
     return sources[0] is not None and all(source is sources[0] for source in sources)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import sympy
 
 from ..graph.map import back
-from ..graph.sizes import ONE, ZERO, Index, same
-from ..graph.value import Fold, Gather, Pointwise, Scan, Value, View, operands
-from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
+from ..graph.sizes import ONE, ZERO, Index, same, same_shape
+from ..graph.value import Fold, Pointwise, Scan, Value, View, operands
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Materialise, fold_operand_index
+from .accesses import accessed, leaf_accessed
 
 
 def place(roots: list[Value], tree: list[Value], stored: set[Value]) -> Kernel:
@@ -45,9 +45,7 @@ def _place_in(roots: list[Value], tree: list[Value], stored: set[Value], domain:
             domain.origin = index
         index = domain.origin
         for root in roots:
-            if len(root.shape) != len(roots[0].shape) or any(
-                not same(a, b) for a, b in zip(root.shape, roots[0].shape, strict=True)
-            ):
+            if not same_shape(root.shape, roots[0].shape):
                 raise Materialise(root)
             kernel.stores.append((root, index))
     _trace(kernel, stored)
@@ -88,9 +86,7 @@ def _place_reduction(kernel: Kernel, tree: list[Value], roots: list[Value]) -> N
     for root in roots:
         if root in placed:
             kernel.stores.append((root, placed[root]))
-        elif len(root.shape) == len(op.operand.shape) and all(
-            same(a, b) for a, b in zip(root.shape, op.operand.shape, strict=True)
-        ):
+        elif same_shape(root.shape, op.operand.shape):
             kernel.stores.append((root, kernel.operand_index))
         else:
             raise Materialise(root)
@@ -101,8 +97,7 @@ def _place_other(kernel: Kernel, v: Value, anchor: Value, reduced: list[tuple[sy
     op, first = v.op, anchor.op
     assert isinstance(op, Fold) and isinstance(first, Fold)
     depends = op.operand in kernel.placed
-    fits = op.dims == first.dims and len(op.operand.shape) == len(first.operand.shape)
-    fits = fits and all(same(a, b) for a, b in zip(op.operand.shape, first.operand.shape, strict=True))
+    fits = op.dims == first.dims and same_shape(op.operand.shape, first.operand.shape)
     if depends:
         index = kernel.placed[op.operand]
         covered = [kernel.domain.resolve(index[d]) for d in op.dims if op.operand.shape[d] != ONE]
@@ -178,34 +173,19 @@ def _filled(
 def _trace(kernel: Kernel, stored: set[Value]) -> None:
     """Walk every access once. Raises Refined (an atom was split) or Materialise (an access is not linear)."""
     seen: set[tuple[Value, Index]] = set()
-    leaves: dict[Value, None] = {}
 
     def visit(v: Value, index: Index) -> None:
         index = tuple(kernel.domain.resolve(e) for e in index)
         if (v, index) in seen:
             return
         seen.add((v, index))
-        leaf = reshaped_leaf(v, stored)
-        if leaf is not None:
-            for e in index:
-                kernel.domain.terms(e)
-            leaves[leaf] = None
-            kernel.accesses.append((leaf, index, v.shape))
+        if leaf_accessed(kernel, v, index, stored):
             return
         if isinstance(v.op, Fold):
             if v not in kernel.placed or tuple(kernel.domain.resolve(e) for e in kernel.placed[v]) != index:
                 raise Materialise(v)
             return
-        try:
-            pairs = operand_indices(v, index, kernel.domain)
-            if isinstance(v.op, Gather):
-                pairs.append((v.op.table, gather_table(v, index, GATHERED)))
-            for _, i in pairs:
-                for e in i:
-                    kernel.domain.terms(e)
-        except Unalignable:
-            raise Materialise(operands(v)[0]) from None
-        for o, i in pairs:
+        for o, i in accessed(kernel, v, index):
             visit(o, i)
 
     for v in kernel.folds:
@@ -218,4 +198,3 @@ def _trace(kernel: Kernel, stored: set[Value]) -> None:
             visit(op.operand, fold_operand_index(kernel, v, index))
     for v, index in kernel.stores:
         visit(v, index)
-    kernel.leaves = list(leaves)

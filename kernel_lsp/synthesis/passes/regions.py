@@ -29,7 +29,7 @@ from ..graph.value import (
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .cuts import is_cut
-from .fusion import addressable, cheap_prologue, epilogues, place_product
+from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product
 from .looping import place_recurrence, results_of
 from .pieces import in_pieces
 from .placing import place
@@ -267,10 +267,11 @@ class _Planner:
         """A product with what it completes; only the beginning of that where ``cut`` is given."""
         op = product.op
         assert isinstance(op, Contract)
+        shared = needed_again(self.graph, product)
         for one in [op, op.exact.product] if op.exact else [op]:
             for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
                 scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)
-                self._prepare(operand, scalar, seldom=one is not op)
+                self._prepare(operand, scalar, shared, seldom=one is not op)
         while True:
             tree = self._epilogue_tree(root, product)
             for v in tree:
@@ -321,16 +322,17 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value, scalar: frozenset[int], seldom: bool = False) -> None:
+    def _prepare(self, operand: Value, scalar: frozenset[int], shared: list[Value], seldom: bool = False) -> None:
         """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
 
-        ``scalar``: its dimensions whose index is a scalar. ``seldom``: its product hardly ever runs.
+        ``scalar``: its dimensions whose index is a scalar. ``shared``: what may be stored with it. ``seldom``: its product hardly
+        ever runs.
         """
         base = operand
         while isinstance(base.op, View) and base not in self.plan.stored:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored, seldom):
-            self.store(base, [])
+            self.store(base, shared)
         if addressable(operand, base, self.plan.stored, scalar):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.

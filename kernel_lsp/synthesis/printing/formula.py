@@ -57,13 +57,8 @@ class _Printer:
         if value.meaning is not None:
             name, operands = value.meaning
             if name == "matmul":
-                left, right = (wrap(*self.text(v), 85) for v in operands)
-                turned = (
-                    isinstance(value.op, Contract)
-                    and isinstance(value.op.right.op, View)
-                    and value.op.right is not operands[1]
-                )
-                return f"{left} @ {right}{'.T' if turned else ''}", 80
+                left, right = (wrap(*self.text(v), 85) for v in operands[:2])
+                return f"{left} @ {right}{'.T' if operands[2:] else ''}", 80  # the right one's transpose
             parts = [self.text(v)[0] if isinstance(v, Value) else f"dim={_dims(v)}" for v in operands]
             return f"{name}({', '.join(parts)})", ATOM
         return self._plain(value)
@@ -119,8 +114,10 @@ class _Printer:
         if op.function in _WORDS:
             parts = [wrap(*self._operand(o), ATOM) for o in op.operands]
             return function.formula.format(*parts), LOWEST
-        parts = [wrap(*self._operand(o), least) for o, least in zip(op.operands, function.inner, strict=True)]
-        return (function.formula or function.text).format(*parts), function.precedence
+        shown = function.formula or function.text
+        inner = [LOWEST if f"({{{i}}})" in shown else least for i, least in enumerate(function.inner)]
+        parts = [wrap(*self._operand(o), least) for o, least in zip(op.operands, inner, strict=True)]
+        return shown.format(*parts), function.precedence
 
     def _operand(self, operand: Any) -> tuple[str, int]:
         if isinstance(operand, Value):

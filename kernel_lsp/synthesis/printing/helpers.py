@@ -1,4 +1,4 @@
-"""Functions of a generated file that its kernels call: ``@triton.jit`` functions of two elements or tiles."""
+"""Functions of a generated file that its kernels call: ``@triton.jit`` functions of one or two elements or tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..schedule.program import Program, expressions, statements
 _TOGETHER = (
     '''@triton.jit
 def _arrive(counter_ptr):
-    """Count this program: what it has stored is there for whoever sees the count."""
+    """Add one to the counter of programs that have stored; whoever reads it with an acquire sees what they stored."""
     tl.debug_barrier()
     tl.atomic_add(counter_ptr, 1, sem="release", scope="gpu")''',
     '''@triton.jit
@@ -72,12 +72,13 @@ def definitions(programs: Iterable[Program]) -> list[str]:
 
 
 def _definition(function: str) -> str:
-    """The helper of two arguments; one without a body of its own returns the function's text."""
+    """The helper of as many arguments as the function has; one without a body of its own returns the function's text."""
     known = FUNCTIONS[function]
+    arguments = ", ".join("ab"[: len(known.inner)])
     body = known.helper or (f"return {known.text.format('a', 'b')}",)
     lines = [
         "@triton.jit",
-        f"def {name(function)}(a, b):",
+        f"def {name(function)}({arguments}):",
         f'    """{(known.formula or known.text).format("a", "b")}."""',
     ]
     return "\n".join([*lines, *(f"    {line}" for line in body)])

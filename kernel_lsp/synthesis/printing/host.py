@@ -17,7 +17,7 @@ from kernel_lsp.size_text import python
 from ..graph.functions import literal
 from ..graph.map import dim
 from ..graph.names import Names, variable_name
-from ..graph.sizes import same
+from ..graph.sizes import same_shape
 from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
 from ..kernel.steps import Kernel
 from ..schedule.plan import (
@@ -162,10 +162,9 @@ class _Printer:
         for name, other in self.host.parameters:
             if (
                 other.dtype == value.dtype
-                and len(other.shape) == len(value.shape)
                 and value.shape
                 and input_of(other).kind == "argument"
-                and all(same(a, b) for a, b in zip(other.shape, value.shape, strict=True))
+                and same_shape(other.shape, value.shape)
             ):
                 return f"torch.empty_like({name}, memory_format=torch.contiguous_format)"
         first = self.host.parameters[0][0]

@@ -15,8 +15,9 @@ of the last 8 sets of shapes it holds copies of the inputs, the results, and wha
 
 
 def _head(class_name: str) -> str:
-    return f"""# A call replays the launches of the host function from a CUDA graph, which is captured once for each signature. The
-# graph reads copies of the inputs, and parameters and buffers where they lie; its results are copied for the caller.
+    return f"""# A call replays the launches of the host function from a CUDA graph, which is captured once for
+# each signature. The graph reads copies of the inputs, and parameters and buffers where they lie;
+# its results are copied for the caller.
 _MOST_GRAPHS = 8  # kept for a module on a device; the one that has not been used for longest makes room
 _MOST_CAPTURES = 64  # where sizes or weights change more often than that, direct launches serve better
 _LOG = logging.getLogger("kernel_lsp.{class_name}")
@@ -25,9 +26,10 @@ _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copi
 
 def _class(settings: str) -> str:
     return f'''class _Graphs:
-    """The graphs of one module on one device. They share a pool of memory, so they run one after the other."""
+    """The graphs of one module on one device, which share memory: they run one after the other."""
 
     def __init__(self):
+        """No graph yet."""
         self.captured = {{}}  # signature -> graph, its inputs, its results; the longest unused first
         self.captures = 0
         self.pool = torch.cuda.graph_pool_handle()
@@ -51,7 +53,7 @@ def _class(settings: str) -> str:
         return results
 
     def capture(self, signature, function, inputs, held):
-        """Keep a graph for ``signature``. False where there is to be none, with the reason in the log."""
+        """Keep a graph for ``signature``. False where there is to be none; the log says why."""
         if self.captures == _MOST_CAPTURES:
             return False
         self.captures += 1
@@ -87,7 +89,7 @@ def _class(settings: str) -> str:
 
 
 _FUNCTION = '''def _replayed(module, function, inputs, held):
-    """``function(*inputs, *held)``, replayed where that is possible and launched directly elsewhere."""
+    """``function(*inputs, *held)``, replayed where that is possible, else launched directly."""
     device = inputs[0].device
     # A compiler, or a graph that the caller captures, takes the launches themselves.
     if torch.compiler.is_compiling() or device.type != "cuda" or torch.cuda.is_current_stream_capturing():

@@ -203,7 +203,7 @@ def _class(
     if replayed and held:  # looked up once: they are needed at each call, and a replay takes no longer than that
         checks = [*checks, replay.as_tuple([n if n not in signature.names else source for n, source in state])]
         first, run = f"held = {inside}\n        if not held:", replay.call(name, given, "held")
-        test = "The module's tensors that the kernels read if these were validated for such a call, else False."
+        test = "The module's tensors that kernels read where they were validated for this, else False."
     elif replayed:
         run = replay.call(name, given, "()")
     return f'''class {plain}Triton({base}):

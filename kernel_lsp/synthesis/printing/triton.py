@@ -35,7 +35,7 @@ from ..schedule.program import Program
 from . import helpers
 
 #: Words that Triton has for dtypes, where they differ from torch's.
-_DTYPES = {torch.bool: "tl.int1"}
+_DTYPES = {torch.bool: "tl.int1", torch.float8_e4m3fn: "tl.float8e4nv", torch.float8_e5m2: "tl.float8e5"}
 
 
 def definition(program: Program, docstring: str) -> str:
@@ -157,7 +157,9 @@ class Printer:
             return f"tl.full({shape}, {literal(expr.value)}, dtype={_dtype(expr.dtype)})"
         assert isinstance(expr, Dot)
         precision = f", input_precision={self.name(expr.precision)}" if expr.precision else ""
-        return f"tl.dot({self.text(expr.left)}, {self.text(expr.right)}, {self.text(expr.total)}{precision})"
+        short = f", max_num_imprecise_acc={self.name(expr.short)}" if expr.short else ""
+        total = f", {self.text(expr.total)}" if isinstance(expr.total, Ref) else ""
+        return f"tl.dot({self.text(expr.left)}, {self.text(expr.right)}{total}{precision}{short})"
 
     def fold(self, expr: FoldAxis) -> str:
         axis = f"axis={expr.place}{', keep_dims=True' if expr.keep else ''}"

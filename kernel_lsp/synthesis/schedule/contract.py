@@ -5,15 +5,21 @@ finished column by column, which keeps the tiles that neighbouring programs shar
 
 float32 products are computed to float32 accuracy: ``tf32x3`` splits each operand into two tf32 parts and adds
 three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6`` uses three bfloat16 parts.
+
+float8 products are added up in float32, but tensor cores have about 14 bits for the sum until a kernel takes it from them
+(Hopper; Liu et al., "DeepSeek-V3 Technical Report", 2024, section 3.3.2). ``Product.restart`` says after how many summed elements.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import sympy
 import torch
 
+from ..graph.build import FLOAT8
+from ..graph.map import Map, dims
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Input, Value, View
@@ -22,6 +28,7 @@ from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import (
+    Add,
     Apply,
     Axis,
     Dot,
@@ -39,27 +46,42 @@ from ..kernel.ir import (
     plus,
 )
 from ..kernel.steps import Hints, Kernel
+from ..passes.float8_products import of_float8
+from ..passes.fusion import from_float8
 from .elementwise import blocked, mask_of
-from .extents import contract_atoms, total
+from .extents import contract_atoms, multiplied, total
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Product
 from .summation import summation
 
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
-    """Tensor arguments that the product addresses by their own strides."""
+    """Tensors that the product addresses by their own strides: arguments, and what the module holds that is not contiguous."""
     op: Contract = kernel.product
     result: list[Value] = []
     for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
         base = operand
-        while isinstance(base.op, View) and base.op.map.picks_strides:
+        split = of_float8(op)  # a copy of a weight would take longer than its product
+        while isinstance(base.op, View) and (base.op.map.picks_strides or (split and _linear(base.op.map))):
             base = base.op.operand
         # Where several axes are rows, or columns, or summed, they are one index if the operand is contiguous.
         alone = [axis for axis in axes if op.varies(axis) != (True, True)]
         folded = reshaped_leaf(operand, stored) not in (None, operand) or len(alone) > 1 or len(op.summed) > 1
-        if isinstance(base.op, Input) and base.op.kind == "argument" and base in stored and not folded:
+        free = isinstance(base.op, Input) and (base.op.kind == "argument" or not base.op.contiguous)
+        if free and base in stored and not folded:
             result.append(base)
     return result
+
+
+def _linear(map: Map) -> bool:
+    """Whether each index is a sum of multiples of the view's own, as of a dimension that is cut in equal parts."""
+    own = dims(len(map.shape))
+    for expr in map.index:
+        multiples = {symbol: sympy.expand(expr).coeff(symbol, 1) for symbol in own}
+        rest = sympy.expand(expr - sum(symbol * factor for symbol, factor in multiples.items()))
+        if any(not e.free_symbols.isdisjoint(own) for e in (rest, *multiples.values())):
+            return False
+    return True
 
 
 def contract(
@@ -74,10 +96,10 @@ def contract(
     """A contraction with its epilogue: its axes flattened into a batch, rows, columns and what is summed."""
     value = kernel.contract
     assert value is not None
-    op, domain = kernel.product, kernel.domain.copy()
+    op, domain = exchanged(kernel.product) if tile.exchanged else kernel.product, kernel.domain.copy()
     at = dict(zip(op.axes, kernel.placed[value], strict=True))
     at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
-    atoms = contract_atoms(kernel)
+    atoms = contract_atoms(kernel, op)
     depth, outer = _summed(op, at)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
@@ -101,7 +123,11 @@ def contract(
         mask_of(rows, "row_mask", ends["M"]),
         *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
     )
-    walk = summation(program, tile, ends["K"], domain, depth, outer, op.scaled)
+    dtype = multiplied(op)
+    eighths = dtype in FLOAT8
+    walk = summation(
+        program, dataclasses.replace(tile, restart=0) if eighths else tile, ends["K"], domain, depth, outer, op.scaled
+    )
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
     program.body.append(walk.before(acc, zeros))
     loop: list[Statement] = list(walk.begin)
@@ -109,7 +135,6 @@ def contract(
     ends_early: list[Expr | None] = []
     beyond: list[float | None] = []  # what a side holds beyond K
     raw: list[bool] = []
-    dtype = torch.promote_types(op.left.dtype, op.right.dtype)
     for operand, letters, side, lane in (
         (op.left, op.left_axes, rows, (1, 2)),
         (op.right, op.right_axes, cols, (0, 2)),
@@ -120,6 +145,7 @@ def contract(
         builder.strided = {v: _strides(v, arguments) for v in strided}
         builder.raw_half = _is_plain(operand, stored)
         builder.reduced_axis = along if len(depth) > 1 else None
+        builder.whole = side if eighths else None
         builder.count(operand, index)
         term = builder.value(operand, index)
         beyond.append(term.pad if along in term.axes else None)
@@ -129,7 +155,7 @@ def contract(
         loop += builder.inner
         terms.append(term)
         ends_early.append(along.mask)
-        raw.append(builder.raw_half)
+        raw.append(builder.raw_half or _is_half(operand))
     terms = [
         term if mask is None or harmless else masked(term, mask, 0.0, operand.dtype)
         for term, mask, harmless, operand in zip(
@@ -140,7 +166,11 @@ def contract(
         cast = "to_float16" if dtype == torch.float16 else "to_bfloat16"
         terms = [term if half else Apply(cast, (term,), dtype) for term, half in zip(terms, raw, strict=True)]
     precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
-    loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
+    if eighths and tile.restart:
+        short = program.block("RESTART", tile.restart)
+        loop.append(Add(acc.variable, Dot(terms[0], terms[1], zeros, short=short)))
+    else:
+        loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
     program.body += walk.loops(acc, zeros, loop)
     ending = Builder(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
     ending.reduced[value] = walk.result(acc)
@@ -149,9 +179,15 @@ def contract(
     for v, i in kernel.stores:
         ending.store(v, i, kernel.destination(v, i))
     program.body += ending.lines
+    of = " of the transposed result" if tile.exchanged else ""
     only = "Only where the rounded operands leave their range. " if kernel.exact else ""
-    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
+    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
     return program
+
+
+def exchanged(op: Contract) -> Contract:
+    """The same product with its operands exchanged: its rows are the columns of the other's."""
+    return dataclasses.replace(op, left=op.right, right=op.left, left_axes=op.right_axes, right_axes=op.left_axes)
 
 
 def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
@@ -237,6 +273,13 @@ def _is_plain(operand: Value, stored: set[Value]) -> bool:
     while operand not in stored and isinstance(operand.op, View):
         operand = operand.op.operand
     return operand in stored
+
+
+def _is_half(operand: Value) -> bool:
+    """Whether what it computes is in half precision, and not in float32."""
+    while isinstance(operand.op, View):
+        operand = operand.op.operand
+    return from_float8(operand)
 
 
 def _strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:

@@ -13,6 +13,7 @@ import torch
 
 from ..graph.value import Contract, Value, numel
 from ..kernel.steps import Hints, Kernel, hint
+from ..passes.float8_products import of_float8
 from ..passes.splitting import CHUNK
 from .extents import inner_atoms, power_of_two, product_extents, total
 from .recurrent_space import extents
@@ -83,15 +84,20 @@ def _symbols(index: tuple[object, ...]) -> set[object]:
 
 def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) -> Cost:
     m, n, k, batch, dtype = product_extents(kernel, hints)
+    if schedule.exchanged:
+        m, n = n, m
     down, across = -(-m // schedule.m), -(-n // schedule.n)
     programs = down * across * batch
     # What tiles share is read from memory once, and from L2 by every tile.
-    moved = batch * (m * k + k * n + m * n) * dtype.itemsize
-    through_l2 = programs * (schedule.m + schedule.n) * k * dtype.itemsize
+    read, written = dtype.itemsize, dtype.itemsize
+    if of_float8(kernel.product):  # of float8 numbers, whatever they are multiplied as
+        read, written = 1, sum(v.dtype.itemsize for v in kernel.outputs)
+    moved = batch * ((m * k + k * n) * read + m * n * written)
+    through_l2 = programs * (schedule.m + schedule.n) * k * read
     products = {"tf32": 1, "tf32x3": 3, "bf16x6": 6, "ieee": 1}[schedule.precision] if dtype == torch.float32 else 1
     operations = 2 * programs * schedule.m * schedule.n * (-(-k // schedule.k) * schedule.k) * products
     rate = target.rate(_multiplied(dtype, schedule.precision))
-    shared = (schedule.m + schedule.n) * schedule.k * dtype.itemsize * schedule.stages
+    shared = (schedule.m + schedule.n) * schedule.k * read * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
     waves, full = _waves(programs, fit, target)
     seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
@@ -102,7 +108,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
 #: cuDNN's TF32 convolutions of tensors whose channels are not last.
 _REACHED, _REACHED_SPLIT, _REACHED_CUDNN = 0.6, 0.35, 0.25
 
-#: Seconds that a launch takes from Python.
+#: Seconds that one launch more is counted as: what it takes from Python passes beside the kernels in part.
 _LAUNCH = 5e-6
 
 
@@ -141,7 +147,7 @@ def product_parts(op: Contract, target: Target, hints: Hints) -> int:
     for side in ((True, False), (False, True), (True, True)):
         extent = math.prod(n for letter, n in sizes.items() if letter in op.axes and op.varies(letter) == side)
         tiles *= extent if side == (True, True) else -(-extent // _TILE)
-    if tiles >= target.multiprocessors:
+    if tiles >= target.multiprocessors and not of_float8(op):  # reading float8 takes so little time that waves count
         return 1
     length = math.prod(sizes[letter] for letter in op.summed)
     most = min(_ENOUGH * target.multiprocessors // tiles, length // _SHORTEST)

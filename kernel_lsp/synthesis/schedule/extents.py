@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import sympy
 import torch
 
+from ..graph.build import FLOAT8
 from ..graph.sizes import ONE, ZERO, offset, same
+from ..graph.value import Contract
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Hints, Kernel, hint
 
@@ -60,10 +62,11 @@ def goes_over_windows(kernel: Kernel, hints: Hints) -> bool:
     if kernel.in_chunks or not length.is_Integer or not 0 < length <= _MOST_UNROLLED:
         return False
     found = {atom: hint(c, hints) for atom, c in main_access(kernel, hints).items()}
-    reduced = [(c, int(kernel.domain.size[a])) for a, c in found.items() if a in kernel.domain.reduced]
-    reach = sum(abs(c) * (n - 1) for c, n in reduced) + 1
-    neighbours = any(0 < abs(c) < reach for a, c in found.items() if a in kernel.domain.kept)
-    return neighbours and any(abs(c) == 1 for c, _ in reduced)
+    reduced = [(abs(c), int(kernel.domain.size[a])) for a, c in found.items() if a in kernel.domain.reduced]
+    reach = sum(c * (n - 1) for c, n in reduced) + 1
+    kept = [(abs(c), hint(kernel.domain.size[a], hints)) for a, c in found.items() if a in kernel.domain.kept]
+    # The next result begins before this one ends, and a walk along results comes by elements that this one has, too.
+    return any(0 < c < reach and any(c * n > step for step, _ in reduced) for c, n in kept)
 
 
 def inner_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
@@ -89,9 +92,10 @@ class ContractAtoms:
     batch: list[sympy.Symbol]
 
 
-def contract_atoms(kernel: Kernel) -> ContractAtoms:
+def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
+    """``op``: the kernel's product as a schedule takes it, where that is not as it stands in the graph."""
     assert kernel.contract is not None
-    op, found = kernel.product, ContractAtoms([], [], [])
+    op, found = op or kernel.product, ContractAtoms([], [], [])
     for letter, index in zip(op.axes, kernel.placed[kernel.contract], strict=True):
         left, right = op.varies(letter)
         group = found.batch if left and right else found.cols if right else found.rows
@@ -104,7 +108,14 @@ def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, t
     op, atoms = kernel.product, contract_atoms(kernel)
     rows, cols, batch = (hint(total(kernel.domain, group), hints) for group in (atoms.rows, atoms.cols, atoms.batch))
     summed = hint(product([op.size(letter) for letter in op.summed]), hints)
-    return rows, cols, summed, batch, torch.promote_types(op.left.dtype, op.right.dtype)
+    return rows, cols, summed, batch, multiplied(op)
+
+
+def multiplied(op: Contract) -> torch.dtype:
+    """The dtype in which a product's operands are multiplied; of two float8 the left one's, since all of them are alike here."""
+    if op.left.dtype in FLOAT8 and op.right.dtype in FLOAT8:
+        return op.left.dtype
+    return torch.promote_types(op.left.dtype, op.right.dtype)
 
 
 def transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:

@@ -78,7 +78,8 @@ class Product:
     """``m`` x ``n`` tiles in steps of ``k``, tiles numbered in groups of ``group`` rows.
 
     ``precision``: how float32 is multiplied. ``restart``: summed elements after which the tensor cores' sum is added to one in
-    registers and begins again at zero (0: never).
+    registers and begins again at zero (0: never). ``exchanged``: the operands are; the tile is one of the result's transpose, so that the
+    longer side of a thin result is the one of which tensor cores take 64 rows at a time.
     """
 
     m: int
@@ -89,9 +90,11 @@ class Product:
     precision: str = "tf32x3"
     group: int = 8
     restart: int = 0
+    exchanged: bool = False
 
     def __str__(self) -> str:
-        how = f"{self.m} x {self.n} x {self.k} tiles, {_warps(self.warps)}, {self.stages} stages"
+        exchanged = " exchanged" if self.exchanged else ""
+        how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {self.stages} stages"
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 

@@ -47,10 +47,10 @@ class Summation:
     exact: bool  # no block reaches beyond K
     outside: list[Axis] = field(default_factory=list)
     count: Expr = field(default_factory=lambda: Number(1))  # of the outer places
+    but_last: Expr = field(default_factory=lambda: Number(0))  # how many come before the last
     restart: Variable | None = None
     scaled: float = 1.0  # what the sum over all outer places but the last is multiplied by
     begin: list[Statement] = field(default_factory=list)
-    mask: Expr | None = None
 
     def along(self, lane: tuple[int, int]) -> Axis:
         """The axis along K of an operand's tile."""
@@ -80,9 +80,7 @@ class Summation:
             steps = apply("mul", self.count, Ref(_BLOCKS))
             inside = [For(_STEP, Number(0), steps, Number(1), tuple(step))]
             if self.scaled != 1.0:
-                small = apply("mul", apply("sub", self.count, Number(1)), Ref(_BLOCKS))
-                if isinstance(self.count, Number):
-                    small = apply("mul", Number(int(self.count.value) - 1), Ref(_BLOCKS))
+                small = apply("mul", self.but_last, Ref(_BLOCKS))
                 scaled = Apply("mul", (acc, Number(self.scaled)), acc.dtype)
                 inside = [
                     For(_STEP, Number(0), small, Number(1), tuple(step)),
@@ -118,7 +116,10 @@ def summation(
     start: Expr = Ref(START)
     if outer:
         axis = Axis(fixed("term"), outer, "scalar")
-        found.outside, found.count = [axis], program.arguments.size(total(domain, outer))
+        places = total(domain, outer)
+        found.outside, found.count = [axis], program.arguments.size(places)
+        if scaled != 1.0:
+            found.but_last = program.arguments.size(places - 1)
         found.begin = set_all((axis.variable, apply("floordiv_int", Ref(_STEP), Ref(_BLOCKS))))
         start = apply("mul", apply("mod_int", Ref(_STEP), Ref(_BLOCKS)), Ref(block))
         if found.restart is not None:

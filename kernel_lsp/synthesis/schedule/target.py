@@ -10,7 +10,9 @@ import torch
 
 from kernel_lsp.targets import DEFAULT, LIMITS, MI300X, NAMED, Target, l2_bandwidth, named
 
-__all__ = ["Target", "from_device", "target"]
+from ..graph.value import Float8
+
+__all__ = ["Target", "float8_of", "from_device", "target"]
 
 
 def target(name: str | None = None) -> Target:
@@ -25,6 +27,17 @@ def target(name: str | None = None) -> Target:
     return replace(
         DEFAULT, note=f"no figures are known for {name}; those of {DEFAULT.name} are used (known: {', '.join(NAMED)})"
     )
+
+
+def float8_of(on: Target) -> Float8:
+    """What Triton does with torch's float8 on a GPU.
+
+    NVIDIA's read and multiply it from compute capability 8.9 on. There Triton still rounds float32 to float16 first, towards
+    zero, and so to another number now and then; from 9.0 on it rounds once. AMD's GPUs have other formats.
+    """
+    if on.capability is None or on.capability < (8, 9):
+        return ""
+    return "rounded" if on.capability >= (9, 0) else "read"
 
 
 def from_device(device: torch.device) -> Target:
