@@ -962,4 +962,4 @@ CASES["lstm_projected"] = Case(LstmProjected, lambda n: [r(4 + n, 3, 6)], kept=1
 
 
 # -- further families, in files of their own -------------------------------------------------------------------------
-from . import float8  # noqa: E402, F401 (they need what stands above)
+from . import attention, float8  # noqa: E402, F401 (they need what stands above)
