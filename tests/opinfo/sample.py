@@ -56,7 +56,7 @@ class Sample:
     alone: int | None = None  # the tensor that gets NaN and infinity, None for all of them; see _ALONE
 
 
-def sample_of(operator: Callable[..., Any], sample_input: Any) -> Sample:
+def sample_of(operator: Callable[..., Any], sample_input: Any, name: str) -> Sample:
     leaves, spec = pytree.tree_flatten((sample_input.input, tuple(sample_input.args), dict(sample_input.kwargs)))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 
@@ -67,7 +67,7 @@ def sample_of(operator: Callable[..., Any], sample_input: Any) -> Sample:
         first, args, kwargs = pytree.tree_unflatten(given, spec)
         return operator(first, *args, **kwargs)
 
-    alone = _ALONE.get(getattr(operator, "__name__", ""))
+    alone = _ALONE.get(name.rpartition(".")[2])
     return Sample([leaves[i].detach() for i in places], function, alone)
 
 
