@@ -28,7 +28,7 @@ from ..graph.value import (
     operands,
     topological,
 )
-from ..kernel.access import operand_indices
+from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Chain, Kernel, Materialise
 from .accesses import accessed, leaf_accessed
@@ -61,6 +61,28 @@ def chains(graph: Graph) -> dict[Value, Value]:
                 continue
             result[second] = first
             break
+    return result
+
+
+def moved(graph: Graph, completes: dict[Value, Value], chained: dict[Value, Value]) -> dict[Value, Value]:
+    """``completes`` without what completes a first product; a second one's result is stored as the views after it have it.
+
+    Those are views that only exchange or reshape dimensions, such as the merging of heads.
+    """
+    users: dict[Value, list[Value]] = {}
+    for v in topological(graph.outputs):
+        for o in dict.fromkeys(operands(v)):
+            users.setdefault(o, []).append(v)
+    result: dict[Value, Value] = {}
+    for root, product in completes.items():
+        if product in chained.values():
+            continue
+        while product in chained and root not in graph.outputs and len(users.get(root, [])) == 1:
+            (view,) = users[root]
+            if not isinstance(view.op, View) or not (view.op.map.keeps_order or view.op.map.permutation):
+                break
+            root = view
+        result[root] = product
     return result
 
 
@@ -135,7 +157,7 @@ def place_chain(root: Value, second: Value, first: Value, stored: set[Value]) ->
         kernel = Kernel(domain, stores=[(root, domain.origin)], contract=second)
         try:
             trace_product(kernel, stored)
-            _trace(kernel, first, key, stored)
+            _trace(kernel, first, key, depth, stored)
         except Refined:
             continue
         if any(domain.resolve(e) != e for e in (key, *depth)) or not all(isinstance(e, sympy.Symbol) for e in depth):
@@ -146,7 +168,7 @@ def place_chain(root: Value, second: Value, first: Value, stored: set[Value]) ->
     raise Unalignable("the domain did not settle")
 
 
-def _trace(kernel: Kernel, first: Value, key: sympy.Expr, stored: set[Value]) -> None:
+def _trace(kernel: Kernel, first: Value, key: sympy.Expr, depth: list[sympy.Expr], stored: set[Value]) -> None:
     """Give each value between the products its place, and check what else is read there. Raises as ``place_chain``."""
     op, domain = kernel.product, kernel.domain
     at = dict(zip(op.axes, kernel.placed[_second(kernel)], strict=True)) | {op.summed: key}
@@ -176,6 +198,29 @@ def _trace(kernel: Kernel, first: Value, key: sympy.Expr, stored: set[Value]) ->
     visit(op.left, tuple(ZERO if n == ONE else at[x] for x, n in zip(op.left_axes, op.left.shape, strict=True)))
     if first not in kernel.placed:
         raise Unalignable("a product that is not needed")
+    before = _contract(first)
+    for one, operand, letters in (
+        (first, before.left, before.left_axes),
+        (first, before.right, before.right_axes),
+        (_second(kernel), op.right, op.right_axes),
+    ):
+        own = dict(zip(_contract(one).axes, kernel.placed[one], strict=True))
+        own |= dict(zip(_contract(one).summed, depth if one is first else [key], strict=True))
+        _check(
+            operand,
+            tuple(ZERO if n == ONE else own[x] for x, n in zip(letters, operand.shape, strict=True)),
+            domain,
+            stored,
+        )
+
+
+def _check(v: Value, index: Index, domain: Domain, stored: set[Value]) -> None:
+    """Whether an operand can be addressed. Raises ``Refined`` where that splits an atom."""
+    for e in index:
+        domain.terms(e)
+    if reshaped_leaf(v, stored) is None:
+        for o, i in operand_indices(v, index, domain):
+            _check(o, i, domain, stored)
 
 
 def _contract(product: Value) -> Contract:
@@ -191,6 +236,8 @@ def _second(kernel: Kernel) -> Value:
 def _chain(kernel: Kernel, first: Value, key: sympy.Symbol, depth: list[sympy.Symbol]) -> Chain:
     """What the kernel carries along the keys, and what it makes of that at the end. Raises ``Unalignable``."""
     op = kernel.product
+    for e in kernel.placed[_second(kernel)]:
+        kernel.domain.linear(e)
     inside = between(first, op.left)
     folds = [v for v in inside if isinstance(v.op, Reduce)]
     _check_sides(kernel, first, key)

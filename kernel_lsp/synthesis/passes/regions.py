@@ -27,7 +27,7 @@ from ..graph.value import (
 )
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
-from .chains import beside, between, place_chain
+from .chains import beside, between, moved, place_chain
 from .cuts import is_cut
 from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product
 from .host_views import APART, filled, on_host
@@ -53,8 +53,7 @@ def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Va
     completes, forced = epilogues(graph), set(stored or ())
     forced |= {v.op.start for v in topological(graph.outputs) if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
-        apart = {root: product for root, product in completes.items() if product not in chained.values()}
-        attempt = _Planner(graph, apart, forced, chained)
+        attempt = _Planner(graph, moved(graph, completes, chained) if chained else completes, forced, chained)
         try:
             shared = attempt.run()
         except _Unchained as found:
@@ -316,7 +315,8 @@ class _Planner:
         assert isinstance(op, Contract) and isinstance(before, Contract)
         sides = ((before, before.left, before.left_axes), (before, before.right, before.right_axes))
         for one, operand, axes in (*sides, (op, op.right, op.right_axes)):
-            self._prepare(operand, frozenset(d for d, letter in enumerate(axes) if letter in one.scalar), [])
+            scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)
+            self._prepare(operand, scalar, [], split=True)
         inside = {first, *between(first, op.left)}
         while True:
             apart = {*self.plan.stored, *self.completes, *self.forced}
@@ -359,18 +359,20 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value, scalar: frozenset[int], shared: list[Value], seldom: bool = False) -> None:
+    def _prepare(
+        self, operand: Value, scalar: frozenset[int], shared: list[Value], seldom: bool = False, split: bool = False
+    ) -> None:
         """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
 
-        ``scalar``: its dimensions whose index is a scalar. ``shared``: what may be stored with it. ``seldom``: its product hardly
-        ever runs.
+        ``scalar``: its dimensions whose index is a scalar, which may be split where ``split``. ``shared``: what may be stored with
+        it. ``seldom``: its product hardly ever runs.
         """
         base = operand
-        while isinstance(base.op, View) and base not in self.plan.stored:
+        while isinstance(base.op, View) and base not in self.plan.stored and base not in self.completes:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored, seldom):
             self.store(base, shared)
-        if addressable(operand, base, self.plan.stored, scalar):
+        if addressable(operand, base, self.plan.stored, scalar, split):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
         views = [operand]
