@@ -863,8 +863,6 @@ module("planes_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], halv
 module("planes_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], halves=True)
 case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n, 70) - 20, r(70, 20)], halves=True)
 case("cut_and_whole", lambda self, x, y: cut_and_whole(x @ y), lambda n: [r(9 + n, 20), r(20, 12)], kernels=3)
-module("tf32_conv2d", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 8 + n, 9)], kernels=1, **half)
-module("tf32_conv2d_grouped", nn.Conv2d, (32, 12, 3, 1, 1, 1, 2), lambda n: [r(2, 32, 5 + n, 4)], kernels=1, **half)
 case(
     "split_product",
     lambda self, x, y: torch.relu(x @ y),
@@ -962,4 +960,4 @@ CASES["lstm_projected"] = Case(LstmProjected, lambda n: [r(4 + n, 3, 6)], kept=1
 
 
 # -- further families, in files of their own -------------------------------------------------------------------------
-from . import float8  # noqa: E402, F401 (they need what stands above)
+from . import convolutions, float8  # noqa: E402, F401 (they need what stands above)
