@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import case, module, r
+from .registry import case, module, r
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 ROUNDED = 8e-3  # one unit in the last place of bfloat16

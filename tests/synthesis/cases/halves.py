@@ -1,0 +1,42 @@
+"""Products in float32 that are made of products in half precision or TF32."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from .registry import CASES, Case, case, module, r
+
+HALF = {"tolerance": 2e-3, "halves": True}
+module("float16_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **HALF)
+module("float16_conv2d_huge", nn.Conv2d, (16, 8, 3), lambda n: [r(2, 16, 6 + n, 7) * 1e5], halves=True)
+module("float16_conv2d_tiny", nn.Conv2d, (16, 8, 3), lambda n: [r(2, 16, 6 + n, 7) * 1e-8], halves=True)
+module("float16_conv1d", nn.Conv1d, (32, 9, 4, 3, 2, 2), lambda n: [r(2, 32, 17 + n)], kernels=4, **HALF)
+module("float16_conv3d", nn.Conv3d, (16, 8, (1, 3, 2), (1, 2, 1), (0, 1, 1)), lambda n: [r(2, 16, 3 + n, 6, 5)], **HALF)
+module("float16_transposed", nn.ConvTranspose2d, (16, 8, 3, 2, 1, 1), lambda n: [r(2, 16, 5 + n, 4)], kernels=4, **HALF)
+
+
+class TwoFloat16(nn.Module):
+    """Two convolutions of one tensor: it is written with its channels last once."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = nn.Conv2d(16, 8, 3, padding=1), nn.Conv2d(16, 8, 1)
+
+    def forward(self, x):
+        return torch.relu(self.wide(x)) + self.narrow(x)
+
+
+CASES["float16_two"] = Case(TwoFloat16, lambda n: [r(2, 16, 6 + n, 7)], **HALF)
+case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 70), r(70, 20)], kernels=3, halves=True)
+case(
+    "planes_bmm",
+    lambda self, x, y: torch.bmm(torch.relu(x), y),
+    lambda n: [r(3, 17 + n, 40), r(3, 40, 20)],
+    kernels=4,
+    halves=True,
+)
+module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kernels=4, halves=True)
+module("planes_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], halves=True)
+module("planes_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], halves=True)
+case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n, 70) - 20, r(70, 20)], halves=True)

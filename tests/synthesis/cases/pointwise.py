@@ -1,0 +1,111 @@
+"""Elementwise: functions, broadcasting, dtypes, several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .registry import CASES, case, positive, r
+
+
+def unary(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, x: function(x)
+
+
+for _name in [
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "sigmoid",
+    "tanh",
+    "erf",
+    "abs",
+    "floor",
+    "ceil",
+    "relu",
+    "sin",
+    "cos",
+    "log1p",
+    "expm1",
+    "reciprocal",
+    "square",
+    "neg",
+]:
+    case(f"one_{_name}", unary(getattr(torch, _name)), lambda n: [positive(7 + n, 33 - 4 * n)])
+for _name in [
+    "silu",
+    "gelu",
+    "mish",
+    "softplus",
+    "elu",
+    "selu",
+    "hardswish",
+    "hardsigmoid",
+    "leaky_relu",
+    "relu6",
+    "logsigmoid",
+    "hardtanh",
+]:
+    case(f"act_{_name}", unary(getattr(F, _name)), lambda n: [r(5, 40 + 3 * n) * 3])
+CASES["act_logsigmoid"].tolerance = 5e-5
+case("gelu_by_tanh", lambda self, x: F.gelu(x, approximate="tanh"), lambda n: [r(5, 40 + n)])
+case("broadcast_row", lambda self, x, y: x * y + 1.0, lambda n: [r(4 + n, 9, 17), r(17)])
+case("broadcast_col", lambda self, x, y: x / (y.abs() + 1.0), lambda n: [r(4, 9 + n, 17), r(4, 9 + n, 1)])
+case("broadcast_outer", lambda self, x, y: x[:, None] - y[None, :], lambda n: [r(13 + n), r(21)])
+case(
+    "where_mask", lambda self, x, m: torch.where(m, x, torch.zeros_like(x)), lambda n: [r(4, 19 + n), r(4, 19 + n) > 0]
+)
+case("clamped", lambda self, x: x.clamp(-0.5, 0.7), lambda n: [r(4, 19 + n)])
+case("integer_add", lambda self, x, y: x + 2 * y, lambda n: [torch.arange(30 + n), torch.arange(30 + n)])
+case("integer_to_float", lambda self, x: x.float() * 0.5, lambda n: [torch.arange(30 + n)])
+case("compare", lambda self, x, y: (x > y) & (x < 1.0), lambda n: [r(4, 19 + n), r(4, 19 + n)])
+case("power", lambda self, x: x**3 + x**2 + x**0.5 + x**-1, lambda n: [positive(4, 19 + n)])
+case("general_power", lambda self, x: x**2.3, lambda n: [positive(4, 19 + n)])
+case("scalar_tensor", lambda self, x, s: x * s, lambda n: [r(4, 19 + n), torch.tensor(1.7)])
+case("causal", lambda self, x: torch.tril(x), lambda n: [r(3, 20 + n, 20 + n)])
+case("one_position", lambda self, x: x * torch.arange(3, 9, device=x.device)[2], lambda n: [r(3, 20 + n)])
+case("positions", lambda self, x: x + torch.arange(x.shape[-1], device=x.device), lambda n: [r(3, 20 + n)])
+case(
+    "half_chain",
+    lambda self, x, y: torch.sigmoid(x) * y,
+    lambda n: [r(5, 33 + n).half(), r(5, 33 + n).half()],
+    tolerance=2e-3,
+)
+case(
+    "bfloat_chain",
+    lambda self, x, y: torch.tanh(x) * y,
+    lambda n: [r(5, 33 + n).bfloat16(), r(5, 33 + n).bfloat16()],
+    tolerance=1e-2,
+)
+case("up_and_down", lambda self, x: (x.float() * 2.0).to(x.dtype), lambda n: [r(5, 33 + n).half()], tolerance=2e-3)
+case("two_outputs", lambda self, x, y: (x + y, x * y), lambda n: [r(5, 33 + n), r(5, 33 + n)], kernels=1)
+case("dictionary", lambda self, x: {"sum": x + 1, "product": x * 2}, lambda n: [r(5, 33 + n)], kernels=1)
+case(
+    "nested_outputs",
+    lambda self, x, y: {"both": (x + y, [x * y]), "alone": (x - y,)},
+    lambda n: [r(5, 33 + n), r(5, 33 + n)],
+    kernels=1,
+)
+case("list_argument", lambda self, xs: xs[0] + xs[1], lambda n: [[r(5, 33 + n), r(5, 33 + n)]])
+
+
+def in_place(self: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x * 2
+    before = y.sum(-1, keepdim=True)
+    y += before
+    y.clamp_(max=1.5)
+    return y, before
+
+
+case("in_place", in_place, lambda n: [r(3, 7 + n, 16)])
+case("number_transposed", lambda self, x, y: y * x.transpose(0, -1), lambda n: [torch.tensor(0.5), r(3 + n)], kernels=1)
+case(
+    "number_and_elements",
+    lambda self, x, y: torch.logical_and(x > 0, y),
+    lambda n: [r(5 + n), torch.tensor(0.5)],
+)

@@ -1,0 +1,40 @@
+"""Pooling: reductions of windows."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from .registry import case, r
+
+case("max_pool1d", lambda self, x: F.max_pool1d(x, 3, 2, 1), lambda n: [r(2 + n, 3, 17)], kernels=1)
+case("max_pool2d", lambda self, x: F.max_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)
+case(
+    "max_pool2d_ceil", lambda self, x: F.max_pool2d(x, 3, 2, ceil_mode=True), lambda n: [r(2, 3, 12, 11 + n)], kernels=1
+)
+case("max_pool2d_dilated", lambda self, x: F.max_pool2d(x, 2, 1, 1, 2), lambda n: [r(2, 3, 9 + n, 8)], kernels=1)
+case("max_pool2d_places", lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True), lambda n: [r(2, 3, 9 + n, 8)])
+case(
+    "max_pool2d_places_of_nothing",  # windows of -inf and padding alone
+    lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True)[1],
+    lambda n: [torch.full((2, 3, 9 + n, 8), -torch.inf)],
+)
+case(
+    "max_pool1d_places_of_nothing_dilated",
+    lambda self, x: F.max_pool1d(x, 2, 1, 1, 3, return_indices=True)[1],
+    lambda n: [torch.full((2, 3, 9 + n), -torch.inf)],
+)
+case("max_pool3d", lambda self, x: F.max_pool3d(x, 2), lambda n: [r(2, 3, 4 + n, 6, 8)], kernels=1)
+case("avg_pool1d", lambda self, x: F.avg_pool1d(x, 4, 2, 1), lambda n: [r(2, 3, 17 + n)], kernels=1)
+case("avg_pool2d", lambda self, x: F.avg_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 13 + n, 11)], kernels=1)
+case(
+    "avg_pool2d_ceil",
+    lambda self, x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+    lambda n: [r(2, 3, 14 + n, 11)],
+    kernels=1,
+)
+case("avg_pool2d_divided", lambda self, x: F.avg_pool2d(x, 2, divisor_override=3), lambda n: [r(2, 3, 8 + n, 6)])
+case("avg_pool3d", lambda self, x: F.avg_pool3d(x, 2, 1, 1), lambda n: [r(2, 3, 4 + n, 5, 6)], kernels=1)
+case("adaptive_pool1d", lambda self, x: F.adaptive_avg_pool1d(x, 4), lambda n: [r(2, 3, 10 + n)], kernels=1)
+case("adaptive_pool2d", lambda self, x: F.adaptive_avg_pool2d(x, (3, 5)), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+case("adaptive_pool2d_one", lambda self, x: F.adaptive_avg_pool2d(x, 1), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)

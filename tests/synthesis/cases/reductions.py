@@ -1,0 +1,59 @@
+"""Reductions: each dimension and several, integers, greatest and least places, norms of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from .registry import case, r
+
+
+def over(method: str, dims: Any, **options: Any) -> Callable[..., Any]:
+    return lambda self, x: getattr(x, method)(dims, **options)
+
+
+for _dim in (0, 1, 2, (0, 2), (1, 2), (0, 1, 2)):
+    _tag = "".join(map(str, _dim)) if isinstance(_dim, tuple) else str(_dim)
+    case(f"sum_{_tag}", over("sum", _dim), lambda n: [r(6, 10 + n, 14 + n)])
+    case(f"mean_{_tag}", over("mean", _dim, keepdim=True), lambda n: [r(6, 10 + n, 14 + n)])
+    case(f"amax_{_tag}", over("amax", _dim), lambda n: [r(6, 10 + n, 14 + n)])
+    case(f"var_{_tag}", over("var", _dim), lambda n: [r(6, 10 + n, 14 + n)])
+case("sum_all", lambda self, x: x.sum(), lambda n: [r(6, 10 + n)])
+case("argmax_last", lambda self, x: x.argmax(-1), lambda n: [r(6 + n, 37)])
+case("argmin_first", lambda self, x: x.argmin(0), lambda n: [r(26 + n, 37)])
+case("argmax_long", lambda self, x: x.argmax(-1), lambda n: [r(3, 40000 + n)])
+case("sum_integers", lambda self, x: x.sum(-1), lambda n: [torch.randint(-9, 9, (5, 40 + n))])
+case("max_integers", lambda self, x: x.amax(-1), lambda n: [torch.randint(-90, -9, (5, 40 + n))])
+case("any_row", lambda self, x: (x > 2.0).any(-1), lambda n: [r(6, 40 + n)])
+case("norm_2", lambda self, x: torch.linalg.vector_norm(x, dim=-1), lambda n: [r(6, 40 + n)])
+case("norm_1", lambda self, x: x.norm(p=1, dim=1), lambda n: [r(6, 40 + n)])
+case("norm_inf", lambda self, x: torch.linalg.vector_norm(x, ord=float("inf"), dim=0), lambda n: [r(60, 40 + n)])
+case("frobenius", lambda self, x: x / torch.norm(x), lambda n: [r(6, 40 + n)])
+case("unit_length", lambda self, x: F.normalize(x, dim=-1), lambda n: [r(6, 40 + n)], kept=0)
+case("logsumexp", lambda self, x: x.logsumexp(-1), lambda n: [r(6, 40 + n) * 5])
+case("std_of_sum", lambda self, x, y: (x + y).std(-1), lambda n: [r(6, 40 + n), r(6, 40 + n)], kernels=1)
+case("long_row_sum", lambda self, x: x.sum(-1), lambda n: [r(2, 70000 + n)], tolerance=1e-4)
+case("long_softmax", lambda self, x: torch.softmax(x, -1), lambda n: [r(2, 40000 + n)])
+case("column_softmax", lambda self, x: torch.softmax(x, 1), lambda n: [r(2, 200 + n, 17)])
+case(
+    "loss_like_mean",
+    lambda self, x, y: ((x - y) ** 2).mean(),
+    lambda n: [r(300 + n, 230), r(300 + n, 230)],
+    tolerance=1e-4,
+)
+case("tall_column_sum", lambda self, x: x.sum(0), lambda n: [r(33000 + n, 5)], tolerance=1e-4)
+case("row_and_total", lambda self, x: x.mean(-1) - x.mean(), lambda n: [r(6, 40 + n)])
+case("least_of_a_constant", lambda self, x: torch.min(x, torch.tensor(0.5)) + 1, lambda n: [r(20 + n, 50)])
+case(
+    "constants_in_forward",
+    lambda self, x: torch.clamp(x, max=torch.log(torch.tensor(1.5, device=x.device))) * torch.tensor(2.0),
+    lambda n: [r(20 + n, 50)],
+)
+case(
+    "variance_of_too_few",  # NaN where there are no more elements than the correction
+    lambda self, x: torch.nan_to_num(torch.var(x, 1, correction=6), nan=-7.0),
+    lambda n: [r(3, 8 - 2 * n)],
+)

@@ -1,0 +1,72 @@
+"""What a case is, how a file of cases adds one, and the candidates of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import nn
+
+from kernel_lsp.schema import Candidate
+from kernel_lsp.synthesis import stages, synthesize
+from kernel_lsp.synthesis.capture import capture
+
+
+@dataclass
+class Case:
+    kind: type[nn.Module]
+    inputs: Callable[[int], list[Any]]
+    init: tuple[Any, ...] = ()
+    kept: int = 0  # operators expected to stay torch calls
+    tolerance: float = 2e-5
+    kernels: int | None = None  # how many Triton kernels it should take
+    halves: bool = False  # products are made of half precision ones, whether that pays or not
+
+
+CASES: dict[str, Case] = {}
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def case(name: str, forward: Callable[..., Any], inputs: Callable[[int], list[Any]], **more: Any) -> None:
+    """A module without state: ``forward`` takes self first."""
+    kind = type(_camel(name), (nn.Module,), {"forward": forward, "__module__": __name__})
+    CASES[name] = Case(kind, inputs, **more)
+
+
+def module(
+    name: str, kind: type[nn.Module], init: tuple[Any, ...], inputs: Callable[[int], list[Any]], **more: Any
+) -> None:
+    """An existing layer under a name of its own, so that a kernel file can import it."""
+    own = type(_camel(name), (kind,), {"__module__": __name__})
+    CASES[name] = Case(own, inputs, init=init, **more)
+
+
+def r(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape)
+
+
+def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> list[Candidate]:
+    """The candidates of a case."""
+    exported = capture(module, tuple(arguments))
+    names = {"class_name": type(module).__name__, "import_from": origin}
+    if not case.halves:
+        return synthesize(module, exported, **names)
+    pay = {"planes_pay": lambda *_: True, "float16_pays": lambda *_: True}
+    with mock.patch.multiple(stages, **pay):
+        return synthesize(module, exported, gpu="H100", **names)
+
+
+def made(case: Case, module: nn.Module, arguments: list[Any], origin: str, variant: str = "") -> Candidate:
+    """The candidate of a case that leaves least to torch, and comes first; of those that have ``variant`` in their label."""
+    found = [one for one in proposed(case, module, arguments, origin) if variant in one.variant]
+    return min(found, key=lambda one: sum(one.kept.values()))
+
+
+def positive(*shape: int) -> torch.Tensor:
+    return torch.rand(*shape) * 0.9 + 0.05

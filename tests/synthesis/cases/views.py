@@ -1,0 +1,163 @@
+"""Views and movement: strides, cuts, concatenation, margins, repetition, windows, nearest interpolation."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from .registry import case, r
+
+case("transposed_sum", lambda self, x, y: x.transpose(0, 1) + y, lambda n: [r(33 + n, 47), r(47, 33 + n)], kernels=1)
+case("permuted", lambda self, x: torch.relu(x.permute(0, 2, 3, 1)), lambda n: [r(2, 5, 6 + n, 7)])
+case(
+    "merge_heads",
+    lambda self, x: x.transpose(1, 2).reshape(x.shape[0], x.shape[2], -1) * 2.0,
+    lambda n: [r(2, 3, 6 + n, 8)],
+)
+case("sliced", lambda self, x: x[:, 2:-3] * x[:, 5:], lambda n: [r(6, 31 + n)])
+case("every_other", lambda self, x: x[..., ::2] * x[..., 1::2], lambda n: [r(6 + n, 32)])
+case("chunked_gate", lambda self, x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1], lambda n: [r(5 + n, 64)])
+case(
+    "concatenated",
+    lambda self, x, y: torch.cat([x, -y, x * y[:, : x.shape[1]]], 1),
+    lambda n: [r(4 + n, 10), r(4 + n, 13)],
+)
+case("stacked", lambda self, x, y: torch.stack([x, y], -1), lambda n: [r(4 + n, 10), r(4 + n, 10)])
+case("flipped", lambda self, x: x.flip(-1) + x, lambda n: [r(4, 19 + n)])
+case(
+    "repeated_cut",  # the export divides by a quotient, which small sizes make 0
+    lambda self, x: x.unflatten(1, (-1, 4)).flatten(0, 1) * 2.0,
+    lambda n: [r(2, 8 + 4 * n, 6)],
+    kernels=1,
+)
+
+# Margins, movement, repetition, windows.
+case("zero_padded", lambda self, x: F.pad(x, (1, 2, 0, 1)) * 2.0, lambda n: [r(3, 5 + n, 17)], kernels=1)
+case(
+    "padded_by_a_number",
+    lambda self, x: torch.exp(F.pad(x * 2.0, (3, 0), value=0.5)),
+    lambda n: [r(4, 9 + n)],
+    kernels=1,
+)
+case("padded_and_cropped", lambda self, x: F.pad(x, (-2, 1, 1, -1)) + 1.0, lambda n: [r(2, 6 + n, 9)], kernels=1)
+case(
+    "padded_integers",
+    lambda self, x: F.pad(x, (1, 1), value=7) * 2,
+    lambda n: [torch.arange(12 + n).view(2, -1)] if n % 2 == 0 else [torch.arange(12).view(3, 4)],
+    kernels=1,
+)
+case(
+    "padded_mask",
+    lambda self, x, m: torch.where(F.pad(m, (1, 1), value=True), x, 0.0),
+    lambda n: [r(3, 12 + n), r(3, 10 + n) > 0],
+    kernels=1,
+)
+case("padded_half", lambda self, x: F.pad(x, (1, 1)) * 2.0, lambda n: [r(3, 12 + n).half()], kernels=1, tolerance=2e-3)
+case("padded_mean", lambda self, x: F.pad(x, (2, 1), value=1.0).mean(-1), lambda n: [r(5, 18 + n)], kernels=1)
+case(
+    "padded_softmax",
+    lambda self, x: torch.softmax(F.pad(x + 1.0, (1, 2), value=-1.0), -1),
+    lambda n: [r(5, 18 + n)],
+    kernels=1,
+)
+case(
+    "padded_twice", lambda self, x: F.pad(F.pad(x, (1, 1)) + 1.0, (1, 1), value=2.0), lambda n: [r(3, 8 + n)], kernels=1
+)
+case("padded_after_a_sum", lambda self, x: F.pad(x.sum(-1), (1, 1)), lambda n: [r(6 + n, 40)])
+case(
+    "reflected", lambda self, x: F.pad(x, (2, 1, 1, 3), mode="reflect") * 2.0, lambda n: [r(2, 3, 6 + n, 7)], kernels=1
+)
+case(
+    "replicated",
+    lambda self, x: F.pad(x, (2, 0, 1, 3), mode="replicate") * 2.0,
+    lambda n: [r(2, 3, 6 + n, 7)],
+    kernels=1,
+)
+case("circular", lambda self, x: F.pad(x, (2, 1), mode="circular") * 2.0, lambda n: [r(2, 3, 6 + n)], kernels=1)
+case("rolled", lambda self, x: x - x.roll(1, -1), lambda n: [r(4, 19 + n)], kernels=1)
+case("rolled_back", lambda self, x: torch.roll(x, (-2, 5), (0, 1)) * 2.0, lambda n: [r(4 + n, 9)], kernels=1)
+case("rolled_through", lambda self, x: torch.roll(x * 2.0, 3), lambda n: [r(4 + n, 9)], kernels=1)
+case("rolled_mean", lambda self, x: (x * x.roll(2, -1)).mean(-1), lambda n: [r(6, 33 + n)], kernels=1)
+case(
+    "shifted_windows",
+    lambda self, x: (
+        x.roll((-2, -2), (1, 2)).view(x.shape[0], 2, 4, 3, 4, x.shape[-1]).permute(0, 1, 3, 2, 4, 5).softmax(-1)
+    ),
+    lambda n: [r(2, 8, 12, 6 + n)],
+    kernels=1,
+)
+case("repeated", lambda self, x: x.repeat(2, 1, 3) + 1.0, lambda n: [r(4 + n, 9)], kernels=1)
+case("tiled", lambda self, x: torch.tile(x, (3,)) * 2.0, lambda n: [r(4, 9 + n)], kernels=1)
+case("repeated_elements", lambda self, x: x.repeat_interleave(3, 1) * 2.0, lambda n: [r(4, 5 + n, 6)], kernels=1)
+case("repeated_flat", lambda self, x: torch.repeat_interleave(x + 1.0, 2), lambda n: [r(4, 5 + n)], kernels=1)
+case("windows_mean", lambda self, x: x.unfold(-1, 4, 2).mean(-1), lambda n: [r(4, 21 + n)], kernels=1)
+case("windows", lambda self, x: x.unfold(1, 3, 1) * 2.0, lambda n: [r(4, 11 + n, 5)], kernels=1)
+case("on_the_diagonal", lambda self, x: x.diagonal(1, -2, -1) * 2.0, lambda n: [r(3, 8 + n, 9)], kernels=1)
+case("below_the_diagonal", lambda self, x: torch.diagonal(x, -2).sum(-1), lambda n: [r(12, 9, 5 + n)])
+case(
+    "row_replaced",
+    lambda self, x, y: torch.select_scatter(x, y, 1, 2) * 2.0,
+    lambda n: [r(4, 5 + n, 6), r(4, 6)],
+    kernels=1,
+)
+case(
+    "part_replaced",
+    lambda self, x, y: torch.slice_scatter(x, y, 1, 1, 4) * 2.0,
+    lambda n: [r(4, 5 + n), r(4, 3)],
+    kernels=1,
+)
+case("dimension_moved", lambda self, x: x.movedim(1, -1) * 2.0, lambda n: [r(4, 5 + n, 6)], kernels=1)
+case(
+    "dimensions_moved",
+    lambda self, x: torch.movedim(x, (0, 1), (2, 0)).swapaxes(0, 1) * 2.0,
+    lambda n: [r(4, 5 + n, 6)],
+    kernels=1,
+)
+case("turned", lambda self, x: torch.rot90(x, 1, (1, 2)) + x.flipud(), lambda n: [r(4, 5 + n, 5 + n)])
+case("pixels_shuffled", lambda self, x: F.pixel_shuffle(x, 2) * 2.0, lambda n: [r(2, 8, 3 + n, 5)], kernels=1)
+case("pixels_unshuffled", lambda self, x: F.pixel_unshuffle(x + 1.0, 2), lambda n: [r(2, 3, 4 + 2 * n, 6)], kernels=1)
+case("channels_shuffled", lambda self, x: F.channel_shuffle(x, 2) * 2.0, lambda n: [r(2, 6, 4 + n, 3)], kernels=1)
+case("reshaped_across", lambda self, x, y: torch.exp((x + y).reshape(14, -1)), lambda n: [r(6, 35), r(35)], kernels=1)
+case("reshaped_across_mean", lambda self, x: (x * 2.0).reshape(14, -1).mean(-1), lambda n: [r(6, 35)], kernels=1)
+case(
+    "product_of_padded", lambda self, a, b: F.pad(a, (0, 0, 1, 2)) @ b, lambda n: [r(13 + n, 20), r(20, 17)], kernels=1
+)
+case(
+    "product_of_padded_sides",  # K is no multiple of a block, and both sides hold something beyond it
+    lambda self, a, b: F.pad(a + 1.0, (2, 1), value=3.0) @ (b + 1.0),
+    lambda n: [r(13, 18 + n), r(21 + n, 17)],
+    kernels=1,
+)
+case("crelu", lambda self, x: torch.cat([torch.relu(x), torch.relu(-x)], 1), lambda n: [r(5 + n, 4, 6)], kernels=1)
+
+case("nearest_doubled", lambda self, x: F.interpolate(x, scale_factor=2), lambda n: [r(2, 3, 4 + n, 5)], kernels=1)
+case(
+    "nearest_scales",
+    lambda self, x: F.interpolate(x, scale_factor=(3, 2)),
+    lambda n: [r(2, 3, 4 + n, 5 + n)],
+    kernels=1,
+)
+case(
+    "nearest_added",
+    lambda self, x, y: F.interpolate(x, scale_factor=2) + y,
+    lambda n: [r(2, 3, 4 + n, 5), r(2, 3, 8 + 2 * n, 10)],
+    kernels=1,
+)
+case("nearest_halved", lambda self, x: F.interpolate(x, scale_factor=0.5), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
+case("nearest_size", lambda self, x: F.interpolate(x, size=(16, 8)), lambda n: [r(2, 3, 5 + n, 3 + n)], kernels=1)
+case(
+    "nearest_unrelated",
+    lambda self, x, y: F.interpolate(x, size=y.shape[2:]) + y,
+    lambda n: [r(2, 3, 5 + n, 4), r(2, 3, 7 + n, 4)],
+    kept=1,
+    kernels=1,
+)
+case(
+    "nearest_known_sizes",
+    lambda self, x: F.interpolate(x[:, :, None, None] * torch.arange(162.0, device=x.device).view(6, 27), size=(15, 9)),
+    lambda n: [r(2 + n, 3)],
+    kernels=1,
+)
+
+# In float32, 41 * (1 / 41) is less than 1: torch takes element 0 there, and so has the kernel to.
+case("nearest_rounded", lambda self, x: F.interpolate(x, scale_factor=(41, 1)), lambda n: [r(1, 2, 3 + n, 2)])
