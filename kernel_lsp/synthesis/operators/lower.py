@@ -176,7 +176,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
             given = arguments.bound(known.lower, args, kwargs, fakes, fake)
             result = _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
             if known.equal is not None:
-                graph.equal += [(a, b) for a, b in known.equal(args) if a != b]
+                graph.equal += [(a, b) for a, b in known.equal(given.arguments) if a != b]
             return result
         except NotLowered as error:
             node.meta["not_lowered"] = str(error)
