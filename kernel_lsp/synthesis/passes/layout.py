@@ -99,10 +99,14 @@ def _convolution(op: Contract, planes: bool) -> Contract | None:
         guard = ((dim(len(shape) - 1), ZERO, channels),)
         packed = Build.view(packed, Map(shape, packed.shape, dims(len(shape)), guard, 0.0), "padded")
     name = view.operand.name
-    last.name, packed.name = f"{name}_last" if name else "", f"{variable_name(weight)}_packed"
+    names = f"{name}_last" if name else "", f"{variable_name(weight)}_packed"
     if planes:
+        last.name, packed.name = names
         return _of_planes(op, last, windows, packed, seen, order)
-    last, packed = (Build.pointwise("to_float16", v, dtype=torch.float16, name=v.name) for v in (last, packed))
+    last, packed = (
+        Build.pointwise("to_float16", v, dtype=torch.float16, name=name)
+        for v, name in zip((last, packed), names, strict=True)
+    )
     peaks = tuple(peak_of(v) for v in (last, packed))
     exact = Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK, tf32=True)
     return Contract(Build.view(last, windows, "window"), packed, seen, order, op.axes, outer=outer, exact=exact)
