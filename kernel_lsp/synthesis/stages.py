@@ -18,6 +18,7 @@ from .graph.value import Graph, Input, input_of, topological
 from .graph.verify import verify
 from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
+from .kernel.verify import verify as verify_plan
 from .operators import lower
 from .operators.lower import Untraceable
 from .passes.cuts import cut_last
@@ -103,6 +104,7 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
     """
     graph = found.graph
     steps = plan(graph, bounds.computed(graph) if check_indices else None)
+    verify_plan(graph, steps)
     return Planned(graph, found.defined, found.chunks, found.rounded, steps)
 
 
