@@ -75,7 +75,7 @@ def lowered(
     cut_last(graph)
     rounded: list[str] = []
     if on is not None and halves:
-        if tf32_convolutions() and channels_last(graph, lambda op, x: float16_pays(op, x, on, graph.hints)):
+        if tf32_convolutions() and channels_last(graph, lambda op, rounded: float16_pays(op, rounded, on, graph.hints)):
             rounded.append("float16 convolutions")
         if tf32_convolutions() and in_tf32(graph):
             rounded.append("TF32 convolutions")

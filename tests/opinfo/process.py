@@ -62,7 +62,7 @@ def outcomes(info: Any, most: int) -> Any:
         began = time.monotonic()
         signal.alarm(SECONDS)
         try:
-            outcome = judge(sample_of(info.op, one))
+            outcome = judge(sample_of(info.op, one, info.name))
         except _TooLong:
             outcome = Outcome(CRASH, f"took more than {SECONDS} s")
         except Exception as error:

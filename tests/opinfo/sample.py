@@ -53,10 +53,10 @@ class Sample:
 
     tensors: list[torch.Tensor]
     function: Callable[..., Any]
-    edges: bool = False  # its input has an edge, see _EDGES
+    alone: int | None = None  # the tensor that gets NaN and infinity, None for all of them; see _ALONE
 
 
-def sample_of(operator: Callable[..., Any], sample_input: Any) -> Sample:
+def sample_of(operator: Callable[..., Any], sample_input: Any, name: str) -> Sample:
     leaves, spec = pytree.tree_flatten((sample_input.input, tuple(sample_input.args), dict(sample_input.kwargs)))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 
@@ -67,8 +67,8 @@ def sample_of(operator: Callable[..., Any], sample_input: Any) -> Sample:
         first, args, kwargs = pytree.tree_unflatten(given, spec)
         return operator(first, *args, **kwargs)
 
-    edges = getattr(operator, "__name__", "") in _EDGES
-    return Sample([leaves[i].detach() for i in places], function, edges)
+    alone = _ALONE.get(name.rpartition(".")[2])
+    return Sample([leaves[i].detach() for i in places], function, alone)
 
 
 def judge(sample: Sample) -> Outcome:
@@ -127,7 +127,7 @@ def _built(sample: Sample, step: Callable[[Any], Any] | None) -> tuple[Outcome, 
         exported = capture(module, tuple(sample.tensors))
     except Exception as error:
         return Outcome(NOT_LOWERED, f"not exported: {_short(error)}"), None, None
-    if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in exported.graph.nodes):
+    if any(map(_draws, exported.graph.nodes)):
         return Outcome(EAGER, "it draws random numbers"), None, None
     try:
         candidate = synthesize(module, exported, class_name="Sample", import_from=_MODULE)[0]
@@ -143,6 +143,15 @@ def _built(sample: Sample, step: Callable[[Any], Any] | None) -> tuple[Outcome, 
     except Exception as error:
         return Outcome(CRASH, f"import: {_short(error)}"), None, None
     return first, kernel, module
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether an operator draws random numbers; attention does where something is dropped."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    if node.target is not torch.ops.aten.scaled_dot_product_attention.default:
+        return True
+    return bool(node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0))
 
 
 def _loaded(source: str) -> Any:
@@ -198,17 +207,18 @@ def _as(tensor: torch.Tensor, double: bool) -> torch.Tensor:
     return tensor  # as it is: its strides are what is asked about
 
 
-#: What a weight that is no number gives at the input's edge depends on the algorithm of a backend: one multiplies it by the
-#: zeros around the input, another leaves those products out. These get such numbers in their input alone.
-_EDGES = frozenset(f"conv_transpose{rank}d" for rank in (1, 2, 3))
+#: Of operators whose backends differ in what they make of numbers that are none, the tensor that gets such numbers alone.
+#: Transposed convolution: a weight at the input's edge is multiplied by the zeros around the input, or those products are left out.
+#: Attention: a row of scores that are NaN is NaN or 0, and so is one that hides an infinity.
+_ALONE = {f"conv_transpose{rank}d": 0 for rank in (1, 2, 3)} | {"scaled_dot_product_attention": 2}
 
 
 def _variants(sample: Sample, expected: Any) -> Iterator[tuple[str, list[torch.Tensor]]]:
     tensors = sample.tensors
     yield "", tensors
     floating = [t.is_floating_point() and t.numel() > 0 for t in tensors]
-    if sample.edges:
-        floating[1:] = [False] * len(floating[1:])
+    if sample.alone is not None:
+        floating = [holds and i == sample.alone for i, holds in enumerate(floating)]
     if any(floating):
         for name, numbers in (("nan", [float("nan")]), ("inf", [float("inf"), float("-inf")])):
             yield name, [_with(t, numbers) if f else t for t, f in zip(tensors, floating, strict=True)]

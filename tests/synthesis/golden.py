@@ -40,11 +40,13 @@ _LIKE_ANOTHER = (
         "walked_var_mean",
     ),
     *("float8_of_", "float8_read_half", "float8_not_zero", "float8_bits", "float8_arithmetic", "scaled_product_e5m2"),
+    *("attention_m", "attention_ra", "attention_s", "attention_bf", "attention_causal_", "attention_of_"),
     *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "tf32_conv2d_g"),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),
     *("padded_twice", "padded_softmax", "windows_mean", "product_of_padded_sides"),
+    *("attention_masked", "attention_causal_more_keys"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
 

@@ -49,8 +49,8 @@ def _float8s(fakes: Any) -> list[torch.dtype]:
     return [fakes.dtype] if eighth else []
 
 
-def _summed(args: Any) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
-    return ((args[0].shape[1], args[1].shape[0]),)
+def _summed(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    return ((given["x"].shape[1], given["y"].shape[0]),)
 
 
 @lowers(

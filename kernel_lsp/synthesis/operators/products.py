@@ -1,16 +1,14 @@
-"""Matrix products and what contains them: mm, bmm, matmul, linear, addmm, attention."""
+"""Matrix products and what contains them: mm, bmm, matmul, linear, addmm."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 
-from ..graph.build import Build, NotLowered, broadcast_shapes, opmath, size_operand
+from ..graph.build import Build, NotLowered, broadcast_shapes, size_operand
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Pointwise, Value, View, topological
-from .reductions import softmax_parts
 from .registry import lowers
 
 
@@ -96,8 +94,8 @@ def addmm(c: Value, x: Value, y: Value, *, beta: Any = 1, alpha: Any = 1, out: t
     return Build.pointwise("add", product, c, dtype=out)
 
 
-def _batched(x: Value, y: Value, out: torch.dtype) -> Value:
-    """The product of two batches of matrices, tiled unless one of the three sizes is one."""
+def batched(x: Value, y: Value, out: torch.dtype) -> Value:
+    """The product of two batches of matrices [..., M, K] and [..., K, N], tiled unless one of the three sizes is one."""
     if ONE in (x.shape[-2], x.shape[-1], y.shape[-1]):
         return matmul(x, y, out=out)
     return Build.matmul(x, y, out)
@@ -106,49 +104,6 @@ def _batched(x: Value, y: Value, out: torch.dtype) -> Value:
 @lowers("aten.outer", about="The product of each with each")
 def outer(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     return Build.pointwise("mul", Build.unsqueeze(x, 1), y, dtype=out)
-
-
-@lowers("aten.scaled_dot_product_attention", formula="attention(q, k, v) = softmax(q @ k.T * scale) @ v")
-def attention(
-    q: Value,
-    k: Value,
-    v: Value,
-    mask: Value | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    out: torch.dtype,
-    **_: Any,
-) -> Value:
-    """softmax(q k^T * scale + mask) v as products and a softmax between them (no single flash kernel yet)."""
-    if dropout_p or enable_gqa:
-        raise NotLowered("attention with dropout or grouped queries")
-    width = q.shape[-1]
-    if scale is None:
-        if not width.is_number:
-            raise NotLowered("attention with a dynamic head dimension")
-        scale = 1.0 / math.sqrt(float(width))
-    rank = len(k.shape)
-    turned = Build.permute(k, (*range(rank - 2), rank - 1, rank - 2))
-    scores = Build.pointwise("mul", _batched(q, turned, out), float(scale), dtype=opmath(out), name="scores")
-    if is_causal:
-        i, j = Build.iota(scores.shape, rank - 2, name="i"), Build.iota(scores.shape, rank - 1, name="j")
-        hidden = Build.pointwise("gt", j, i, dtype=torch.bool)
-        scores = Build.pointwise("where", hidden, -math.inf, scores, dtype=opmath(out))
-    if mask is not None:
-        if mask.dtype == torch.bool:
-            scores = Build.pointwise("where", mask, scores, -math.inf, dtype=opmath(out))
-        else:
-            scores = Build.pointwise("add", scores, mask, dtype=opmath(out))
-    exps, denominator = softmax_parts(scores, len(scores.shape) - 1)[1:]
-    weights = Build.pointwise(
-        "div", exps, denominator, dtype=out, name="weights", meaning=("softmax", (scores, (rank - 1,)))
-    )
-    value = _batched(weights, v, out)
-    value.meaning = ("attention", (q, k, v))
-    return value
 
 
 @lowers(

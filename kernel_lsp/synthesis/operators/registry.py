@@ -16,7 +16,7 @@ import sympy
 Lowering = Callable[..., Any]
 _L = TypeVar("_L", bound=Lowering)
 NotOne = Callable[[Any, Any], tuple[sympy.Expr, ...]]
-Equal = Callable[[Any], tuple[tuple[sympy.Expr, sympy.Expr], ...]]
+Equal = Callable[[dict[str, Any]], tuple[tuple[sympy.Expr, sympy.Expr], ...]]
 
 #: The files with lowerings. Definitions stand in a kernel's docstring in this order.
 FAMILIES = (
@@ -29,6 +29,7 @@ FAMILIES = (
     "rearranging",
     "interpolation",
     "products",
+    "attention",
     "float8",
     "einsum",
     "convolution",
@@ -74,7 +75,7 @@ def lowers(
     ``about`` is by default the first line of its docstring. ``formula``: definitions, ``"silu(v) = v * sigmoid(v)"``, of the
     names that it gives as ``Value.meaning``. ``not_one``: sizes, of (arguments, torch's fake result), with which the operator
     gives something else, or fails, where they are one: torch.export counts from two, and the class takes one as well.
-    ``equal``: pairs of sizes, of the arguments, that have to be equal and of which torch.export does not know it. Raises ``ValueError`` for an operator that has a lowering already.
+    ``equal``: pairs of sizes, of the arguments by their names, that have to be equal and of which torch.export does not know it. Raises ``ValueError`` for an operator that has a lowering already.
     """
 
     def register(lowering: _L) -> _L:

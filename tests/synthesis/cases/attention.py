@@ -1,12 +1,15 @@
-"""Attention: products with a softmax between them, masks and a bias of positions."""
+"""Attention: torch's own operator in its forms, and modules that write it out, with masks and a bias of positions."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .registry import CASES, Case, r
+from .registry import CASES, Case, case, module, r
 
 
 class SelfAttention(nn.Module):
@@ -62,3 +65,141 @@ class PositionBias(nn.Module):
 
 
 CASES["position_bias"] = Case(PositionBias, lambda n: [r(3, 2, 17 + n, 16)])
+
+
+sdpa = F.scaled_dot_product_attention
+
+
+def qkv(batch: tuple[int, ...], queries: int, keys: int, width: int, values: int | None = None) -> list[torch.Tensor]:
+    return [r(*batch, queries, width), r(*batch, keys, width), r(*batch, keys, values or width)]
+
+
+def halves(tensors: list[torch.Tensor], dtype: torch.dtype = torch.float16) -> list[torch.Tensor]:
+    return [t.to(dtype) for t in tensors]
+
+
+def mask_of(*shape: int, blind: int = 0) -> torch.Tensor:
+    """A boolean mask; the first ``blind`` rows see nothing."""
+    mask = torch.rand(*shape) > 0.4
+    mask[..., :blind, :] = False
+    return mask
+
+
+case("attention", lambda self, q, k, v: sdpa(q, k, v), lambda n: qkv((2, 3), 17 + 30 * n, 19 + 41 * n, 16))
+case("attention_wide", lambda self, q, k, v: sdpa(q, k, v), lambda n: qkv((2,), 18 + n, 33 + n, 320))
+case("attention_matrix", lambda self, q, k, v: sdpa(q, k, v), lambda n: qkv((), 18 + n, 33 + n, 24, 40))
+case("attention_ranks", lambda self, q, k, v: sdpa(q, k, v), lambda n: qkv((2, 3, 2), 9 + n, 12 + n, 16, 8))
+case(
+    "attention_shared_keys",
+    lambda self, q, k, v: sdpa(q, k, v),
+    lambda n: [r(3, 2, 18 + n, 16), r(1, 2, 21 + n, 16), r(3, 1, 21 + n, 16)],
+)
+case(
+    "attention_causal",
+    lambda self, q, k, v: sdpa(q, k, v, is_causal=True),
+    lambda n: qkv((2, 2), 150 + n, 150 + n, 16),
+)
+case(
+    "attention_causal_fewer_keys",
+    lambda self, q, k, v: sdpa(q, k, v, is_causal=True),
+    lambda n: qkv((2,), 21 + 70 * n, 13 + n, 16),
+)
+case(
+    "attention_causal_more_keys",
+    lambda self, q, k, v: sdpa(q, k, v, is_causal=True, scale=0.3),
+    lambda n: qkv((2,), 13 + n, 90 + 70 * n, 16),
+)
+case(
+    "attention_masked",
+    lambda self, q, k, v, mask: sdpa(q, k, v, mask),
+    lambda n: [*qkv((2, 3), 17 + n, 90 + n, 16), mask_of(2, 1, 17 + n, 90 + n, blind=2)],
+)
+case(
+    "attention_masked_keys",
+    lambda self, q, k, v, mask: sdpa(q, k, v, attn_mask=mask[:, None, None, :]),
+    lambda n: [*qkv((2, 3), 17 + n, 21 + n, 16), mask_of(2, 21 + n)],
+)
+case(
+    "attention_biased",
+    lambda self, q, k, v, bias: sdpa(q, k, v, bias),
+    lambda n: [*qkv((2, 3), 17 + n, 80 + n, 16), r(3, 17 + n, 80 + n).masked_fill(mask_of(17 + n, 80 + n), -math.inf)],
+)
+case(
+    "attention_of_infinities",  # rows of which nothing is left to see are 0, others are NaN
+    lambda self, q, k, v: torch.nan_to_num(sdpa(q, k.abs() + 0.1, v), nan=7.0),
+    lambda n: [torch.full((2, 18 + n, 16), (-1.0) ** (n + 1) * math.inf), r(2, 20 + n, 16), r(2, 20 + n, 16)],
+)
+case(
+    "attention_half",
+    lambda self, q, k, v: sdpa(q, k, v, is_causal=True),
+    lambda n: halves(qkv((2, 2), 70 + n, 70 + n, 32)),
+    tolerance=2e-3,
+)
+case(
+    "attention_bfloat",
+    lambda self, q, k, v, mask: sdpa(q, k, v, mask),
+    lambda n: [*halves(qkv((2, 2), 17 + n, 21 + n, 32), torch.bfloat16), mask_of(17 + n, 21 + n, blind=1)],
+    tolerance=2e-2,
+)
+case(
+    "attention_grouped",
+    lambda self, q, k, v: sdpa(q, k, v, enable_gqa=True),
+    lambda n: [r(2, 4, 17 + n, 16), r(2, 2, 21 + n, 16), r(2, 2, 21 + n, 16)],
+)
+case(
+    "attention_dropped", lambda self, q, k, v: sdpa(q, k, v, dropout_p=0.5) * 0.0, lambda n: qkv((2,), 5, 6, 8), kept=1
+)
+
+
+class _Grouped(nn.Module):
+    """Heads whose numbers are known."""
+
+    def __init__(self, heads: int, shared: int, width: int) -> None:
+        super().__init__()
+        self.heads, self.shared, self.width = heads, shared, width
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        batch, length = x.shape[:2]
+        q = x.view(batch, length, self.heads, self.width).transpose(1, 2)
+        k, v = (t.view(batch, -1, self.shared, self.width).transpose(1, 2) for t in y.chunk(2, -1))
+        return sdpa(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2).flatten(2)
+
+
+module("attention_grouped_heads", _Grouped, (6, 2, 16), lambda n: [r(2, 19 + n, 96), r(2, 19 + n, 64)])
+
+
+class _ByHand(nn.Module):
+    """As minGPT writes it: a mask in a buffer, a softmax or a relu of the scores."""
+
+    def __init__(self, weights: str, bound: int = 160) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.tril(torch.ones(bound, bound)).view(1, 1, bound, bound))
+        self.weights = getattr(F, weights)
+        self.options: dict[str, Any] = {"dim": -1} if weights == "softmax" else {}
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        length = q.shape[2]
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        scores = scores.masked_fill(self.mask[:, :, :length, :length] == 0, -math.inf)
+        mixed = self.weights(scores, **self.options) @ v
+        return mixed.transpose(1, 2).contiguous().view(q.shape[0], length, -1)
+
+
+module("attention_by_hand", _ByHand, ("softmax",), lambda n: qkv((2, 2), 83 + n, 83 + n, 16))
+module("attention_by_relu", _ByHand, ("relu",), lambda n: qkv((2, 2), 83 + n, 83 + n, 16))
+
+
+class _Layer(nn.MultiheadAttention):
+    """torch's own layer, which merges the batch and the heads before its attention."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+module(
+    "attention_layer",
+    _Layer,
+    (32, 4, 0.0, True, False, False, None, None, True),
+    lambda n: [r(2, 17 + n, 32)],
+    tolerance=1e-4,
+)

@@ -10,7 +10,7 @@ from torch import nn
 
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import Contract, Value, topological
+from kernel_lsp.synthesis.graph.value import Contract, Value, View, topological
 from kernel_lsp.synthesis.kernel.steps import Planned
 from kernel_lsp.synthesis.schedule.target import target
 
@@ -71,6 +71,23 @@ def test_a_convolution_is_rounded_and_its_range_is_looked_at() -> None:
     assert rounding.peaks and packing.peaks
     assert not fast.exact and exact.exact
     assert fast.product.outer and fast.outputs == exact.outputs
+
+
+def test_of_few_channels_the_places_along_the_last_axis_are_summed_with_them() -> None:
+    found = planned(nn.Conv2d(3, 64, 3), torch.empty(16, 3, 256, 256))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    assert [product.op.size(letter) for letter in product.op.outer] == [3]  # the rows of the window
+    assert [product.op.size(letter) for letter in product.op.summed if letter not in product.op.outer] == [3, 4]
+    (last, _) = (operand.op.operand for operand in (product.op.left, product.op.exact.product.right))
+    assert last.shape[-1] == 4 and last.dtype == torch.float16
+
+
+def test_groups_of_channels_lie_apart() -> None:
+    found = planned(nn.Conv2d(32, 64, 3, groups=4), torch.empty(64, 32, 128, 128))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and isinstance(product.op.left.op, View)
+    assert tuple(product.op.left.op.operand.shape[d] for d in (1, -1)) == (4, 8)
 
 
 def test_where_torch_does_not_round_nothing_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
