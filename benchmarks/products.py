@@ -76,6 +76,13 @@ MODULES: dict[str, Callable[[], Any]] = {
     "conv2d 16-128 3x3": _convolution(nn.Conv2d, (4, 16, 512, 512), 16, 128, 3),
     "conv1d 64-128 3": _convolution(nn.Conv1d, (32, 64, 65536), 64, 128, 3),
     "conv3d 32-64 3x3x3": _convolution(nn.Conv3d, (8, 32, 32, 64, 64), 32, 64, 3, padding=1),
+    "conv2d 8-64 3x3": _convolution(nn.Conv2d, (128, 8, 256, 256), 8, 64, 3),
+    "conv2d 3-64 7x7 stride 2": _convolution(nn.Conv2d, (64, 3, 224, 224), 3, 64, 7, stride=2, padding=3),
+    "conv2d 32-64 3x3 4 groups": _convolution(nn.Conv2d, (64, 32, 128, 128), 32, 64, 3, groups=4),
+    "conv3d 8-64 3x3x3": _convolution(nn.Conv3d, (128, 8, 16, 64, 64), 8, 64, 3),
+    "conv3d 3-16 3x3x3": _convolution(nn.Conv3d, (128, 3, 16, 64, 64), 3, 16, 3),
+    "conv3d 3-64 3x3x3": _convolution(nn.Conv3d, (16, 3, 64, 64, 64), 3, 64, 3),
+    "conv3d 3-64 3x5x7": _convolution(nn.Conv3d, (16, 3, 64, 64, 64), 3, 64, (3, 5, 7)),
     "transposed 2d 64-64 3x3": _convolution(nn.ConvTranspose2d, (8, 64, 512, 512), 64, 64, 3),
     "transposed 2d 64-128 3x3 stride 2": _convolution(
         nn.ConvTranspose2d, (16, 64, 128, 128), 64, 128, 3, stride=2, padding=1, output_padding=1
@@ -85,6 +92,20 @@ MODULES: dict[str, Callable[[], Any]] = {
     ),
     "transposed 3d 32-16 3x3x3 stride 2": _convolution(
         nn.ConvTranspose3d, (16, 32, 16, 32, 32), 32, 16, 3, stride=2, padding=1, output_padding=1
+    ),
+    "transposed 3d 32-32 3x5x7 stride 2 4 groups": _convolution(
+        nn.ConvTranspose3d,
+        (8, 32, 12, 24, 48),
+        32,
+        32,
+        (3, 5, 7),
+        stride=2,
+        padding=(1, 2, 3),
+        output_padding=1,
+        groups=4,
+    ),
+    "transposed 3d 32-32 3x3x3 stride 2 4 groups": _convolution(
+        nn.ConvTranspose3d, (4, 32, 32, 64, 128), 32, 32, 3, stride=2, padding=1, groups=4
     ),
     "transposed 3d 48-48 3x3x3": _convolution(nn.ConvTranspose3d, (8, 48, 64, 64, 64), 48, 48, 3),
 }

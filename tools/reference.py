@@ -81,7 +81,7 @@ args = ["float32[8, 512]"]
 ERRORS = """\
 # Errors
 
-<!-- Written by `make docs` from kernel_lsp/errors.py. -->
+<!-- Written by `make docs` from kernel_lsp/errors/. -->
 
 What can go wrong, and what to do about it. The code stands in `--json` (`error.code`) and in the log.
 

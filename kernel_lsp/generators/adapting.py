@@ -15,6 +15,7 @@ import sys
 import textwrap
 from dataclasses import dataclass, field
 
+from kernel_lsp.generators.bound_names import bindings, binds, identifiers, names
 from kernel_lsp.generators.drop_in import absent_is_outside, parameters_of
 from kernel_lsp.generators.edits import Edits
 from kernel_lsp.generators.spelling import spelled_out
@@ -132,7 +133,7 @@ def _parameters(file: _File, origin: Origin) -> dict[str, str]:
             raise Unsuitable("forward is given its tensors in other arguments")
         if origin.pinned and before.shape != now.shape:
             raise Unsuitable("it is for other sizes only")
-    used = {node.id for name in ("forward", "_in_envelope") for node in _names(file.methods[name])}
+    used = {node.id for name in ("forward", "_in_envelope") for node in names(file.methods[name])}
     if taken := {*renamed.values()} & (used - {*renamed}):
         raise Unsuitable(f"the name {min(taken)} is taken")
     for name in ("forward", "_in_envelope"):
@@ -165,10 +166,6 @@ def _paths(before: list[str], now: list[str]) -> dict[str, str]:
 
 def _normal(text: str) -> str:
     return ast.unparse(ast.parse(text, mode="eval"))
-
-
-def _names(tree: ast.AST) -> list[ast.Name]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
 
 
 def _conditions(file: _File) -> list[str]:
@@ -275,7 +272,7 @@ def _below(node: ast.expr) -> ast.expr | None:
 def _change_uses(tree: ast.AST, file: _File, state: dict[ast.expr, str], parameters: bool = True) -> None:
     for node, text in state.items():
         file.edits.replace(file.edits.place(node), text)
-    for name in _names(tree) if parameters else []:
+    for name in names(tree) if parameters else []:
         if name.id in file.parameters:
             file.edits.replace(file.edits.place(name), file.parameters[name.id])
 
@@ -329,8 +326,8 @@ def _rename_class(file: _File, old: str) -> None:
     if not isinstance(base, ast.Name):
         raise Unsuitable("its class derives from an expression")
     imports = _imports(edits.tree, base.id)
-    words = _words(edits.tree)
-    if _bindings(edits.tree).count(base.id) != 1:
+    words = identifiers(edits.tree)
+    if bindings(edits.tree).count(base.id) != 1:
         raise Unsuitable(f"it binds {base.id} twice")
     outer, dot, rest = specimen.class_name.partition(".")
     plain = specimen.class_name.rpartition(".")[2]
@@ -340,7 +337,7 @@ def _rename_class(file: _File, old: str) -> None:
     if not alias or new in free or alias in file.parameters.values():
         raise Unsuitable(f"the name {outer} is taken")
     edits.rename(cls, new)
-    for name in _names(edits.tree):
+    for name in names(edits.tree):
         if name.id in (base.id, cls.name):
             edits.replace(edits.place(name), alias if name.id == base.id else new)
     edits.replace(edits.place(cls.bases[0]), alias + dot + rest)
@@ -362,7 +359,7 @@ def _imports(tree: ast.Module, base: str) -> list[ast.stmt]:
     """The statements that get the class under the name ``base``; every other import has to be of a library."""
     found: list[ast.stmt] = []
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and base in _binds(node):
+        if isinstance(node, ast.ImportFrom) and base in binds(node):
             if len(node.names) != 1 or node.level:
                 raise Unsuitable("it imports the class with others")
             found.append(node)
@@ -373,40 +370,12 @@ def _imports(tree: ast.Module, base: str) -> list[ast.stmt]:
             if relative or not roots <= _LIBRARIES | sys.stdlib_module_names:
                 raise Unsuitable(f"it imports {min(modules)}")
         elif (isinstance(node, ast.FunctionDef) and node.name == LOADER) or (
-            isinstance(node, ast.Assign) and base in _binds(node) and LOADER in ast.unparse(node.value)
+            isinstance(node, ast.Assign) and base in binds(node) and LOADER in ast.unparse(node.value)
         ):
             found.append(node)
-    if not any(base in _binds(node) for node in found):
+    if not any(base in binds(node) for node in found):
         raise Unsuitable(f"it does not import {base}")
     return found
-
-
-def _binds(node: ast.stmt) -> set[str]:
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-    if isinstance(node, ast.Assign):
-        return {name.id for target in node.targets for name in _names(target)}
-    return {node.name} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
-
-
-def _bindings(tree: ast.AST) -> list[str]:
-    """A name for each time that something in a tree is bound to it."""
-    found: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.append(node.id)
-        elif isinstance(node, ast.arg):
-            found.append(node.arg)
-        elif isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
-            found += _binds(node)
-    return found
-
-
-def _words(tree: ast.AST) -> set[str]:
-    """Every identifier in a tree."""
-    found = {*_bindings(tree), *(name.id for name in _names(tree))}
-    found |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    return found | {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
 
 
 def _rename_functions(file: _File, old: str, new: str, taken: set[str]) -> None:
@@ -416,10 +385,10 @@ def _rename_functions(file: _File, old: str, new: str, taken: set[str]) -> None:
         if not isinstance(node, ast.FunctionDef) or not (node.name == old or node.name.startswith(f"{old}_")):
             continue
         name = new + node.name.removeprefix(old)
-        if name in hidden or not name.isidentifier() or _bindings(file.edits.tree).count(node.name) != 1:
+        if name in hidden or not name.isidentifier() or bindings(file.edits.tree).count(node.name) != 1:
             continue
         hidden.add(name)
         file.edits.rename(node, name)
-        for use in _names(file.edits.tree):
+        for use in names(file.edits.tree):
             if use.id == node.name:
                 file.edits.replace(file.edits.place(use), name)

@@ -20,6 +20,7 @@ from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
+from kernel_lsp.jobs.paths import check_path
 from kernel_lsp.recording import examples, timed
 from kernel_lsp.settings import Settings
 from kernel_lsp.store.database import path_for
@@ -91,7 +92,7 @@ class Run:
             NotSavedYet: it is not there.
             PathNotUtf8: torch and Triton could not read it.
         """
-        _check_path(self.job.path)
+        check_path(self.job.path)
         try:
             with self.job.path.open(encoding="utf-8-sig", newline="") as file:
                 return file.read()
@@ -388,18 +389,6 @@ class Run:
             self.listener.verdict(self.job)
         except Exception:
             log.exception("listener.verdict")
-
-
-def _check_path(path: Path) -> None:
-    """Raises PathNotUtf8. Where an editor's URI was decoded, the bytes that are not UTF-8 have become U+FFFD."""
-    for part in path.parts:
-        undecoded = any("\udc80" <= character <= "\udcff" for character in part)
-        if undecoded or ("\ufffd" in part and not path.exists()):
-            raise errors.PathNotUtf8(name=_escaped(str(path)), part=_escaped(part))
-
-
-def _escaped(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _leave_unfinished(verdict: schema.Verdict, error: errors.UserError) -> None:

@@ -20,7 +20,7 @@ from .kernel.steps import Lowered
 from .printing.source import compose, written
 from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
-from .schedule.schedules import Product, Steps
+from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
 from .stages import CHAINED, IN_PARTS, check_writable, counted, failures, lowered, planned, told
 
@@ -32,6 +32,8 @@ _LEFT = {
 }
 #: schedules in halves that are offered
 _ROUNDED = 4
+#: schedules of convolutions in planes that are offered beside those that round, of modules with no more convolutions than so many
+_PLANES, _FEW = 2, 4
 #: schedules with sums that are not split, of modules where they are by default
 _WHOLE = 8
 #: schedules with scores in memory where they stay on chip by default, or the other way round
@@ -78,12 +80,13 @@ def _candidates(
         left: frozenset[str] = frozenset(),
         *,
         halves: bool = False,
+        tf32: bool = True,
         joined: bool = True,
         parts: bool = True,
         chained: bool | None = None,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
-        found = lowered(exported, left, on, halves=halves, joined=joined, parts=parts, chained=chained)
+        found = lowered(exported, left, on, halves=halves, tf32=tf32, joined=joined, parts=parts, chained=chained)
         pairs.append((bool(found.chained), bool(found.apart)))
         if halves and not found.rounded:
             return [], {}
@@ -109,7 +112,12 @@ def _candidates(
     if rounded:
         scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []
         exact, apart = [*_default(result), *scheduled, *_in_other_arithmetic(result)], apart[:1]
-        result = [*rounded, *exact]
+        planes: list[Candidate] = []
+        if 0 < sum(name in _LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
+            # torch, which may round convolutions, does not do so at all sizes
+            found = of(halves=True, tf32=False, most=_PLANES)[0]
+            planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
+        result = [*rounded, *planes, *exact]
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.
@@ -154,8 +162,13 @@ def _in_other_arithmetic(candidates: list[Candidate]) -> list[Candidate]:
 
 def _operators(exported: ExportedProgram) -> set[str]:
     """The operators of a graph, without their overloads."""
+    return set(_calls(exported))
+
+
+def _calls(exported: ExportedProgram) -> list[str]:
+    """The operator of each call of a graph, without its overload."""
     called = (str(node.target) for node in exported.graph.nodes if node.op == "call_function")
-    return {target.rpartition(".")[0] for target in called}
+    return [target.rpartition(".")[0] for target in called]
 
 
 def _scheduled(
@@ -201,7 +214,7 @@ def _scheduled(
             if any(text == known.source for known in result):
                 continue
             candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
-            precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
+            precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product | Chained)]
             candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)

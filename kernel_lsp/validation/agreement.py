@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import channel, compare, exchange, tf32
-from kernel_lsp.validation.oracle import Reference, narrowed, tensors_of
+from kernel_lsp.validation import channel, compare, exchange, pieces, tf32
+from kernel_lsp.validation.oracle import Reference, tensors_of
+from kernel_lsp.validation.slices import narrowed
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -141,5 +142,5 @@ def identical(a: Any, b: Any) -> bool:
     """Bit for bit the same values, NaN included."""
     mine, theirs = tensors_of(a), tensors_of(b)
     return len(mine) == len(theirs) and all(
-        x.shape == y.shape and x.dtype == y.dtype and compare.identical(x, y) for x, y in zip(mine, theirs, strict=True)
+        x.shape == y.shape and x.dtype == y.dtype and pieces.identical(x, y) for x, y in zip(mine, theirs, strict=True)
     )

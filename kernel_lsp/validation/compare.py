@@ -10,12 +10,13 @@ memory for a piece in float64, not for a tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+from kernel_lsp.validation.pieces import bits, pieces
 
 #: how much worse than eager's error a candidate's may be
 FACTOR = 3.0
@@ -31,10 +32,6 @@ FLOOR = {
     torch.bfloat16: 1.6e-2,
 }
 _FLOOR_OTHERS = 0.13  # float8: one unit of three mantissa bits
-
-
-#: elements that are compared at once
-PIECE = 1 << 25
 
 
 @dataclass
@@ -140,42 +137,6 @@ def _surely_close(mine: torch.Tensor, eager: torch.Tensor, limit: float) -> bool
         return False
     share, floor = 0.99 * limit, 0.99 * limit * scale
     return all(bool(((c - e).abs_() <= e.abs().mul_(share).add_(floor)).all()) for _, (c, e) in pieces(mine, eager))
-
-
-def pieces(*tensors: torch.Tensor) -> Iterator[tuple[Callable[[int], tuple[int, ...]], list[torch.Tensor]]]:
-    """The same parts of tensors of one shape, at most ``PIECE`` elements each.
-
-    With each: from an index into the flattened part to one into the tensor.
-    """
-    first = tensors[0]
-    if first.numel() <= PIECE:
-        yield (lambda at, shape=first.shape: _unravel(at, shape)), list(tensors)  # type: ignore[misc]
-        return
-    if all(t.is_contiguous() for t in tensors):
-        for begin in range(0, first.numel(), PIECE):
-            yield (
-                (lambda at, begin=begin: _unravel(begin + at, first.shape)),  # type: ignore[misc]
-                [t.reshape(-1)[begin : begin + PIECE] for t in tensors],
-            )
-        return
-    dim = max(range(first.dim()), key=lambda d: first.shape[d])
-    count = max(1, PIECE * first.shape[dim] // first.numel())
-    for begin in range(0, first.shape[dim], count):
-        parts = [t.narrow(dim, begin, min(count, first.shape[dim] - begin)) for t in tensors]
-
-        def index(at: int, begin: int = begin, shape: Any = parts[0].shape) -> tuple[int, ...]:
-            inner = _unravel(at, shape)
-            return (*inner[:dim], inner[dim] + begin, *inner[dim + 1 :])
-
-        yield index, parts
-
-
-def _unravel(at: int, shape: Any) -> tuple[int, ...]:
-    index = []
-    for n in reversed(shape):
-        index.append(at % n)
-        at //= n
-    return tuple(reversed(index))
 
 
 def _over_trees(candidate: Any, eager: Any, oracle: Any, what: str, one: Any) -> Comparison:
@@ -346,7 +307,7 @@ def _share_above(
 def _compare_exactly(mine: torch.Tensor, eager: torch.Tensor, name: str) -> Comparison:
     count, where = 0, ""
     for index, (c, e) in pieces(mine, eager):
-        different = _bits(c) != _bits(e)
+        different = bits(c) != bits(e)
         if different.any():
             if not count:
                 at = _first(different)
@@ -356,21 +317,6 @@ def _compare_exactly(mine: torch.Tensor, eager: torch.Tensor, name: str) -> Comp
         return Comparison()
     share = count / mine.numel()
     return Comparison(f"{name}{where}; {_percent(share)} of the elements differ", share)
-
-
-def identical(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether tensors of one shape hold the same values, NaN included; piece by piece."""
-    a, b = _bits(a), _bits(b)
-    return all(bool(((x == y) | ((x != x) & (y != y))).all()) for _, (x, y) in pieces(a, b)) if a.numel() else True
-
-
-def _bits(t: torch.Tensor) -> torch.Tensor:
-    """A bool's bytes, since all that are not zero read as True, poison too; others as they are."""
-    if t.dtype is torch.bool and not t.is_meta:
-        return t.contiguous().view(torch.uint8)
-    if t.dtype.itemsize == 1 and t.dtype.is_floating_point:  # float8: torch cannot compare those
-        return t.to(torch.float32)
-    return t
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -12,16 +12,16 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import aliasing, channel, memory, noise, randomness, state, torch_work
-from kernel_lsp.validation.compare import compare, identical
+from kernel_lsp.validation import aliasing, channel, memory, noise, randomness, slices, state, torch_work
+from kernel_lsp.validation.compare import compare
+from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.scaled_products import ScaledProducts
+from kernel_lsp.validation.slices import Part
 
 #: bytes that float64 may take as a whole although it could be computed in slices
 _LITTLE = 256 << 20
 #: share of the free memory that float64 may take as a whole
 _SHARE = 0.5
-#: shortest slice: what torch.export says of a dimension it does not say of its size 1
-_LEAST = 2
 #: bytes of a slice in float64, inputs, outputs and what lies between
 _SLICE = 1 << 30
 
@@ -32,16 +32,6 @@ _NEIGHBOURS = 4
 SEED = 20
 #: said of a module that draws random numbers
 RANDOM = "float64: the module draws random numbers, so it is compared with eager under equal random states"
-
-
-@dataclass
-class Part:
-    """float64's answer to the inputs [start:stop] of an independent dimension; ``dims``: that dimension of each output."""
-
-    start: int
-    stop: int
-    exact: Any
-    dims: list[int]
 
 
 @dataclass
@@ -207,7 +197,7 @@ class Oracle:
             return False
         lengths = {t.shape[d] for t, d in zip(tensors, along["inputs"], strict=True) if d is not None}
         lengths |= {t.shape[d] for t, d in zip(tensors_of(eager), along["outputs"], strict=True)}
-        return len(lengths) == 1 and lengths.pop() >= 2 * _LEAST
+        return len(lengths) == 1 and lengths.pop() >= 2 * slices.LEAST
 
     def _slices(
         self, reference: Reference, tree: Any, train: bool, along: dict[str, Any], need: int, seconds: float
@@ -215,14 +205,14 @@ class Oracle:
         """float64 on slices of one dimension, spread evenly, until the time is over."""
         tensors = tensors_of(tree)
         size = next(t.shape[d] for t, d in zip(tensors, along["inputs"], strict=True) if d is not None)
-        rows = max(_LEAST, min(size, int(size * min(_SLICE, memory.free(tensors) / 4) // max(need, 1))))
-        bounds = _bounds(size, rows)
+        rows = max(slices.LEAST, min(size, int(size * min(_SLICE, memory.free(tensors) / 4) // max(need, 1))))
+        bounds = slices.bounds(size, rows)
         began, done = time.monotonic(), 0
-        for number, i in enumerate(_spread(len(bounds))):
+        for number, i in enumerate(slices.spread(len(bounds))):
             if number > 1 and time.monotonic() - began > seconds:
                 break
             start, stop = bounds[i]
-            exact = self._exact(_narrowed(tree, along["inputs"], start, stop), None, train)
+            exact = self._exact(slices.cut(tree, along["inputs"], start, stop), None, train)
             if exact is None:  # float64 does not run at all, and that was said
                 break
             done += stop - start
@@ -348,43 +338,6 @@ def _made_wide() -> Iterator[None]:
 def tensors_of(tree: Any) -> list[torch.Tensor]:
     """The tensors among the leaves of a tree, in order."""
     return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
-
-
-def narrowed(tensors: list[torch.Tensor], dims: list[int], part: Part) -> list[torch.Tensor]:
-    """The slices of outputs that ``part`` is about."""
-    return [t.narrow(d, part.start, part.stop - part.start) for t, d in zip(tensors, dims, strict=True)]
-
-
-def _narrowed(tree: Any, dims: list[int | None], start: int, stop: int) -> Any:
-    along = iter(dims)
-
-    def narrow(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        dim = next(along)
-        return value if dim is None else value.narrow(dim, start, stop - start)
-
-    return pytree.tree_map(narrow, tree)
-
-
-def _bounds(size: int, rows: int) -> list[tuple[int, int]]:
-    """(start, stop) of slices of ``rows``; the last one is longer where less than _LEAST would be left."""
-    starts = [*range(0, max(size - _LEAST, 0) + 1, rows)]
-    return [*zip(starts, [*starts[1:], size], strict=True)]
-
-
-def _spread(count: int) -> Iterator[int]:
-    """0 … count - 1, the ends first and then always the middle of the widest gap left."""
-    yield 0
-    if count > 1:
-        yield count - 1
-    gaps = [(0, count - 1)]
-    while gaps:
-        low, high = gaps.pop(0)
-        if high - low > 1:
-            middle = (low + high) // 2
-            yield middle
-            gaps += [(low, middle), (middle, high)]
 
 
 def widen(module: torch.nn.Module) -> torch.nn.Module:

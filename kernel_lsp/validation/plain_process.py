@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import agreement, answers, channel, compare, failures, memory, plan, sizes
+from kernel_lsp.validation import agreement, answers, channel, failures, memory, plan, sizes
 from kernel_lsp.validation.oracle import Reference, tensors_of
+from kernel_lsp.validation.pieces import identical
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -269,7 +270,7 @@ def _mutated(before: Any, after: Any) -> list[int]:
     return [
         i
         for i, (a, b) in enumerate(zip(mine, theirs, strict=True))
-        if a.shape != b.shape or a.dtype != b.dtype or not compare.identical(a, b)
+        if a.shape != b.shape or a.dtype != b.dtype or not identical(a, b)
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ import torch
 from kernel_lsp import errors, schema
 from kernel_lsp.validation import (
     agreement,
-    answers,
     channel,
     checks,
     device_asserts,
@@ -31,29 +29,13 @@ from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle, tensors_of
 from kernel_lsp.validation.plain_process import Plain
+from kernel_lsp.validation.reach import Reach, malformed
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.recorded import RecordedShapes
 
 #: seconds for the checks that were put off
 FINISH_SECONDS = {"gpu": 4.0, "interpreter": 8.0}
-
-
-def _malformed(error: Exception) -> failures.Failure:
-    return failures.Failure("cheating", f"it sent a malformed answer: {answers.cleaned(str(error), 120)}")
-
-
-@dataclass
-class Reach:
-    """How the trial is reached: its channel, the candidate's file, how it ended, how to end it."""
-
-    channel: channel.Channel
-    source: str  # path of the candidate's file
-    reap: Callable[[], str]  # waits for its end; in words
-    kill: Callable[[], None]
-    deadline: float  # of time.monotonic()
-    limits: list[str] = field(default_factory=list)  # what it may do that no layer of confinement keeps it from
-    stopped: bool = False  # by the referee, when the time was over
 
 
 @dataclass
@@ -212,20 +194,20 @@ class Referee:
             self.rewind()
         began = time.monotonic()
         if not self.lends or not tensors_of(tree):
-            self._send(message, tree)
+            self.reach.send(message, tree)
             room = sum(t.numel() * t.element_size() for t in tensors_of(expected))
-            answer, result, metas = self._receive(message["do"], room)
+            answer, result, metas = self._received(message["do"], room)
             took = time.monotonic() - began
             yield Answer(answer, result, metas, answer.get("mutated", []), answer.get("damaged", []), took)
             return
         loan = exchange.Loan(tree, exchange.expected_of(expected), list(names), self.inputs.device)
         try:
-            self._send(message | loan.message(), file=loan.block.file)
-            answer, _, _ = self._receive(message["do"], 0)
+            self.reach.send(message | loan.message(), file=loan.block.file)
+            answer, _, _ = self._received(message["do"], 0)
             try:
                 result = loan.results(answer.get("described"), answer.get("metas") or [])
             except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
-                raise _malformed(error) from None
+                raise malformed(error) from None
             damaged = [*loan.damaged(), *answer.get("damaged", [])]
             called = message["do"] == "call"
             took = time.monotonic() - began
@@ -239,46 +221,13 @@ class Referee:
         with self.asking(message, tree) as answer:
             return answer.message
 
-    def _send(self, message: dict[str, Any], tree: Any = None, file: int | None = None) -> None:
-        try:
-            self.reach.channel.send(message, tree, file)
-        except channel.Closed:
-            raise self._death() from None
-
-    def _receive(self, verb: str, room: int) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
-        """What the trial says, looked through; ``room``: bytes of tensors that may come with it."""
-        channel_ = self.reach.channel
-        try:
-            answer, tree, metas = channel_.receive(max(0.0, self.reach.deadline - time.monotonic()), room)
-            if channel_.file is not None:
-                os.close(channel_.file)
-            if "failed" in answer:
-                raise answers.failure(answer["failed"])
-            answer = answers.checked(verb, answer)
-        except channel.TooLate:
-            self.reach.kill()
-            self.reach.reap()
-            self.reach.stopped = True
-            raise failures.Failure("timeout", "it gave no answer in the time allowed, and was stopped") from None
-        except channel.Closed:
-            raise self._death() from None
-        except ValueError as error:
-            raise _malformed(error) from None
+    def _received(self, verb: str, room: int) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
+        """The trial's next answer. Raises Failure, too, where it says that the candidate changed what is not its own."""
+        answer, tree, metas = self.reach.receive(verb, room)
         if answer.get("changed"):
             names = ", ".join(answer["changed"][:3])
             raise self.failed("cheating", "process", f"it changes what is not its own: {names}")
         return answer, tree, metas
-
-    def _death(self) -> failures.Failure:
-        how = self.reach.reap()
-        if self.reach.stopped:
-            return failures.Failure("timeout", "it was stopped before, since the time was over")
-        if "memory" in how:
-            return failures.Failure("out-of-memory", f"its process was {how}")
-        meaning = ": memory that is not its own was touched" if "SIGSEGV" in how or "SIGBUS" in how else ""
-        return failures.Failure(
-            "crashed", f"its process ended: {how}" if how.startswith("exit") else f"its process was {how}{meaning}"
-        )
 
     def passed(self, name: str, detail: str = "") -> None:
         self.progress.checks.append(schema.Check(name, True, detail))

@@ -19,8 +19,6 @@ from kernel_lsp import schema
 from kernel_lsp.validation import (
     aliasing,
     channel,
-    compare,
-    exchange,
     failures,
     fingerprints,
     guards,
@@ -34,6 +32,7 @@ from kernel_lsp.validation import (
     streams,
     trial_timing,
 )
+from kernel_lsp.validation.pieces import identical
 
 #: calls with a part of the program instances, before all of them are run
 _ATTEMPTS = 3
@@ -136,7 +135,7 @@ class Trial:
         def again() -> None:
             state.put_back(self.module, before, only_known=True)
             for tensor, copy in zip(given, copies, strict=True):
-                if not compare.identical(tensor, copy):
+                if not identical(tensor, copy):
                     tensor.copy_(copy)
 
         for _ in range(_ATTEMPTS):
@@ -233,9 +232,7 @@ class Trial:
             "changed": self._changed()
             + ([] if [m.training for m in self.module.modules()] == modes else ["the module's training mode"]),
             "mutated": [
-                i
-                for i, (old, new) in enumerate(zip(before, tensors, strict=False))
-                if not compare.identical(old, new.detach())
+                i for i, (old, new) in enumerate(zip(before, tensors, strict=False)) if not identical(old, new.detach())
             ],
             "damaged": watch.damaged() + self._moved(tensors, places, message["names"]),
             "autotuned": dict(interpreter.autotuned),
@@ -267,7 +264,7 @@ class Trial:
         except Exception:  # the call that counts will say what is wrong
             traceback.print_exc()
         for tensor, value in zip(tensors, values, strict=True):
-            if not compare.identical(tensor, value):
+            if not identical(tensor, value):
                 tensor.copy_(value)
         state.put_back(self.module, before, only_known=True)
 
@@ -383,45 +380,3 @@ class Trial:
         else:
             with torch.cuda.device(self.device):
                 yield
-
-
-def serve(end: channel.Channel, trial: Trial) -> None:
-    """Answer messages until the referee hangs up. A failure is an answer as well."""
-    if trial.device.type == "cuda":
-        torch.cuda.init()
-    while True:
-        try:
-            message, tree, _ = end.receive()
-        except channel.Closed:
-            return
-        if "block" in message:
-            end.send(_with_lent_memory(trial, message, end.file))
-        else:
-            end.send(*_answered(trial, message, tree))
-
-
-def _answered(trial: Trial, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-    try:
-        return getattr(trial, message["do"])(message, tree)  # type: ignore[no-any-return]
-    except failures.Failure as failure:
-        return {"failed": failure.to_json()}, None
-    except Exception as error:
-        traceback.print_exc()
-        return {"failed": failures.classify(error, trial.path, trial.source).to_json()}, None
-
-
-def _with_lent_memory(trial: Trial, message: dict[str, Any], file: int | None) -> dict[str, Any]:
-    """The answer to a message whose tensors lie in lent memory; its results are there, too."""
-    opened = exchange.Opened(message, file, trial.device)
-    try:
-        answer, result = _answered(trial, {**message, "lent": True}, opened.tree)
-        if "failed" not in answer:
-            answer |= opened.put(result)
-        return answer
-    except Exception as error:
-        traceback.print_exc()
-        return {"failed": failures.classify(error, trial.path, trial.source).to_json()}
-    finally:
-        opened.close()
-        result = None
-        memory.release()  # the referee needs it now

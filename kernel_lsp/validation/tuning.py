@@ -16,7 +16,8 @@ import torch
 from kernel_lsp import schema
 from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline
 from kernel_lsp.validation.oracle import without_memory
-from kernel_lsp.validation.referee import Progress, Reach, Referee
+from kernel_lsp.validation.reach import Reach
+from kernel_lsp.validation.referee import Progress, Referee
 
 #: variants that are timed; the synthesizer names the likeliest first
 MOST_TIMED = 8

@@ -20,7 +20,8 @@ from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.plain_process import Plain
-from kernel_lsp.validation.referee import Reach, Referee
+from kernel_lsp.validation.reach import Reach
+from kernel_lsp.validation.referee import Referee
 from kernel_lsp.worker import beside, gpu_lock, preparing, recorded_shapes, trials
 
 #: seconds after which checks that are not essential are left out

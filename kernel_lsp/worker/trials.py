@@ -16,8 +16,9 @@ from kernel_lsp import processes
 from kernel_lsp.confinement import descriptors, entering, layers
 from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel
-from kernel_lsp.validation.referee import Reach
-from kernel_lsp.validation.trial import Trial, serve
+from kernel_lsp.validation.reach import Reach
+from kernel_lsp.validation.serving import serve
+from kernel_lsp.validation.trial import Trial
 from kernel_lsp.worker import beginning, deaths
 
 

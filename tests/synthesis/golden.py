@@ -1,6 +1,6 @@
 """The text of kernels as it was when somebody last looked at it: ``tests/synthesis/golden/``.
 
-``make golden`` writes the files anew; what changes there is read in the review of the change. Those of ``samples/`` are
+``make golden`` writes the files anew, ``python -m tests.synthesis.golden NAME ...`` some of them; what changes there is read in the review of the change. Those of ``samples/`` are
 called ``sample_…``, the others after their case.
 """
 
@@ -41,7 +41,7 @@ _LIKE_ANOTHER = (
     ),
     *("float8_of_", "float8_read_half", "float8_not_zero", "float8_bits", "float8_arithmetic", "scaled_product_e5m2"),
     *("attention_m", "attention_ra", "attention_s", "attention_bf", "attention_causal_", "attention_of_"),
-    *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "tf32_conv2d_g"),
+    *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "planes_conv2d_h"),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),
@@ -96,13 +96,14 @@ def _sample(name: str) -> tuple[Any, tuple[Any, ...], list[Any], str]:
     return kind, tuple(init), list(module.get_inputs()), path.stem
 
 
-def main() -> None:
+def main(wanted: list[str]) -> None:
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.txt"):
-        path.unlink()
-    for name in NAMES:
+        if path.stem not in NAMES:
+            path.unlink()
+    for name in wanted or NAMES:
         (FOLDER / f"{name}.txt").write_text(text(name))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

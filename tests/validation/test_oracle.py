@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernel_lsp.validation import memory, oracle
+from kernel_lsp.validation import memory, oracle, slices
 
 ALONG = [{"size": 64, "inputs": [0], "outputs": [0]}]
 
@@ -57,7 +57,7 @@ def test_a_small_example_is_computed_as_a_whole():
 
 @pytest.mark.parametrize(("size", "rows"), [(4, 2), (5, 2), (11, 5), (64, 64), (65, 64), (7, 7)])
 def test_no_slice_is_shorter_than_two(size, rows):
-    bounds = oracle._bounds(size, rows)
+    bounds = slices.bounds(size, rows)
     assert bounds[0][0] == 0 and bounds[-1][1] == size
     assert all(stop - start >= 2 for start, stop in bounds)
     assert [stop for _, stop in bounds[:-1]] == [start for start, _ in bounds[1:]]

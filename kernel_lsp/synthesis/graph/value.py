@@ -155,7 +155,7 @@ class Contract(Op):
     outer: str = ""  # summed letters that a kernel goes through one by one, outside of the others
     convolves: bool = False  # it is a convolution, which torch may compute in TF32
     tf32: bool = False  # float32 operands are rounded to TF32
-    scaled: float = 1.0  # what the sum over all outer places but the last is multiplied by
+    scaled: float = 1.0  # what the sum over all places but the last of the first outer letter is multiplied by
     exact: Exact | None = None
     short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
     full_sums: bool = False  # of half precision operands: the sum has to have float32's error
@@ -163,6 +163,11 @@ class Contract(Op):
     @property
     def summed(self) -> str:
         return "".join(letter for letter in self.left_axes if letter not in self.axes)
+
+    @property
+    def planes(self) -> str:
+        """The outer letter that goes through products of planes, which are not all scaled alike; empty where there is none."""
+        return self.outer[:1] if self.scaled != 1.0 else ""
 
     @property
     def scalar(self) -> str:

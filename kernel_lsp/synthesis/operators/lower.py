@@ -159,7 +159,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
     args = torch.fx.node.map_arg(node.args, lambda n: env[n])
     kwargs = torch.fx.node.map_arg(node.kwargs, lambda n: env[n])
     if node.target is operator.getitem:
-        if not isinstance(args[0], list | tuple):
+        if not isinstance(args[0], list | tuple) or args[1] >= len(args[0]):
             raise Untraceable(name, "a part of a result whose parts are not known")
         return args[0][args[1]]
     if (number := _folded(node, env, fake)) is not None:

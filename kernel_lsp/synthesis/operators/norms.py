@@ -171,17 +171,45 @@ def batch_norm(
     **__: Any,
 ) -> Value:
     """In eval mode: an affine map per channel. In training mode without running statistics: over the batch."""
-    positions = len(x.shape) - 2
-    if training:
-        if mean is not None:
-            raise NotLowered("batch_norm in training mode updates its running statistics")
-        axes = (0, *range(2, len(x.shape)))
-        normal = _normalise(x, axes, eps)[0]
-    else:
+    if not training:
         assert mean is not None and var is not None
-        centered = Build.pointwise("sub", x, _per_channel(mean, positions))
-        inv_std = Build.pointwise("rsqrt", Build.pointwise("add", _per_channel(var, positions), eps), name="inv_std")
-        normal = Build.pointwise("mul", centered, inv_std)
+        return _by_running_statistics(x, weight, bias, mean, var, eps, out)
+    if mean is not None:
+        raise NotLowered("batch_norm in training mode updates its running statistics")
+    positions = len(x.shape) - 2
+    normal = _normalise(x, (0, *range(2, len(x.shape))), eps)[0]
+    value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
+    value.meaning = ("batch_norm", (x,))
+    return value
+
+
+@lowers(
+    "aten._native_batch_norm_legit_no_training",
+    about="`batch_norm` in eval mode, as torch.export has it beside operations in place",
+)
+def batch_norm_for_inference(
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value,
+    var: Value,
+    momentum: float,
+    eps: float,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> list[Value]:
+    """What torch.export makes of ``batch_norm`` in a forward that changes a tensor in place; what it saves for backward is empty."""
+    return [_by_running_statistics(x, weight, bias, mean, var, eps, out)]
+
+
+def _by_running_statistics(
+    x: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value, eps: float, out: torch.dtype
+) -> Value:
+    positions = len(x.shape) - 2
+    centered = Build.pointwise("sub", x, _per_channel(mean, positions))
+    inv_std = Build.pointwise("rsqrt", Build.pointwise("add", _per_channel(var, positions), eps), name="inv_std")
+    normal = Build.pointwise("mul", centered, inv_std)
     value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
     value.meaning = ("batch_norm", (x,))
     return value

@@ -105,7 +105,7 @@ def contract(
     at = dict(zip(op.axes, kernel.placed[value], strict=True))
     at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
     atoms = contract_atoms(kernel, op)
-    depth, outer = _summed(op, at)
+    depth, outer = _summed(op, at, tile.flat)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     for v in kernel.outputs:
@@ -119,7 +119,9 @@ def contract(
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
         program.body += _leave_in_range(value, arguments)
-    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch, together=bool(op.outer))
+    axes = _tile_order(
+        domain, program, ends, blocks, group, atoms.batch, together=bool(op.outer) or op.exact is not None
+    )
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     program.body += _places(rows, cols, blocks, ends, exact_n)
@@ -225,11 +227,12 @@ def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
     return [*found, Leave(inside)]
 
 
-def _summed(op: Contract, at: dict[str, sympy.Expr]) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
-    """The summed atoms: those that a tile has, and those that a loop around goes through."""
+def _summed(op: Contract, at: dict[str, sympy.Expr], flat: bool) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
+    """The summed atoms: those that a tile has, and those that a loop around goes through. ``flat``: none of a window's is among these."""
     found = {letter: atom for letter in op.summed if isinstance(atom := at[letter], sympy.Symbol)}
-    inner = [atom for letter, atom in found.items() if letter not in op.outer]
-    return inner, [atom for letter, atom in found.items() if letter in op.outer]
+    around = op.planes if flat else op.outer
+    inner = [atom for letter, atom in found.items() if letter not in around]
+    return inner, [atom for letter, atom in found.items() if letter in around]
 
 
 def _tile_order(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..graph.value import Contract, Value, numel
+from ..graph.value import Contract, Value, View, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.splitting import CHUNK
@@ -192,15 +192,39 @@ def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
     return with_planes < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
 
 
-def float16_pays(op: Contract, x: Value, target: Target, hints: Hints) -> bool:
-    """Whether a convolution of ``x`` takes less time than cuDNN's where its operands are rounded to float16 before it.
+#: What tensor cores add up of float16 in one step and the fewest columns of a tile; those of cuDNN's TF32 convolutions, an estimate.
+_FILLED, _FILLED_CUDNN = (16, 16), (8, 32)
 
-    There are five launches more, as for planes.
+
+def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a convolution takes less time than cuDNN's as the product of operands that were ``rounded`` to float16 before it, or
+    split into planes.
+
+    There are five launches more, as for planes. What a step or a tile has too much is multiplied, too.
     """
-    operations = _operations(op, hints)
-    moved = 2 * _bytes(x, hints)
-    rounded = moved / target.bandwidth + operations / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
-    return rounded < operations / (_REACHED_CUDNN * target.rate("tf32"))
+    around = rounded.planes or rounded.outer
+    x, last = (_viewed(operand) for operand in (op.right, rounded.left))
+    moved = _bytes(x, hints) + 2 * _bytes(last, hints)
+    deep = math.prod(hint(rounded.size(letter), hints) for letter in rounded.summed if letter not in around)
+    channels, columns = (hint(op.size(letter), hints) for letter in "co")
+    multiplied = _operations(rounded, hints) * _filled((deep, columns), _FILLED)
+    seconds = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
+    otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
+    slow = _REACHED_CUDNN * target.rate("tf32")
+    if rounded.planes:  # where cuDNN does not round
+        slow = _REACHED * target.rate("float32")
+    return seconds < otherwise / slow
+
+
+def _filled(sizes: tuple[int, ...], multiples: tuple[int, ...]) -> float:
+    """How many times as much is computed where each of ``sizes`` becomes the next multiple."""
+    return math.prod(-(-size // step) * step / size for size, step in zip(sizes, multiples, strict=True))
+
+
+def _viewed(value: Value) -> Value:
+    while isinstance(value.op, View):
+        value = value.op.operand
+    return value
 
 
 #: Programs on a multiprocessor from which reads of a thin product are as fast as memory; the shortest part of its sum; what

@@ -79,7 +79,8 @@ class Product:
 
     ``precision``: how float32 is multiplied. ``restart``: summed elements after which the tensor cores' sum is added to one in
     registers and begins again at zero (0: never). ``exchanged``: the operands are; the tile is one of the result's transpose, so that the
-    longer side of a thin result is the one of which tensor cores take 64 rows at a time.
+    longer side of a thin result is the one of which tensor cores take 64 rows at a time. ``flat``: steps go along the places of a window and
+    its channels as along one sum, so that only the last step is not full; else each place, or line of places, begins a step.
     """
 
     m: int
@@ -91,10 +92,12 @@ class Product:
     group: int = 8
     restart: int = 0
     exchanged: bool = False
+    flat: bool = False
 
     def __str__(self) -> str:
         exchanged = " exchanged" if self.exchanged else ""
-        how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {self.stages} stages"
+        flat = ", one sum over all places" if self.flat else ""
+        how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {self.stages} stages{flat}"
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 

@@ -88,9 +88,9 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
     if of_float8(kernel.product):
         return _float8_products(kernel.product, m, n, k, batch, target)
-    if outer := kernel.product.outer:
-        k //= math.prod(hint(kernel.product.size(letter), hints) for letter in outer)
-        return _walked(kernel, m, n, k, batch, dtype.itemsize, target)
+    if (op := kernel.product).outer or op.exact is not None:
+        around, products = (math.prod(hint(op.size(x), hints) for x in letters) for letters in (op.outer, op.planes))
+        return _walked(kernel, m, n, k // around, k // products, batch, dtype.itemsize, target)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -108,26 +108,56 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     return list(dict.fromkeys(fitted))
 
 
+#: Elements of a sum in a step, of which the best is taken; elements that take as long as what a step takes beside them, an estimate; by
+#: how much one way has to be better than another that has been measured.
+_DEPTHS, _STEP, _CLEARLY = (64, 32, 16), 8, 0.85
+
+#: Columns of a result from which tiles of many rows are tried, too.
+_NARROW = 32
+
 #: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
 _RESTART = 512
 
 
-def _walked(kernel: Kernel, m: int, n: int, k: int, batch: int, itemsize: int, target: Target) -> list[Schedule]:
-    """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one."""
+def _walked(
+    kernel: Kernel, m: int, n: int, k: int, whole: int, batch: int, itemsize: int, target: Target
+) -> list[Schedule]:
+    """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one.
+
+    ``k``: what is summed of one place, ``whole``: of all.
+    """
     tiles = [
         Product(128, 256, 32, 8, 3),
+        *([Product(256, 128, 32, 8, 3)] if n <= _NARROW else []),
         Product(128, 128, 32, 8, 3),
         Product(128, 128, 32, 4, 3),
         Product(64, 128, 32, 4, 4),
         Product(64, 64, 32, 4, 4),
     ]
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
-    fitted = [_fitted(tile, m, n, k, itemsize, target) for tile in enough or tiles[-1:]]
+    enough = enough or tiles[-1:]
+    fitted = list(dict.fromkeys(_fitted(tile, m, n, k, itemsize, target) for tile in enough))
     # A sum of a length that varies may become long.
     op = kernel.product
     varies, emulated = not all(op.size(letter).is_number for letter in op.summed), op.scaled != 1.0
+    if k < whole:
+        depth = min(_DEPTHS, key=lambda depth: _taken(whole, depth))
+        flat = [dataclasses.replace(tile, k=depth * itemsize // 4, flat=True) for tile in enough]
+        flat = list(dict.fromkeys(_fitted(tile, m, n, whole, itemsize, target) for tile in flat))
+        each, together = whole // k * _taken(k, fitted[0].k), _taken(whole, depth)
+        if emulated:  # a sum begins again after so many elements, not after so many of each place
+            fitted, k = flat, whole
+        elif together < _CLEARLY * each:
+            fitted = [flat[0], fitted[0], *flat[1:]]
+        elif together < each:
+            fitted = [fitted[0], flat[0], *fitted[1:]]
     found: list[Schedule] = [dataclasses.replace(tile, restart=_restart(tile, k, varies) * emulated) for tile in fitted]
-    return list(dict.fromkeys(found))[:3]
+    return found[:3]
+
+
+def _taken(summed: int, depth: int) -> int:
+    """What steps of ``depth`` along a sum take, in elements: those that they are made for, and what a step takes beside them."""
+    return -(-summed // depth) * (depth + _STEP)
 
 
 def _restart(tile: Product, k: int, varies: bool) -> int:

@@ -8,6 +8,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     attention,
     convolution,
     float8,
+    float16_convolutions,
     halves,
     indexing,
     long_rows,

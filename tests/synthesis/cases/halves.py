@@ -40,5 +40,3 @@ module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kern
 module("planes_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], halves=True)
 module("planes_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], halves=True)
 case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n, 70) - 20, r(70, 20)], halves=True)
-module("tf32_conv2d", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 8 + n, 9)], kernels=1, **HALF)
-module("tf32_conv2d_grouped", nn.Conv2d, (32, 12, 3, 1, 1, 1, 2), lambda n: [r(2, 32, 5 + n, 4)], kernels=1, **HALF)

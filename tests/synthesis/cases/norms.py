@@ -17,3 +17,13 @@ module("rms_norm", nn.RMSNorm, (48,), lambda n: [r(4 + n, 48)], kernels=1)
 module("group_norm", nn.GroupNorm, (3, 12), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
 module("instance_norm", nn.InstanceNorm2d, (12, 1e-5, 0.1, True), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
 module("batch_norm_eval", nn.BatchNorm2d, (12,), lambda n: [r(3, 12, 5 + n, 6)], kernels=1)
+
+
+class BatchNormInPlace(nn.BatchNorm2d):
+    """A ReLU in place: torch.export then writes the norm as another operator."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.relu(super().forward(input), inplace=True)
+
+
+module("batch_norm_in_place", BatchNormInPlace, (12,), lambda n: [r(3, 12, 5 + n, 6)], kernels=1)

@@ -10,7 +10,7 @@ from torch import nn
 
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import Contract, Value, topological
+from kernel_lsp.synthesis.graph.value import Contract, Value, View, topological
 from kernel_lsp.synthesis.kernel.steps import Planned
 from kernel_lsp.synthesis.schedule.target import target
 
@@ -73,9 +73,40 @@ def test_a_convolution_is_rounded_and_its_range_is_looked_at() -> None:
     assert fast.product.outer and fast.outputs == exact.outputs
 
 
-def test_where_torch_does_not_round_nothing_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_few_channels_the_places_along_the_last_axis_are_summed_with_them() -> None:
+    found = planned(nn.Conv2d(3, 64, 3), torch.empty(16, 3, 256, 256))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    assert [product.op.size(letter) for letter in product.op.outer] == [3]  # the rows of the window
+    assert [product.op.size(letter) for letter in product.op.summed if letter not in product.op.outer] == [3, 4]
+    (last, _) = (operand.op.operand for operand in (product.op.left, product.op.exact.product.right))
+    assert last.shape[-1] == 4 and last.dtype == torch.float16
+
+
+def test_groups_of_channels_lie_apart() -> None:
+    found = planned(nn.Conv2d(32, 64, 3, groups=4), torch.empty(64, 32, 128, 128))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and isinstance(product.op.left.op, View)
+    assert tuple(product.op.left.op.operand.shape[d] for d in (1, -1)) == (4, 8)
+
+
+def test_where_torch_does_not_round_a_convolution_has_the_error_of_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    assert planned(_convolution(), torch.empty(16, 64, 112, 112)).rounded == []
+    found = planned(_convolution(), torch.empty(16, 64, 112, 112))
+    assert found.rounded == ["convolutions of float16 planes"]
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    assert product.op.size(product.op.planes) == 3 and not product.op.exact.tf32
+
+
+def test_a_convolution_of_planes_stands_beside_the_one_that_rounds() -> None:
+    module = _convolution().eval()
+    exported = capture(module, (torch.empty(16, 64, 112, 112),))
+    found = synthesize(module, exported, class_name="Sequential", import_from="torch.nn", gpu="H100")
+    arithmetic = [one.arithmetic for one in found]
+    assert arithmetic[0] == "float16 convolutions"
+    assert "convolutions of float16 planes" in arithmetic
+    assert "torch.backends.cudnn.allow_tf32" not in found[arithmetic.index("convolutions of float16 planes")].source
 
 
 def test_without_a_gpu_nothing_is_rounded() -> None:

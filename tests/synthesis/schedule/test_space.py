@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.kernel.steps import Hints, Kernel
 from kernel_lsp.synthesis.operators import lower
@@ -79,6 +79,27 @@ def test_every_multiprocessor_gets_a_tile() -> None:
     assert L4.multiprocessors < 96 < H100.multiprocessors
     assert (large.m, large.n) == (128, 64)
     assert (small.m, small.n) == (64, 64)
+
+
+@pytest.mark.parametrize(
+    "kind, init, shape, flat, depth",
+    [
+        (nn.Conv2d, (8, 64, 3), (32, 8, 128, 128), False, 32),  # three lines of 24, or 72 in three steps
+        (nn.Conv3d, (8, 64, 3), (16, 8, 16, 64, 64), True, 32),  # nine lines of 24, or 216 in seven
+        (nn.Conv3d, (3, 64, 3), (16, 3, 32, 64, 64), True, 64),  # nine lines of 12, or 108 in two
+        (nn.Conv2d, (64, 64, 3), (64, 64, 128, 128), False, 64),
+    ],
+)
+def test_steps_of_a_convolution_are_as_full_as_can_be(
+    kind: Any, init: tuple[int, ...], shape: tuple[int, ...], flat: bool, depth: int
+) -> None:
+    exported = capture(kind(*init).eval(), (meta(*shape),))
+    found = stages.planned(stages.lowered(exported, on=H100, halves=True))
+    (kernel,) = (k for k in found.kernels if k.contract is not None and not k.exact)
+    first, *others = space(kernel, H100, found.hints)
+    assert isinstance(first, Product) and (first.flat, first.k) == (flat, depth)
+    if flat:  # what decides is the time, here too
+        assert any(isinstance(other, Product) and not other.flat for other in others)
 
 
 def test_cost_counts_bytes_passes_and_operations() -> None:

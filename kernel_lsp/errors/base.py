@@ -1,0 +1,42 @@
+"""What an error is, how it goes over the wire, and the two that are of no theme."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class UserError(Exception):
+    """An error a user can act on. Subclasses set ``template``; keyword arguments fill it."""
+
+    template: ClassVar[str] = "{message}"
+    #: values that a program may want, too: they go on the wire as ``data``
+    carried: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, *, path: str | None = None, line: int | None = None, **values: Any) -> None:
+        self.path = path
+        self.line = line
+        self.values = values
+        super().__init__(self.template.format(path=path, line=line, **values))
+
+    def to_json(self) -> dict[str, Any]:
+        where = {"path": self.path, "line": self.line} if self.path or self.line else None
+        data = {name: self.values[name] for name in self.carried if name in self.values}
+        return {"code": type(self).__name__, "message": str(self), "where": where} | ({"data": data} if data else {})
+
+
+def from_json(data: dict[str, Any]) -> UserError:
+    """The error that ``to_json`` described; an unknown code becomes a plain ``UserError`` with its text."""
+    kind = {k.__name__: k for k in UserError.__subclasses__()}.get(data.get("code", ""), UserError)
+    error = kind.__new__(kind)
+    where = data.get("where") or {}
+    error.path, error.line, error.values = where.get("path"), where.get("line"), dict(data.get("data") or {})
+    Exception.__init__(error, data.get("message", ""))
+    return error
+
+
+class Cancelled(UserError):
+    template = "Cancelled."
+
+
+class InternalError(UserError):
+    template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."
