@@ -129,18 +129,23 @@ _FILLED, _FILLED_CUDNN = (16, 16), (8, 32)
 
 
 def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:
-    """Whether a convolution takes less time than cuDNN's as the product of operands that were ``rounded`` to float16 before it.
+    """Whether a convolution takes less time than cuDNN's as the product of operands that were ``rounded`` to float16 before it, or
+    split into planes.
 
     There are five launches more, as for planes. What a step or a tile has too much is multiplied, too.
     """
+    around = rounded.planes or rounded.outer
     x, last = (_viewed(operand) for operand in (op.right, rounded.left))
     moved = _bytes(x, hints) + 2 * _bytes(last, hints)
-    deep = math.prod(hint(rounded.size(letter), hints) for letter in rounded.summed if letter not in rounded.outer)
+    deep = math.prod(hint(rounded.size(letter), hints) for letter in rounded.summed if letter not in around)
     channels, columns = (hint(op.size(letter), hints) for letter in "co")
     multiplied = _operations(rounded, hints) * _filled((deep, columns), _FILLED)
     seconds = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
     otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
-    return seconds < otherwise / (_REACHED_CUDNN * target.rate("tf32"))
+    slow = _REACHED_CUDNN * target.rate("tf32")
+    if rounded.planes:  # where cuDNN does not round
+        slow = _REACHED * target.rate("float32")
+    return seconds < otherwise / slow
 
 
 def _filled(sizes: tuple[int, ...], multiples: tuple[int, ...]) -> float:

@@ -25,6 +25,7 @@ class Case:
     kernels: int | None = None  # how many Triton kernels it should take
     halves: bool = False  # products are made of half precision ones, whether that pays or not
     training: bool = False  # in training mode, where its buffers may change
+    tf32: bool = True  # of those convolutions have the error of TF32
 
 
 CASES: dict[str, Case] = {}
@@ -59,7 +60,7 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     if not case.halves:
         return synthesize(module, exported, **names)
     pay = {"planes_pay": lambda *_: True, "float16_pays": lambda *_: True}
-    with mock.patch.multiple(stages, **pay):
+    with mock.patch.multiple(stages, tf32_convolutions=lambda: case.tf32, **pay):
         return synthesize(module, exported, gpu="H100", **names)
 
 

@@ -90,9 +90,23 @@ def test_groups_of_channels_lie_apart() -> None:
     assert tuple(product.op.left.op.operand.shape[d] for d in (1, -1)) == (4, 8)
 
 
-def test_where_torch_does_not_round_nothing_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_torch_does_not_round_a_convolution_has_the_error_of_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    assert planned(_convolution(), torch.empty(16, 64, 112, 112)).rounded == []
+    found = planned(_convolution(), torch.empty(16, 64, 112, 112))
+    assert found.rounded == ["convolutions of float16 planes"]
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    assert product.op.size(product.op.planes) == 3 and not product.op.exact.tf32
+
+
+def test_a_convolution_of_planes_stands_beside_the_one_that_rounds() -> None:
+    module = _convolution().eval()
+    exported = capture(module, (torch.empty(16, 64, 112, 112),))
+    found = synthesize(module, exported, class_name="Sequential", import_from="torch.nn", gpu="H100")
+    arithmetic = [one.arithmetic for one in found]
+    assert arithmetic[0] == "float16 convolutions"
+    assert "convolutions of float16 planes" in arithmetic
+    assert "torch.backends.cudnn.allow_tf32" not in found[arithmetic.index("convolutions of float16 planes")].source
 
 
 def test_without_a_gpu_nothing_is_rounded() -> None:
