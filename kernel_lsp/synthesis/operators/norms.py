@@ -203,9 +203,9 @@ def batch_norm_for_inference(
     return [_by_running_statistics(x, weight, bias, mean, var, eps, out)]
 
 
-def _of_a_channel(args: Any, _: Any) -> list[sympy.Expr]:
+def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
     """Elements of a channel; of one alone torch gives no statistics."""
-    return [numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1))]
+    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),)
 
 
 @lowers(
