@@ -116,8 +116,9 @@ def _convolution(op: Contract, planes: bool) -> Contract | None:
 
 def _lengths(op: Contract, windows: Map, outer: str) -> Iterator[tuple[str, sympy.Expr]]:
     """Of a transposed convolution, whose phases take different numbers of the weight's elements: how many each takes along ``outer`` letters."""
-    result = {dim(op.right_axes.index(letter)): dim(d) for d, letter in enumerate(op.axes) if letter in op.right_axes}
-    for expr, low, high in windows.guard:
+    phases = [letter for letter in op.axes if op.varies(letter) == (True, True)]
+    result = {dim(op.right_axes.index(letter)): dim(op.axes.index(letter)) for letter in phases}
+    for expr, low, high in (one for one in windows.guard if one[0] not in windows.index):  # the others are written out
         for letter in outer:
             tap = dim(op.right_axes.index(letter))
             step = sympy.expand(expr).coeff(tap, 1)

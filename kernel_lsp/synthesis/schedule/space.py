@@ -143,10 +143,8 @@ def _walked(
         flat = [dataclasses.replace(tile, k=depth * itemsize // 4, flat=True) for tile in enough]
         flat = list(dict.fromkeys(_fitted(tile, m, n, whole, itemsize, target) for tile in flat))
         each, together = whole // k * share_of_places(op, hints) * _taken(k, fitted[0].k), _taken(whole, depth)
-        if emulated and (
-            varies or whole > _RESTART
-        ):  # a sum begins again after so many elements, not so many of each place
-            fitted, k = flat, whole
+        if emulated and (varies or whole > _RESTART):
+            fitted, k = flat, whole  # the sum begins again after so many elements, not after so many of each place
         elif together < _CLEARLY * each:
             fitted = [flat[0], fitted[0], *flat[1:]]
         elif together < each:
