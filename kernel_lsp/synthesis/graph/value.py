@@ -304,6 +304,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     output_spec: Any = None  # pytree spec of what forward returns
     output_leaves: list[Any] = field(default_factory=list)  # a Value, a constant or None per leaf
+    updates: dict[Value, Value] = field(default_factory=dict)  # buffers that forward changes → what they become
     lowered: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls
     faults: list[Fault] = field(default_factory=list)  # of lowerings; each operator is among ``kept``

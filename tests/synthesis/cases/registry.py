@@ -24,6 +24,7 @@ class Case:
     tolerance: float = 2e-5
     kernels: int | None = None  # how many Triton kernels it should take
     halves: bool = False  # products are made of half precision ones, whether that pays or not
+    training: bool = False  # in training mode, where its buffers may change
     tf32: bool = True  # of those convolutions have the error of TF32
 
 
@@ -54,7 +55,7 @@ def r(*shape: int) -> torch.Tensor:
 
 def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> list[Candidate]:
     """The candidates of a case."""
-    exported = capture(module, tuple(arguments))
+    exported = capture(module, tuple(arguments), training=case.training)
     names = {"class_name": type(module).__name__, "import_from": origin}
     if not case.halves:
         return synthesize(module, exported, **names)
