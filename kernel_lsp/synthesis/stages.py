@@ -40,7 +40,7 @@ from .schedule.target import Target, float8_of
 IN_PARTS = "sums in parts"
 
 #: launches beyond which a module is left to torch
-_MOST_LAUNCHES = 512
+_MOST_LAUNCHES = 1024
 _UNROLLED = (
     "its forward comes to {}, one after the other (a loop over time, or over many layers, is unrolled), "
     "and each launch would cost more than its work"

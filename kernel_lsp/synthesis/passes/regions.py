@@ -9,6 +9,7 @@ that value as an input.
 from __future__ import annotations
 
 from ..graph.loops import made_of_numbers
+from ..graph.order import order_of
 from ..graph.value import (
     Concat,
     Contract,
@@ -43,7 +44,7 @@ def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
 
     ``stored``: values that are stored before a kernel reads them, though it could compute them itself.
     """
-    completes, forced = epilogues(graph), set(stored or ())
+    completes, forced = epilogues(graph, order_of(graph.outputs)), set(stored or ())
     forced |= {v.op.start for v in topological(graph.outputs) if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
         attempt = _Planner(graph, completes, forced)
@@ -59,6 +60,7 @@ class _Planner:
         self.graph, self.forced = graph, forced
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
+        self.order = order_of(graph.outputs)
         self.busy: list[Value] = []
         self.peaks: dict[Value, list[Value]] = {}
         for v in topological(graph.outputs):
@@ -267,7 +269,7 @@ class _Planner:
         """A product with what it completes; only the beginning of that where ``cut`` is given."""
         op = product.op
         assert isinstance(op, Contract)
-        shared = needed_again(self.graph, product)
+        shared = needed_again(self.order, product)
         for one in [op, op.exact.product] if op.exact else [op]:
             for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
                 scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)
