@@ -156,6 +156,9 @@ class Contract(Op):
     convolves: bool = False  # it is a convolution, which torch may compute in TF32
     tf32: bool = False  # float32 operands are rounded to TF32
     scaled: float = 1.0  # what the sum over all places but the last of the first outer letter is multiplied by
+    #: outer letters that have fewer places for some of the results, with how many: an expression over the result's ``map.dim(i)``;
+    #: what the operands hold beyond does not count
+    lengths: tuple[tuple[str, sympy.Expr], ...] = ()
     exact: Exact | None = None
     short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
     full_sums: bool = False  # of half precision operands: the sum has to have float32's error

@@ -10,13 +10,13 @@ channels become a multiple of four, with zeros, so that each place begins at an 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import sympy
 import torch
 
 from ..graph.build import Build
-from ..graph.division import bounds
+from ..graph.division import Quotient, bounds
 from ..graph.map import Guard, Map, dim, dims
 from ..graph.names import variable_name
 from ..graph.sizes import ZERO
@@ -100,20 +100,44 @@ def _convolution(op: Contract, planes: bool) -> Contract | None:
         packed = Build.view(packed, Map(shape, packed.shape, dims(len(shape)), guard, 0.0), "padded")
     name = view.operand.name
     names = f"{name}_last" if name else "", f"{variable_name(weight)}_packed"
+    lengths = tuple(_lengths(op, view.map, outer))
     if planes:
         last.name, packed.name = names
-        return _of_planes(op, last, windows, packed, seen, order)
+        return _of_planes(op, last, windows, packed, seen, order, outer, lengths)
     last, packed = (
         Build.pointwise("to_float16", v, dtype=torch.float16, name=name)
         for v, name in zip((last, packed), names, strict=True)
     )
     peaks = tuple(peak_of(v) for v in (last, packed))
     exact = Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK, tf32=True)
-    return Contract(Build.view(last, windows, "window"), packed, seen, order, op.axes, outer=outer, exact=exact)
+    seen_last = Build.view(last, windows, "window")
+    return Contract(seen_last, packed, seen, order, op.axes, outer=outer, lengths=lengths, exact=exact)
 
 
-def _of_planes(op: Contract, last: Value, windows: Map, packed: Value, seen: str, order: str) -> Contract:
-    """The three products of two planes of each operand; all places of the window are one sum."""
+def _lengths(op: Contract, windows: Map, outer: str) -> Iterator[tuple[str, sympy.Expr]]:
+    """Of a transposed convolution, whose phases take different numbers of the weight's elements: how many each takes along ``outer`` letters."""
+    phases = [letter for letter in op.axes if op.varies(letter) == (True, True)]
+    result = {dim(op.right_axes.index(letter)): dim(op.axes.index(letter)) for letter in phases}
+    for expr, low, high in (one for one in windows.guard if one[0] not in windows.index):  # the others are written out
+        for letter in outer:
+            tap = dim(op.right_axes.index(letter))
+            step = sympy.expand(expr).coeff(tap, 1)
+            start = sympy.expand(expr - step * tap)
+            if low == ZERO and step.is_Integer and step > 0 and start.free_symbols <= result.keys():
+                yield letter, Quotient(sympy.expand(high - 1 - start + step).xreplace(result), step)
+
+
+def _of_planes(
+    op: Contract,
+    last: Value,
+    windows: Map,
+    packed: Value,
+    seen: str,
+    order: str,
+    outer: str,
+    lengths: tuple[tuple[str, sympy.Expr], ...],
+) -> Contract:
+    """The three products of two planes of each operand."""
     left, right = three.planes_of(last), three.planes_of(packed)
     exact = Exact(op, (peak_of(left), peak_of(right)), three.LEAST_PEAK, three.MOST_PEAK)
     return Contract(
@@ -122,8 +146,9 @@ def _of_planes(op: Contract, last: Value, windows: Map, packed: Value, seen: str
         three.LETTER + seen,
         three.LETTER + order,
         op.axes,
-        outer=three.LETTER,
+        outer=three.LETTER + outer,
         scaled=1 / three.SCALE,
+        lengths=lengths,
         exact=exact,
     )
 

@@ -18,8 +18,8 @@ import math
 import sympy
 import torch
 
-from ..graph.build import FLOAT8
-from ..graph.map import Map, dims
+from ..graph.build import FLOAT8, Build
+from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Input, Value, View
@@ -59,8 +59,12 @@ from .summation import summation
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     """Tensors that the product addresses by their own strides: arguments, and what the module holds that is not contiguous."""
     op: Contract = kernel.product
+    sides = [(op, op.left, op.left_axes), (op, op.right, op.right_axes)]
+    if kernel.chain is not None:
+        first = kernel.chain.product
+        sides[0:1] = [(first, first.left, first.left_axes), (first, first.right, first.right_axes)]
     result: list[Value] = []
-    for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
+    for op, operand, axes in sides:
         base = operand
         split = of_float8(op)  # a copy of a weight would take longer than its product
         while isinstance(base.op, View) and (base.op.map.picks_strides or (split and _linear(base.op.map))):
@@ -123,9 +127,11 @@ def contract(
     program.body += _places(rows, cols, blocks, ends, exact_n)
     dtype = multiplied(op)
     eighths = dtype in FLOAT8
-    walk = summation(
-        program, dataclasses.replace(tile, restart=0) if eighths else tile, ends["K"], domain, depth, outer, op.scaled
-    )
+    lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, axes, arguments, stored, {}))
+    if lengths:
+        op = _without_what_ends_early(op)
+    whole = dataclasses.replace(tile, restart=0) if eighths else tile
+    walk = summation(program, whole, ends["K"], domain, depth, outer, op.scaled, lengths)
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
     program.body.append(walk.before(acc, zeros))
     loop: list[Statement] = list(walk.begin)
@@ -140,8 +146,8 @@ def contract(
         along = walk.along(lane)
         index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
         builder = Builder(domain, [*axes, *walk.outside, *_in_order(side, along)], arguments, stored, {})
-        builder.strided = {v: _strides(v, arguments) for v in strided}
-        builder.raw_half = _is_plain(operand, stored)
+        builder.strided = {v: strides(v, arguments) for v in strided}
+        builder.raw_half = is_plain(operand, stored)
         builder.reduced_axis = along if len(depth) > 1 else None
         builder.whole = side if eighths else None
         builder.count(operand, index)
@@ -153,7 +159,7 @@ def contract(
         loop += builder.inner
         terms.append(term)
         ends_early.append(along.mask)
-        raw.append(builder.raw_half or _is_half(operand))
+        raw.append(builder.raw_half or is_half(operand))
     terms = [
         term if mask is None or harmless else masked(term, mask, 0.0, operand.dtype)
         for term, mask, harmless, operand in zip(
@@ -231,6 +237,30 @@ def _summed(op: Contract, at: dict[str, sympy.Expr], flat: bool) -> tuple[list[s
     return inner, [atom for letter, atom in found.items() if letter in around]
 
 
+def _without_what_ends_early(op: Contract) -> Contract:
+    """The same without the guards that tell where a letter has fewer places: no more of them are gone through."""
+    windows = op.left
+    assert isinstance(windows.op, View)
+    early = {dim(op.left_axes.index(letter)) for letter, _ in op.lengths}
+    guard = tuple(one for one in windows.op.map.guard if one[0].free_symbols.isdisjoint(early))
+    map = dataclasses.replace(windows.op.map, guard=guard, pad=windows.op.map.pad if guard else None)
+    return dataclasses.replace(op, left=Build.view(windows.op.operand, map, windows.op.name))
+
+
+def _lengths(
+    op: Contract, at: dict[str, sympy.Expr], outer: list[sympy.Symbol], program: Builder
+) -> dict[sympy.Expr, Expr]:
+    """How many places the outer atoms have of which that depends on the program's place; for 0 how many all those of one place have."""
+    if len(outer) <= len(op.planes):
+        return {}
+    place = {dim(d): at[letter] for d, letter in enumerate(op.axes)}
+    found: dict[sympy.Expr, Expr] = {}
+    for letter, length in op.lengths:
+        count, atom = program.index(length.xreplace(place)), at[letter]
+        found[atom] = apply("mul", found[atom], count) if atom in found else count
+    return found
+
+
 def _tile_order(
     domain: Domain,
     program: Program,
@@ -286,20 +316,20 @@ def _harmless(left: float | None, right: float | None) -> tuple[bool, bool]:
     return finite[0], finite[1] and 0 in (left, right)
 
 
-def _is_plain(operand: Value, stored: set[Value]) -> bool:
+def is_plain(operand: Value, stored: set[Value]) -> bool:
     while operand not in stored and isinstance(operand.op, View):
         operand = operand.op.operand
     return operand in stored
 
 
-def _is_half(operand: Value) -> bool:
+def is_half(operand: Value) -> bool:
     """Whether what it computes is in half precision, and not in float32."""
     while isinstance(operand.op, View):
         operand = operand.op.operand
     return from_float8(operand)
 
 
-def _strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
+def strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
     """Stride symbols of a tensor argument; each becomes a kernel argument when first used."""
     name = variable_name(value)
     symbols = [sympy.Symbol(f"{name}_stride_{d}", integer=True, positive=True) for d in range(len(value.shape))]

@@ -57,3 +57,18 @@ module(
     kernels=4,
     **PLANES,
 )
+
+# Phases of a transposed convolution take different numbers of taps; some here none.
+module("float16_phases", nn.ConvTranspose2d, (32, 8, (3, 5), (2, 3), 1), lambda n: [r(2, 32, 4 + n, 5)], **HALF)
+module("float16_phases_along_one", nn.ConvTranspose2d, (32, 8, (4, 3), 2, 1), lambda n: [r(2, 32, 4 + n, 5)], **HALF)
+module("float16_phases_without_taps", nn.ConvTranspose2d, (32, 8, (1, 4), 3), lambda n: [r(2, 32, 3 + n, 4)], **HALF)
+module(
+    "float16_phases_dilated", nn.ConvTranspose1d, (64, 8, 5, 3, 2, 1, 1, True, 2), lambda n: [r(2, 64, 6 + n)], **HALF
+)
+module("planes_phases", nn.ConvTranspose3d, (20, 8, 3, 2, 1), lambda n: [r(1, 20, 2 + n, 3, 4)], **PLANES)
+case(
+    "float16_phases_with_nan",
+    lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv_transpose2d(x, w, stride=(3, 2)), nan=500.0),
+    lambda n: [_with_nan(r(2, 16, 5 + n, 6)), r(16, 8, 1, 3)],
+    **HALF,
+)

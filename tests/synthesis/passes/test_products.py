@@ -10,8 +10,10 @@ from torch import nn
 
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.graph.map import dims
 from kernel_lsp.synthesis.graph.value import Contract, Value, View, topological
 from kernel_lsp.synthesis.kernel.steps import Planned
+from kernel_lsp.synthesis.schedule.extents import share_of_places
 from kernel_lsp.synthesis.schedule.target import target
 
 
@@ -97,6 +99,26 @@ def test_where_torch_does_not_round_a_convolution_has_the_error_of_float32(monke
     (product,) = products(found)
     assert isinstance(product.op, Contract) and product.op.exact is not None
     assert product.op.size(product.op.planes) == 3 and not product.op.exact.tf32
+
+
+@pytest.mark.parametrize(
+    "size, stride, padding, dilation",
+    [(3, 2, 1, 1), (5, 3, 0, 1), (1, 2, 0, 1), (4, 3, 2, 2), (7, 2, 3, 1), (3, 4, 1, 3)],
+)
+def test_the_phases_of_a_transposed_convolution_take_each_element_of_the_weight_once(
+    size: int, stride: int, padding: int, dilation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "float16_pays", lambda *_: True)
+    module = nn.ConvTranspose1d(64, 64, size, stride, padding, 0, 1, True, dilation)
+    found = planned(module, torch.empty(8, 64, 512))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract)
+    ((_, length),) = product.op.lengths
+    (phase,) = length.free_symbols
+    phases = int(product.op.size(product.op.axes[dims(len(product.op.axes)).index(phase)]))
+    taken = [int(length.xreplace({phase: sympy.Integer(i)}).doit()) for i in range(phases)]
+    assert sum(taken) == size
+    assert share_of_places(product.op, found.hints) == pytest.approx(size / phases / max(taken))
 
 
 def test_a_convolution_of_planes_stands_beside_the_one_that_rounds() -> None:
