@@ -180,17 +180,28 @@ class Asking:
             self.seen.setdefault(syntax_tree(candidate.source), len(self.run.report.candidates))
         if not good:
             return
-        number = len(self.run.report.candidates)
-        async with self.run.timing():
-            await self.run.tune(good, lambda fraction: self._percentage(number, fraction))
-        first = self.run.report.candidates[number:][:1]
-        status = first[0].verdict.status if first else "ok"
-        for candidate in good[1:]:  # another schedule, or another arithmetic, may still do
-            wrong = status == "wrong" and candidate.arithmetic != good[0].arithmetic
-            if (wrong or status in _OF_THE_SCHEDULE) and self._worth_judging(candidate):
+        status = await self._tune(good)
+        while status == "wrong":  # another arithmetic may be right; of those, too, what is measured decides
+            wrong = good[0].arithmetic
+            good = [one for one in good[1:] if one.arithmetic != wrong and self._worth_judging(one)]
+            if len(good) < 2:
+                for candidate in good:
+                    await self._judge(candidate)
+                return
+            status = await self._tune(good)
+        for candidate in good[1:]:  # another schedule may still do
+            if status in _OF_THE_SCHEDULE and self._worth_judging(candidate):
                 entry = await self._judge(candidate)
                 if entry is not None and entry.verdict.status in schema.CORRECT:
                     break
+
+    async def _tune(self, candidates: list[schema.Candidate]) -> str:
+        """Have the first validated and all timed; the status of the first."""
+        number = len(self.run.report.candidates)
+        async with self.run.timing():
+            await self.run.tune(candidates, lambda fraction: self._percentage(number, fraction))
+        first = self.run.report.candidates[number:][:1]
+        return first[0].verdict.status if first else "ok"
 
     def _enter(self, entry: schema.Judged) -> None:
         self._index[id(entry.candidate)] = len(self.run.report.candidates)

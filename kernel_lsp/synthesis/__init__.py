@@ -32,6 +32,8 @@ _LEFT = {
 }
 #: schedules in halves that are offered
 _ROUNDED = 4
+#: schedules of convolutions in planes that are offered beside those that round, of modules with no more convolutions than so many
+_PLANES, _FEW = 2, 4
 #: schedules with sums that are not split, of modules where they are by default
 _WHOLE = 8
 #: kernels of a module beyond which the default schedule is the only one
@@ -75,11 +77,12 @@ def _candidates(
         left: frozenset[str] = frozenset(),
         *,
         halves: bool = False,
+        tf32: bool = True,
         joined: bool = True,
         parts: bool = True,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
-        found = lowered(exported, left, on, halves=halves, joined=joined, parts=parts)
+        found = lowered(exported, left, on, halves=halves, tf32=tf32, joined=joined, parts=parts)
         if halves and not found.rounded:
             return [], {}
         return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
@@ -97,7 +100,12 @@ def _candidates(
     exact: list[Candidate] = []
     if rounded:
         exact, apart = [*_default(result), *_in_other_arithmetic(result)], apart[:1]
-        result = [*rounded, *exact]
+        planes: list[Candidate] = []
+        if 0 < sum(name in _LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
+            # torch, which may round convolutions, does not do so at all sizes
+            found = of(halves=True, tf32=False, most=_PLANES)[0]
+            planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
+        result = [*rounded, *planes, *exact]
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.
@@ -136,8 +144,13 @@ def _in_other_arithmetic(candidates: list[Candidate]) -> list[Candidate]:
 
 def _operators(exported: ExportedProgram) -> set[str]:
     """The operators of a graph, without their overloads."""
+    return set(_calls(exported))
+
+
+def _calls(exported: ExportedProgram) -> list[str]:
+    """The operator of each call of a graph, without its overload."""
     called = (str(node.target) for node in exported.graph.nodes if node.op == "call_function")
-    return {target.rpartition(".")[0] for target in called}
+    return [target.rpartition(".")[0] for target in called]
 
 
 def _scheduled(

@@ -53,13 +53,15 @@ def lowered(
     on: Target | None = None,
     *,
     halves: bool = False,
+    tf32: bool = True,
     joined: bool = False,
     parts: bool = True,
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
     ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where
-    that pays there and torch is no more exact for numbers of like size. ``joined``: recurrences share a launch, where they fit there.
+    that pays there and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by
+    what it is told; without it they have float32's. ``joined``: recurrences share a launch, where they fit there.
     ``parts``: sums of thin products are cut in parts; without it not those of float8, which often wait for memory alone.
     """
     graph = lower(exported, left, float8_of(on) if on is not None else "rounded")
@@ -75,9 +77,10 @@ def lowered(
     cut_last(graph)
     rounded: list[str] = []
     if on is not None and halves:
-        if tf32_convolutions() and channels_last(graph, lambda op, rounded: float16_pays(op, rounded, on, graph.hints)):
-            rounded.append("float16 convolutions")
-        if tf32_convolutions() and in_tf32(graph):
+        tf32 = tf32 and tf32_convolutions()
+        if channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints), planes=not tf32):
+            rounded.append("float16 convolutions" if tf32 else "convolutions of float16 planes")
+        if tf32 and in_tf32(graph):
             rounded.append("TF32 convolutions")
         if split_into_planes(graph, lambda op: planes_pay(op, on, graph.hints)):
             rounded.append("float16 planes")

@@ -185,6 +185,14 @@ async def test_wrong_in_one_schedule_is_wrong_in_all_but_in_another_arithmetic(i
     assert job.report.candidates[job.report.chosen].candidate.variant == "c bf16x6"
 
 
+async def test_where_the_first_arithmetic_is_wrong_the_others_are_timed_beside_each_other(imagined, module):
+    jobs, asked = imagined({"a": "wrong", "b left": 60.0, "c": 40.0, "d planes": 30.0, "e planes": 20.0})
+    path = module()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert asked()[:2] == ["tune a b left c d planes e planes", "tune b left d planes e planes"]
+    assert job.report.candidates[job.report.chosen].candidate.variant == "e planes"
+
+
 async def test_none_correct_leaves_no_file(imagined, module):
     jobs, _ = imagined({"a": "crashed", "b": "crashed"})
     path = module()

@@ -17,7 +17,7 @@ def text(case: Case, fake: bool) -> str:
     """What is written for a case, whose module and inputs are made without memory or as they are."""
     torch.manual_seed(0)
     with faking.within(faking.mode() if fake else None):
-        module, arguments = case.kind(*case.init).eval(), case.inputs(0)
+        module, arguments = case.kind(*case.init).train(case.training), case.inputs(0)
     if fake:
         assert all(map(faking.is_fake, [*module.parameters(), *pytree.tree_leaves(arguments)]))
     try:

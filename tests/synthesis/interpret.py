@@ -60,7 +60,7 @@ def on_device(leaf: Any) -> Any:
 def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
     torch.manual_seed(0)
     case = cases.CASES[name]
-    module = case.kind(*case.init).eval()
+    module = case.kind(*case.init).train(case.training)
     for parameter in module.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
     for key, buffer in module.named_buffers():
@@ -73,7 +73,7 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
     path = folder / f"{name}_triton.py"
     path.write_text(candidate.source)
     kind = getattr(load(path), f"{case.kind.__name__}Triton")
-    kernel = kind(*case.init).eval()
+    kernel = kind(*case.init).train(case.training)
     kernel.load_state_dict(module.state_dict())
     kernel, module = kernel.to(DEVICE), module.to(DEVICE)
     errors, inside = [], []
@@ -84,7 +84,8 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
             inside.append(kernel._in_envelope(*arguments))
             got, expected = kernel(*arguments), module(*arguments)
             assert pytree.tree_structure(got) == pytree.tree_structure(expected)
-            pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(expected), strict=True)
+            pairs = [*zip(pytree.tree_leaves(got), pytree.tree_leaves(expected), strict=True)]
+            pairs += zip(kernel.buffers(), module.buffers(), strict=True)
             errors.append(max(error(a, b) for a, b in pairs))
             given = [t for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
             assert all(

@@ -167,7 +167,8 @@ def check(module: nn.Module, inputs: list[Any], one: Any) -> None:
         for a, b in [(a, b) for a, b in ((0, 2), (1, 3), (one.size // 2 - 1, one.size)) if b <= one.size]:
             part = tuple_of(module(*(sliced(x, dim, a, b) for x, dim in zip(inputs, one.inputs, strict=True))))
             for got, all_of_it, dim in zip(part, whole, one.outputs, strict=True):
-                torch.testing.assert_close(got, sliced(all_of_it, dim, a, b), rtol=1e-10, atol=1e-10)
+                rounding = 1e-10 if got.dtype == torch.float64 else 1e-5  # products of float8 give float32
+                torch.testing.assert_close(got, sliced(all_of_it, dim, a, b), rtol=rounding, atol=rounding)
 
 
 def sliced(tensor: torch.Tensor, dim: int | None, a: int, b: int) -> torch.Tensor:

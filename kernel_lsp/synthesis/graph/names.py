@@ -61,6 +61,8 @@ _RESERVED = frozenset(
         "step",
         "term",
         "k_blocks",
+        "places",
+        "plane",
         "acc",
         "full_sum",
         "ks",

@@ -156,6 +156,9 @@ class Contract(Op):
     convolves: bool = False  # it is a convolution, which torch may compute in TF32
     tf32: bool = False  # float32 operands are rounded to TF32
     scaled: float = 1.0  # what the sum over all places but the last of the first outer letter is multiplied by
+    #: outer letters that have fewer places for some of the results, with how many: an expression over the result's ``map.dim(i)``;
+    #: what the operands hold beyond does not count
+    lengths: tuple[tuple[str, sympy.Expr], ...] = ()
     exact: Exact | None = None
     short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
     full_sums: bool = False  # of half precision operands: the sum has to have float32's error
@@ -301,6 +304,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     output_spec: Any = None  # pytree spec of what forward returns
     output_leaves: list[Any] = field(default_factory=list)  # a Value, a constant or None per leaf
+    updates: dict[Value, Value] = field(default_factory=dict)  # buffers that forward changes → what they become
     lowered: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls
     faults: list[Fault] = field(default_factory=list)  # of lowerings; each operator is among ``kept``

@@ -6,6 +6,7 @@ from itertools import zip_longest
 
 import sympy
 
+from .map import dim, dims
 from .sizes import ONE
 from .value import (
     Concat,
@@ -103,6 +104,11 @@ def _wrong_contraction(value: Value, op: Contract, sizes: _Sizes) -> str | None:
         return f"{op.axes} has not the shape {value.shape}"
     if not set(op.outer) <= set(op.summed):
         return f"{op.outer} is gone through, and not all of it is summed"
+    if not {letter for letter, _ in op.lengths} <= set(op.outer):
+        return "a letter that has fewer places for some results is not gone through place by place"
+    batch = {dim(d) for d, letter in enumerate(op.axes) if op.varies(letter) == (True, True)}
+    if any(length.free_symbols & {*dims(len(op.axes))} - batch for _, length in op.lengths):
+        return "a letter has fewer places for some of a program's results"
     if op.exact is not None and any(not isinstance(peak.op, Peak) for peak in op.exact.peaks):
         return "its range is told by what is no peak"
     return None

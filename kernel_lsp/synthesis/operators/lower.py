@@ -10,14 +10,14 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
-from ..graph.value import Fault, Float8, Graph, Input, Scalar, TorchCall, Value, topological
+from ..graph.value import Fault, Float8, Graph, Input, Scalar, TorchCall, Value, input_of, topological
 from . import arguments, data_dependence, decompose, float8, registry
 from .elementwise import cast
 
@@ -64,18 +64,31 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
             graph.hints = graph.hints or _size_hints(graph, exported)
             env[node] = _call(node, env, graph, left)
         elif node.op == "output":
-            mutated = [s for s in exported.graph_signature.output_specs if s.kind.name != "USER_OUTPUT"]
-            if mutated:
-                raise Untraceable("mutation", "forward changes a buffer or an input")
-            graph.output_leaves = [env.get(a) if isinstance(a, torch.fx.Node) else a for a in node.args[0]]
+            _results(node, env, exported, graph)
         else:
             raise Untraceable(f"{node.op} {node.target}", "control flow that keeps subgraphs")
-    graph.outputs = list(dict.fromkeys(v for v in graph.output_leaves if isinstance(v, Value)))
+    results = [v for v in graph.output_leaves if isinstance(v, Value)]
+    graph.outputs = list(dict.fromkeys([*results, *graph.updates.values()]))
     graph.output_spec = exported.call_spec.out_spec
     graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
     graph.assumed = assumed(exported, graph)
     _count(graph)
     return graph
+
+
+def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
+    """What forward returns, and what it makes of its buffers."""
+    buffers = {input_of(value).source: value for value in graph.inputs if input_of(value).kind == "buffer"}
+    for spec, given in zip(exported.graph_signature.output_specs, node.args[0], strict=True):
+        value = env.get(given) if isinstance(given, torch.fx.Node) else given
+        if spec.kind is OutputKind.USER_OUTPUT:
+            graph.output_leaves.append(value)
+            continue
+        if spec.kind is not OutputKind.BUFFER_MUTATION or not isinstance(value, Value):
+            raise Untraceable("mutation", "forward changes an input, or sets a buffer to a number")
+        buffer = buffers[attribute(spec.target)]
+        if value is not buffer:
+            graph.updates[buffer] = value
 
 
 def placeholders(exported: ExportedProgram) -> Graph:

@@ -7,10 +7,10 @@ from typing import Any, overload
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, Operand, opmath
+from ..graph.build import Build, NotLowered, Operand, opmath, size_operand
 from ..graph.sizes import ONE, quotient
-from ..graph.value import Value
-from .reductions import told, variance
+from ..graph.value import Value, numel
+from .reductions import finish, told, variance
 from .registry import lowers
 
 
@@ -201,6 +201,51 @@ def batch_norm_for_inference(
 ) -> list[Value]:
     """What torch.export makes of ``batch_norm`` in a forward that changes a tensor in place; what it saves for backward is empty."""
     return [_by_running_statistics(x, weight, bias, mean, var, eps, out)]
+
+
+def _of_a_channel(args: Any, _: Any) -> tuple[sympy.Expr, ...]:
+    """Elements of a channel; of one alone torch gives no statistics."""
+    return (numel(tuple(n for d, n in enumerate(args[0].shape) if d != 1)),)
+
+
+@lowers(
+    "aten._native_batch_norm_legit_functional",
+    about="`batch_norm` in training mode, with what its running statistics become",
+    not_one=_of_a_channel,
+)
+def batch_norm_in_training(
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value,
+    var: Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *,
+    out: torch.dtype,
+    **_: Any,
+) -> list[Value]:
+    """[the norm, the batch's mean and inverse deviation, running mean, running variance], the last of the unbiased variance."""
+    if not training:
+        raise NotLowered("batch_norm that keeps its running statistics")
+    axes = (0, *range(2, len(x.shape)))
+    normal, average, inv_std = _normalise(Build.cast(x, opmath(out)), axes, eps)
+    positions = len(x.shape) - 2
+    value = _affine(normal, _per_channel(weight, positions), _per_channel(bias, positions), out)
+    value.meaning = ("batch_norm", (x,))
+    count = size_operand(numel(tuple(x.shape[d] for d in axes)))
+    one_less = size_operand(numel(tuple(x.shape[d] for d in axes)) - 1)
+    spread = inv_std.op.operands[0].op.operands[0]  # type: ignore[attr-defined]  # below the root: variance + eps
+    unbiased = Build.pointwise("div", Build.pointwise("mul", spread, count), one_less, meaning=("var", (x, axes)))
+    moved = [_moved(mean, average, momentum, "new_mean"), _moved(var, unbiased, momentum, "new_var")]
+    return [value, *(finish(v, axes, keepdim=False) for v in (average, inv_std, *moved))]
+
+
+def _moved(old: Value, new: Value, momentum: float, name: str) -> Value:
+    """A running statistic [C] after one batch, shaped as ``new`` [1, C, 1, …]."""
+    kept = Build.pointwise("mul", Build.reshape(old, new.shape), 1.0 - momentum)
+    return Build.pointwise("add", kept, Build.pointwise("mul", new, momentum), dtype=old.dtype, name=name)
 
 
 def _by_running_statistics(

@@ -10,17 +10,18 @@ channels become a multiple of four, with zeros, so that each place begins at an 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import sympy
 import torch
 
 from ..graph.build import Build
-from ..graph.division import bounds
-from ..graph.map import Guard, Map, dim
+from ..graph.division import Quotient, bounds
+from ..graph.map import Guard, Map, dim, dims
 from ..graph.names import variable_name
 from ..graph.sizes import ZERO
 from ..graph.value import Contract, Exact, Graph, Shape, Value, View, topological
+from . import planes as three
 from .peaks import peak_of
 
 #: Channels below which the channels alone are too few for a step of a tensor core, which adds up 16 products.
@@ -34,15 +35,15 @@ _READ_TOGETHER = 4
 _LEAST_PEAK, _MOST_PEAK = 2.0**-11, 65504.0
 
 
-def channels_last(graph: Graph, worthwhile: Callable[[Contract, Contract], bool]) -> int:
+def channels_last(graph: Graph, worthwhile: Callable[[Contract, Contract], bool], *, planes: bool = False) -> int:
     """Rewrite the float32 convolutions for which it is ``worthwhile``, given what they are and what they would become.
 
-    Returns how many there were.
+    ``planes``: two of each operand, for the error of float32 (``planes.py``). Returns how many there were.
     """
     count = 0
     for value in topological(graph.outputs):
         op = value.op
-        if isinstance(op, Contract) and (found := _convolution(op)) is not None and worthwhile(op, found):
+        if isinstance(op, Contract) and (found := _convolution(op, planes)) is not None and worthwhile(op, found):
             value.op = found
             count += 1
     return count
@@ -59,13 +60,18 @@ def in_tf32(graph: Graph) -> int:
     return count
 
 
-def _convolution(op: Contract) -> Contract | None:
+def _convolution(op: Contract, planes: bool) -> Contract | None:
     """The product over rounded operands; None where it is no convolution in float32 of as much as a step sums up.
 
     The letters are those of ``Build.convolve``: "o" and "c" for the channels, "n" for the batch, "g" for groups; the other summed ones
     go through a window.
     """
-    if op.left.dtype != torch.float32 or op.right.dtype != torch.float32 or not isinstance(op.right.op, View):
+    if (
+        op.left.dtype != torch.float32
+        or op.right.dtype != torch.float32
+        or not isinstance(op.right.op, View)
+        or op.tf32
+    ):
         return None
     view, weight = op.right.op, op.left
     inside = "".join(letter for letter in op.summed if letter != "c")
@@ -80,26 +86,75 @@ def _convolution(op: Contract) -> Contract | None:
     if every.is_number and every < _LEAST_CHANNELS:  # a size that varies counts as large
         return None
     wide = -(-channels // _READ_TOGETHER) * _READ_TOGETHER if few else channels
-    padded = _written_out(view, op.right_axes.index("c"), wide)
-    if padded is None:
+    written = _written_out(view, op.right_axes.index("c"), wide)
+    if written is None:
         return None
-    last, index = padded
+    last, index = written
     seen = op.right_axes.replace("c", "") + "c"
-    windows = _reordered(view.map, op.right_axes, seen, last, index, wide)
+    windows = _reordered(view.map, op.right_axes, seen, last.shape, index, wide)
     order = "".join([*(x for x in op.left_axes if x in op.axes and x != "o"), *outer, "o", *together])
     packed = Build.permute(weight, tuple(op.left_axes.index(letter) for letter in order))
     if wide != channels:
         shape = (*packed.shape[:-1], wide)
-        index = tuple(dim(d) for d in range(len(shape)))
-        packed = Build.view(packed, Map(shape, packed.shape, index, ((index[-1], ZERO, channels),), 0.0), "padded")
-    packed = Build.pointwise("to_float16", packed, dtype=torch.float16, name=f"{variable_name(weight)}_packed")
+        guard = ((dim(len(shape) - 1), ZERO, channels),)
+        packed = Build.view(packed, Map(shape, packed.shape, dims(len(shape)), guard, 0.0), "padded")
+    name = view.operand.name
+    names = f"{name}_last" if name else "", f"{variable_name(weight)}_packed"
+    lengths = tuple(_lengths(op, view.map, outer))
+    if planes:
+        last.name, packed.name = names
+        return _of_planes(op, last, windows, packed, seen, order, outer, lengths)
+    last, packed = (
+        Build.pointwise("to_float16", v, dtype=torch.float16, name=name)
+        for v, name in zip((last, packed), names, strict=True)
+    )
     peaks = tuple(peak_of(v) for v in (last, packed))
     exact = Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK, tf32=True)
-    return Contract(windows, packed, seen, order, op.axes, outer=outer, exact=exact)
+    seen_last = Build.view(last, windows, "window")
+    return Contract(seen_last, packed, seen, order, op.axes, outer=outer, lengths=lengths, exact=exact)
+
+
+def _lengths(op: Contract, windows: Map, outer: str) -> Iterator[tuple[str, sympy.Expr]]:
+    """Of a transposed convolution, whose phases take different numbers of the weight's elements: how many each takes along ``outer`` letters."""
+    phases = [letter for letter in op.axes if op.varies(letter) == (True, True)]
+    result = {dim(op.right_axes.index(letter)): dim(op.axes.index(letter)) for letter in phases}
+    for expr, low, high in (one for one in windows.guard if one[0] not in windows.index):  # the others are written out
+        for letter in outer:
+            tap = dim(op.right_axes.index(letter))
+            step = sympy.expand(expr).coeff(tap, 1)
+            start = sympy.expand(expr - step * tap)
+            if low == ZERO and step.is_Integer and step > 0 and start.free_symbols <= result.keys():
+                yield letter, Quotient(sympy.expand(high - 1 - start + step).xreplace(result), step)
+
+
+def _of_planes(
+    op: Contract,
+    last: Value,
+    windows: Map,
+    packed: Value,
+    seen: str,
+    order: str,
+    outer: str,
+    lengths: tuple[tuple[str, sympy.Expr], ...],
+) -> Contract:
+    """The three products of two planes of each operand."""
+    left, right = three.planes_of(last), three.planes_of(packed)
+    exact = Exact(op, (peak_of(left), peak_of(right)), three.LEAST_PEAK, three.MOST_PEAK)
+    return Contract(
+        three.of_each_product(left, windows, three.LEFT),
+        three.of_each_product(right, Map(packed.shape, packed.shape, dims(len(order))), three.RIGHT),
+        three.LETTER + seen,
+        three.LETTER + order,
+        op.axes,
+        outer=three.LETTER + outer,
+        scaled=1 / three.SCALE,
+        lengths=lengths,
+        exact=exact,
+    )
 
 
 def _written_out(view: View, at: int, channels: sympy.Expr) -> tuple[Value, tuple[sympy.Expr, ...]] | None:
-    """What is viewed, […, C, *spatial], as […, *reached, ``channels``] in float16 with 0 where windows leave it; and the index into
+    """What is viewed, […, C, *spatial], as […, *reached, ``channels``] with 0 where windows leave it; and the index into
     that of the window's elements. ``at``: the dimension of the channels."""
     x, map = view.operand, view.map
     reached: list[sympy.Expr] = []
@@ -118,20 +173,17 @@ def _written_out(view: View, at: int, channels: sympy.Expr) -> tuple[Value, tupl
     guards: tuple[Guard, ...] = tuple(
         (index[d], ZERO, x.shape[d]) for d in range(at, rank) if shifts[d] != ZERO or reached[d] != x.shape[d]
     )
-    moved = Build.view(x, Map(shape, x.shape, index, guards, 0.0 if guards else None), "channels_last")
-    name = f"{x.name}_last" if x.name else ""
-    last = Build.pointwise("to_float16", moved, dtype=torch.float16, name=name)
+    last = Build.view(x, Map(shape, x.shape, index, guards, 0.0 if guards else None), "channels_last")
     return last, tuple(map.index[d] + shifts[d] for d in order)
 
 
 def _reordered(
-    map: Map, axes: str, order: str, last: Value, index: tuple[sympy.Expr, ...], channels: sympy.Expr
-) -> Value:
-    """The windows of ``last``, of which ``index`` is over the dimensions ``axes`` of ``map``, with their dimensions in ``order``."""
+    map: Map, axes: str, order: str, last: Shape, index: tuple[sympy.Expr, ...], channels: sympy.Expr
+) -> Map:
+    """The windows of a tensor of shape ``last``, with their dimensions in ``order``. ``index``: over the dimensions ``axes`` of ``map``."""
     place = {dim(d): dim(order.index(letter)) for d, letter in enumerate(axes)}
     sizes = dict(zip(axes, map.shape, strict=True)) | {"c": channels}
     left = (one for one in map.guard if one[0] not in map.index)  # the others are written out
     guard = tuple((expr.xreplace(place), low, high) for expr, low, high in left)
     shape = tuple(sizes[letter] for letter in order)
-    moved = tuple(expr.xreplace(place) for expr in index)
-    return Build.view(last, Map(shape, last.shape, moved, guard, 0.0 if guard else None), "window")
+    return Map(shape, last, tuple(expr.xreplace(place) for expr in index), guard, 0.0 if guard else None)

@@ -15,20 +15,23 @@ import torch
 
 from ..graph.build import Build
 from ..graph.division import Quotient, Remainder
-from ..graph.map import Map, compose, dim
+from ..graph.map import Map, compose, dim, dims
 from ..graph.value import Concat, Contract, Exact, Graph, Value, View, numel, topological
 from .peaks import peak_of
 
 #: The summed letter that goes through the three products.
-_LETTER = "P"
+LETTER = "P"
 _PRODUCTS, _TWO = sympy.Integer(3), sympy.Integer(2)
 
 #: What the low plane is multiplied by: as many bits as the high one holds.
-_SCALE = 2.0**11
+SCALE = 2.0**11
+
+#: Of the planes (low, high) the products take, in this order, 0 1 1 on the left and 1 0 1 on the right: the small ones first.
+LEFT, RIGHT = Quotient(dim(0) + 1, _TWO), Remainder(dim(0) + 1, _TWO)
 
 #: The largest magnitude of a tensor that two planes hold to 22 bits: the largest number of float16; and where what is lost of a
 #: small number, 2^-36, is 2^-24 of the largest magnitude.
-_LEAST_PEAK, _MOST_PEAK = 2.0**-12, 65504.0
+LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 
 
 def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> int:
@@ -46,19 +49,17 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
     for value in products:
         op = value.op
         assert isinstance(op, Contract)
-        # Of the planes (low, high) the products take, in this order, 0 1 1 on the left and 1 0 1 on the right: the small ones first.
-        left = _chosen(op.left, Quotient(dim(0) + 1, _TWO), planes)
-        right = _chosen(op.right, Remainder(dim(0) + 1, _TWO), planes)
+        left, right = _chosen(op.left, LEFT, planes), _chosen(op.right, RIGHT, planes)
         peaks = tuple(dict.fromkeys(peak_of(_beneath(v)) for v in (left, right)))
         value.op = Contract(
             left,
             right,
-            _LETTER + op.left_axes,
-            _LETTER + op.right_axes,
+            LETTER + op.left_axes,
+            LETTER + op.right_axes,
             op.axes,
-            outer=_LETTER,
-            scaled=1 / _SCALE,
-            exact=Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK),
+            outer=LETTER,
+            scaled=1 / SCALE,
+            exact=Exact(op, peaks, LEAST_PEAK, MOST_PEAK),
         )
     return len(products)
 
@@ -73,12 +74,12 @@ def _repeats(operand: Value, hints: dict[sympy.Symbol, int]) -> bool:
     return False
 
 
-def _planes(x: Value) -> Value:
+def planes_of(x: Value) -> Value:
     """``x`` as [2, *x.shape] in float16: what rounding it leaves, times 2^11, and ``x`` rounded."""
     whole = Build.unsqueeze(x, 0)
     high = Build.pointwise("to_float16", whole, dtype=torch.float16, name="high")
     rest = Build.pointwise("sub", whole, Build.pointwise("to_float32", high, dtype=torch.float32))
-    low = Build.pointwise("to_float16", Build.pointwise("mul", rest, _SCALE), dtype=torch.float16, name="low")
+    low = Build.pointwise("to_float16", Build.pointwise("mul", rest, SCALE), dtype=torch.float16, name="low")
     name = f"{x.name}_planes" if x.name else ""
     both = Value(Concat((low, high), 0), (_TWO, *x.shape), torch.float16, name, node=x.node)
     both.meaning = ("float16_planes", (x,))
@@ -101,8 +102,15 @@ def _chosen(operand: Value, place: sympy.Expr, planes: dict[Value, Value]) -> Va
         base = base.op.operand
         assert view is not None, "maps without guards compose"
     if base not in planes:
-        planes[base] = _planes(base)
-    later = {dim(i): dim(i + 1) for i in range(len(operand.shape))}
-    places = later.values() if view is None else (e.xreplace(later) for e in view.index)
-    map = Map((_PRODUCTS, *operand.shape), planes[base].shape, (place, *places))
-    return Build.view(planes[base], map, "plane")
+        planes[base] = planes_of(base)
+    if view is None:
+        view = Map(operand.shape, base.shape, dims(len(base.shape)))
+    return of_each_product(planes[base], view, place)
+
+
+def of_each_product(planes: Value, map: Map, place: sympy.Expr) -> Value:
+    """[3, *map.shape]: what ``map`` sees of the plane at ``place``, for each of the three products."""
+    later = {dim(i): dim(i + 1) for i in range(len(map.shape))}
+    index = (place, *(e.xreplace(later) for e in map.index))
+    guard = tuple((e.xreplace(later), low, high) for e, low, high in map.guard)
+    return Build.view(planes, Map((_PRODUCTS, *map.shape), planes.shape, index, guard, map.pad), "plane")

@@ -26,6 +26,7 @@ def share(graph: Graph) -> None:
             first.module = first.module or value.module
     graph.outputs = list(dict.fromkeys(replaced.get(v, v) for v in graph.outputs))
     graph.output_leaves = [replaced.get(v, v) if isinstance(v, Value) else v for v in graph.output_leaves]
+    graph.updates = {buffer: replaced.get(v, v) for buffer, v in graph.updates.items()}
 
 
 def _fields(op: Any) -> tuple[Any, ...]:

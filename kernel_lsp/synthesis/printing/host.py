@@ -28,8 +28,10 @@ from ..schedule.plan import (
     Contiguous,
     DefineSize,
     HostPlan,
+    InPlace,
     Launch,
     TakeView,
+    Update,
 )
 from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
 from . import bounds
@@ -94,6 +96,7 @@ class _Printer:
         for value in plan.inputs:
             self.variables[value] = self.names.fresh(variable_name(value))
             self.host.parameters.append((self.variables[value], value))
+        self.updated = {one.buffer: self.variables[one.buffer] for one in plan.operations if isinstance(one, Update)}
         self.sizes = self._sizes(plan, self.variables)
         # The same in terms of forward's arguments, for the envelope.
         self.given = self._sizes(plan, {v: input_of(v).source for v in plan.inputs})
@@ -118,8 +121,10 @@ class _Printer:
 
     def operation(self, operation: Any) -> None:
         if isinstance(operation, Contiguous):
-            name = self.variables[operation.value]
-            self.host.body.append(f"{name} = {name}.contiguous()")
+            name = given = self.variables[operation.value]
+            if operation.value in self.updated:  # forward changes the one that was given
+                name = self.variables[operation.value] = self.names.fresh(f"{given}_contiguous")
+            self.host.body.append(f"{name} = {given}.contiguous()")
         elif isinstance(operation, DefineSize):
             self._define(operation.symbol)
         elif isinstance(operation, Allocate):
@@ -129,6 +134,10 @@ class _Printer:
         elif isinstance(operation, TakeView):
             (operand,) = operands(operation.value)
             self.variables[operation.value] = f"{self.variables[operand]}{_view(operation.value, self.sizes)}"
+        elif isinstance(operation, InPlace):
+            self.variables[operation.value] = self.variables[operation.buffer]
+        elif isinstance(operation, Update):
+            self.host.body.append(f"{self.updated[operation.buffer]}.copy_({self.variables[operation.value]})")
         elif isinstance(operation, CheckIndices):
             self.host.body += bounds.statements(operation.kernel, self.variables, self.sizes, self.checked)
             self.host.checks_indices = bool(self.checked)

@@ -18,8 +18,8 @@ import math
 import sympy
 import torch
 
-from ..graph.build import FLOAT8
-from ..graph.map import Map, dims
+from ..graph.build import FLOAT8, Build
+from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Input, Value, View
@@ -123,9 +123,11 @@ def contract(
     program.body += _places(rows, cols, blocks, ends, exact_n)
     dtype = multiplied(op)
     eighths = dtype in FLOAT8
-    walk = summation(
-        program, dataclasses.replace(tile, restart=0) if eighths else tile, ends["K"], domain, depth, outer, op.scaled
-    )
+    lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, axes, arguments, stored, {}))
+    if lengths:
+        op = _without_what_ends_early(op)
+    whole = dataclasses.replace(tile, restart=0) if eighths else tile
+    walk = summation(program, whole, ends["K"], domain, depth, outer, op.scaled, lengths)
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
     program.body.append(walk.before(acc, zeros))
     loop: list[Statement] = list(walk.begin)
@@ -229,6 +231,30 @@ def _summed(op: Contract, at: dict[str, sympy.Expr], flat: bool) -> tuple[list[s
     around = op.planes if flat else op.outer
     inner = [atom for letter, atom in found.items() if letter not in around]
     return inner, [atom for letter, atom in found.items() if letter in around]
+
+
+def _without_what_ends_early(op: Contract) -> Contract:
+    """The same without the guards that tell where a letter has fewer places: no more of them are gone through."""
+    windows = op.left
+    assert isinstance(windows.op, View)
+    early = {dim(op.left_axes.index(letter)) for letter, _ in op.lengths}
+    guard = tuple(one for one in windows.op.map.guard if one[0].free_symbols.isdisjoint(early))
+    map = dataclasses.replace(windows.op.map, guard=guard, pad=windows.op.map.pad if guard else None)
+    return dataclasses.replace(op, left=Build.view(windows.op.operand, map, windows.op.name))
+
+
+def _lengths(
+    op: Contract, at: dict[str, sympy.Expr], outer: list[sympy.Symbol], program: Builder
+) -> dict[sympy.Expr, Expr]:
+    """How many places the outer atoms have of which that depends on the program's place; for 0 how many all those of one place have."""
+    if len(outer) <= len(op.planes):
+        return {}
+    place = {dim(d): at[letter] for d, letter in enumerate(op.axes)}
+    found: dict[sympy.Expr, Expr] = {}
+    for letter, length in op.lengths:
+        count, atom = program.index(length.xreplace(place)), at[letter]
+        found[atom] = apply("mul", found[atom], count) if atom in found else count
+    return found
 
 
 def _tile_order(

@@ -15,7 +15,7 @@ from ..graph.value import Contract, Value, View, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.splitting import CHUNK
-from .extents import inner_atoms, power_of_two, product_extents, total
+from .extents import inner_atoms, power_of_two, product_extents, share_of_places, total
 from .recurrent_space import extents
 from .running import passes
 from .schedules import Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
@@ -95,7 +95,11 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     moved = batch * ((m * k + k * n) * read + m * n * written)
     through_l2 = programs * (schedule.m + schedule.n) * k * read
     products = {"tf32": 1, "tf32x3": 3, "bf16x6": 6, "ieee": 1}[schedule.precision] if dtype == torch.float32 else 1
-    operations = 2 * programs * schedule.m * schedule.n * (-(-k // schedule.k) * schedule.k) * products
+    around = kernel.product.planes if schedule.flat else kernel.product.outer
+    places = math.prod(hint(kernel.product.size(letter), hints) for letter in around)
+    summed = places * -(-k // places // schedule.k) * schedule.k
+    share = 1.0 if schedule.flat else share_of_places(kernel.product, hints)
+    operations = int(share * 2 * programs * schedule.m * schedule.n * summed * products)
     rate = target.rate(_multiplied(dtype, schedule.precision))
     shared = (schedule.m + schedule.n) * schedule.k * read * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
@@ -129,18 +133,24 @@ _FILLED, _FILLED_CUDNN = (16, 16), (8, 32)
 
 
 def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:
-    """Whether a convolution takes less time than cuDNN's as the product of operands that were ``rounded`` to float16 before it.
+    """Whether a convolution takes less time than cuDNN's as the product of operands that were ``rounded`` to float16 before it, or
+    split into planes.
 
     There are five launches more, as for planes. What a step or a tile has too much is multiplied, too.
     """
+    around = rounded.planes or rounded.outer
     x, last = (_viewed(operand) for operand in (op.right, rounded.left))
     moved = _bytes(x, hints) + 2 * _bytes(last, hints)
-    deep = math.prod(hint(rounded.size(letter), hints) for letter in rounded.summed if letter not in rounded.outer)
+    deep = math.prod(hint(rounded.size(letter), hints) for letter in rounded.summed if letter not in around)
     channels, columns = (hint(op.size(letter), hints) for letter in "co")
-    multiplied = _operations(rounded, hints) * _filled((deep, columns), _FILLED)
+    share = share_of_places(rounded, hints)
+    multiplied = share * _operations(rounded, hints) * _filled((deep, columns), _FILLED)
     seconds = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
-    otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
-    return seconds < otherwise / (_REACHED_CUDNN * target.rate("tf32"))
+    otherwise = share * _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
+    slow = _REACHED_CUDNN * target.rate("tf32")
+    if rounded.planes:  # where cuDNN does not round
+        slow = _REACHED * target.rate("float32")
+    return seconds < otherwise / slow
 
 
 def _filled(sizes: tuple[int, ...], multiples: tuple[int, ...]) -> float:

@@ -9,6 +9,7 @@ import sympy
 import torch
 
 from ..graph.build import FLOAT8
+from ..graph.map import dims
 from ..graph.sizes import ONE, ZERO, Index, offset, same
 from ..graph.value import Contract, Shape, Value
 from ..kernel.domain import Domain, Unalignable
@@ -146,6 +147,18 @@ def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, t
     rows, cols, batch = (hint(total(kernel.domain, group), hints) for group in (atoms.rows, atoms.cols, atoms.batch))
     summed = hint(product([op.size(letter) for letter in op.summed]), hints)
     return rows, cols, summed, batch, multiplied(op)
+
+
+def share_of_places(op: Contract, hints: Hints) -> float:
+    """Of the outer places, the part that a result has on average, see ``Contract.lengths``."""
+    share = 1.0
+    for letter, length in op.lengths:
+        (place,) = length.free_symbols & set(dims(len(op.axes)))
+        here = {symbol: sympy.Integer(n) for symbol, n in hints.items()}
+        every = range(hint(op.size(op.axes[dims(len(op.axes)).index(place)]), hints))
+        mean = sum(int(length.xreplace(here | {place: sympy.Integer(i)}).doit()) for i in every) / len(every)
+        share *= mean / hint(op.size(letter), hints)
+    return share
 
 
 def multiplied(op: Contract) -> torch.dtype:

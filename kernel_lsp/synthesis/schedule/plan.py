@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import sympy
 
 from ..graph.names import identifier, variable_name
-from ..graph.sizes import quotient
+from ..graph.sizes import offset, quotient
 from ..graph.value import (
     Graph,
     Input,
@@ -24,7 +25,7 @@ from ..graph.value import (
     topological,
 )
 from ..kernel.arguments import Arguments
-from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
+from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, Step, hint
 from ..passes.splitting import CHUNK
 from .choices import Chosen, scheduled
 from .contract import strided_operands
@@ -99,7 +100,23 @@ class CheckIndices:
     kernel: Kernel
 
 
-Operation = Contiguous | DefineSize | Allocate | Launch | TakeView | CallTorch | CheckIndices
+@dataclass(frozen=True)
+class Update:
+    """``value`` becomes what ``buffer`` holds."""
+
+    buffer: Value
+    value: Value
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """A kernel stores ``value`` in the memory of ``buffer``, of which it alone reads, and each element only where it stores it."""
+
+    buffer: Value
+    value: Value
+
+
+Operation = Contiguous | DefineSize | Allocate | Launch | TakeView | CallTorch | CheckIndices | Update | InPlace
 
 
 @dataclass
@@ -153,6 +170,7 @@ def host_plan(
         else:
             result.held.append(value)
     result.operations += [DefineSize(symbol) for symbol in defined]
+    replaced = _in_place(plan, graph, scattered)
     wanted = _kernel_names(plan, name)
     present = set(inputs)  # what is in memory by now: the plan's stored values include those of later steps
     for step in plan.steps:
@@ -171,13 +189,54 @@ def host_plan(
             program.wide = result.wide
             if not result.wide:
                 program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, inputs, chunks)]
+            result.operations += [InPlace(b, v) for b, v in replaced.items() if v in stored]
             result.operations += [
-                Allocate(v, len(stored) == 1, zero=v in step.peaks) for v in stored if v not in present
+                Allocate(v, len(stored) == 1, zero=v in step.peaks)
+                for v in stored
+                if v not in present and v not in replaced.values()
             ]
             result.operations += [Allocate(v, False, zero=True) for v in program.zeroed]
             result.operations.append(Launch(step, program))
             present.update(stored)
+    result.operations += [Update(b, v) for b, v in graph.updates.items() if b not in replaced]
     return result
+
+
+def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value, Value]:
+    """The buffers that a kernel can update where they lie, with what they become."""
+    found: dict[Value, Value] = {}
+    for buffer, value in graph.updates.items():
+        if value in graph.output_leaves or list(graph.updates.values()).count(value) > 1:
+            continue
+        if input_of(buffer).source in scattered or value.shape != buffer.shape or value.dtype != buffer.dtype:
+            continue
+        readers = [step for step in plan.steps if buffer in _read(step)]
+        stores = [step for step in plan.steps if isinstance(step, Kernel) and value in step.outputs]
+        if len(stores) == 1 and all(step is stores[0] for step in readers) and _same_place(stores[0], buffer, value):
+            found[buffer] = value
+    return found
+
+
+def _read(step: Step) -> Sequence[Value]:
+    if isinstance(step, Kernel):
+        return step.leaves
+    return [o for v in ([step.value] if isinstance(step, HostView) else step.values) for o in operands(v)]
+
+
+def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
+    """Whether the kernel reads each element of ``buffer`` for nothing but that of ``value``, and stores that once.
+
+    Threads that need the same element each load it: what another result needs may be loaded after it was replaced.
+    """
+    stored = [offset(index, value.shape) for v, index in kernel.stores if v is value]
+    if buffer in topological([v for v, _ in kernel.stores if v is not value]):
+        return False
+    if len(stored) != 1 or kernel.whole is not None or kernel.cut is not None or kernel.in_chunks:
+        return False
+    where = kernel.domain.resolve(stored[0])
+    once = set(kernel.domain.kept) <= where.free_symbols
+    read = [kernel.domain.resolve(offset(index, shape)) for v, index, shape in kernel.accesses if v is buffer]
+    return once and all(place == where for place in read)
 
 
 def _bounded(value: Value, inputs: list[Value], chunks: dict[sympy.Symbol, sympy.Expr]) -> bool:
@@ -201,7 +260,7 @@ def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
                 used.update({o: None for o in operands(v) if isinstance(o.op, Input)})
         elif isinstance(step.value.op, View) and isinstance(step.value.op.operand.op, Input):
             used[step.value.op.operand] = None
-    used.update({v: None for v in graph.outputs if isinstance(v.op, Input)})
+    used.update({v: None for v in (*graph.outputs, *graph.updates) if isinstance(v.op, Input)})
     return [v for v in graph.inputs if v in used]
 
 

@@ -15,6 +15,7 @@ from .extents import (
     inner_atoms,
     power_of_two,
     product_extents,
+    share_of_places,
     total,
     transposed_atom,
 )
@@ -87,7 +88,7 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         return _float8_products(kernel.product, m, n, k, batch, target)
     if (op := kernel.product).outer or op.exact is not None:
         around, products = (math.prod(hint(op.size(x), hints) for x in letters) for letters in (op.outer, op.planes))
-        return _walked(kernel, m, n, k // around, k // products, batch, dtype.itemsize, target)
+        return _walked(kernel, m, n, k // around, k // products, batch, dtype.itemsize, target, hints)
     tiles = -(-m // 128) * -(-n // 64) * batch
     first = Product(128, 64, 32, 8, 3)
     if dtype.itemsize == 2 and tiles >= 2 * target.multiprocessors:
@@ -117,7 +118,7 @@ _RESTART = 512
 
 
 def _walked(
-    kernel: Kernel, m: int, n: int, k: int, whole: int, batch: int, itemsize: int, target: Target
+    kernel: Kernel, m: int, n: int, k: int, whole: int, batch: int, itemsize: int, target: Target, hints: Hints
 ) -> list[Schedule]:
     """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one.
 
@@ -141,9 +142,9 @@ def _walked(
         depth = min(_DEPTHS, key=lambda depth: _taken(whole, depth))
         flat = [dataclasses.replace(tile, k=depth * itemsize // 4, flat=True) for tile in enough]
         flat = list(dict.fromkeys(_fitted(tile, m, n, whole, itemsize, target) for tile in flat))
-        each, together = whole // k * _taken(k, fitted[0].k), _taken(whole, depth)
-        if emulated:  # a sum begins again after so many elements, not after so many of each place
-            fitted, k = flat, whole
+        each, together = whole // k * share_of_places(op, hints) * _taken(k, fitted[0].k), _taken(whole, depth)
+        if emulated and (varies or whole > _RESTART):
+            fitted, k = flat, whole  # the sum begins again after so many elements, not after so many of each place
         elif together < _CLEARLY * each:
             fitted = [flat[0], fitted[0], *flat[1:]]
         elif together < each:

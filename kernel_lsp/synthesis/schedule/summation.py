@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import sympy
 import torch
 
+from ..graph.sizes import ZERO
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Add,
@@ -50,6 +52,7 @@ class Summation:
     but_last: Expr = field(default_factory=lambda: Number(0))  # how many come before the last
     restart: Variable | None = None
     scaled: float = 1.0  # what the sum over all outer places but the last is multiplied by
+    ahead: list[Statement] = field(default_factory=list)  # before the loops
     begin: list[Statement] = field(default_factory=list)
 
     def along(self, lane: tuple[int, int]) -> Axis:
@@ -76,7 +79,7 @@ class Summation:
         inside: list[Statement]
         if self.outside:
             length = last if self.restart is None else Ref(self.restart)
-            before: list[Statement] = [Set(_BLOCKS, apply("cdiv", length, Ref(self.block)))]
+            before: list[Statement] = [*self.ahead, Set(_BLOCKS, apply("cdiv", length, Ref(self.block)))]
             steps = apply("mul", self.count, Ref(_BLOCKS))
             inside = [For(_STEP, Number(0), steps, Number(1), tuple(step))]
             if self.scaled != 1.0:
@@ -103,8 +106,12 @@ def summation(
     depth: list[sympy.Symbol],
     outer: list[sympy.Symbol],
     scaled: float,
+    lengths: dict[sympy.Expr, Expr],
 ) -> Summation:
-    """How the sum over ``depth`` (up to ``end``) and ``outer`` is gone through with ``tile``; ``scaled``: see ``Contract``."""
+    """How the sum over ``depth`` (up to ``end``) and ``outer`` is gone through with ``tile``; ``scaled``: see ``Contract``.
+
+    ``lengths``: of outer atoms of which the program has not all places; for 0 of those that have one at most.
+    """
     size = total(domain, depth)
     block = next(variable for variable in program.blocks if variable.wanted == "BLOCK_K")
     # Where the sum restarts every chunk has as many blocks: how many is known when the kernel is compiled.
@@ -115,15 +122,54 @@ def summation(
         found.restart = program.block("RESTART", tile.restart)
     start: Expr = Ref(START)
     if outer:
-        axis = Axis(fixed("term"), outer, "scalar")
-        places = total(domain, outer)
-        found.outside, found.count = [axis], program.arguments.size(places)
-        if scaled != 1.0:
-            found.but_last = program.arguments.size(places - 1)
-        found.begin = set_all((axis.variable, apply("floordiv_int", Ref(_STEP), Ref(_BLOCKS))))
+        _go_through(found, program, domain, outer, lengths)
         start = apply("mul", apply("mod_int", Ref(_STEP), Ref(_BLOCKS)), Ref(block))
         if found.restart is not None:
             start = plus(Ref(_CHUNK), start)
     lane = Axis(_KS, depth, "loop", lane=(1, 2))
     found.begin += set_all((_KS, plus(start, Arange(block, lane))))
     return found
+
+
+def _go_through(
+    found: Summation, program: Program, domain: Domain, outer: list[sympy.Symbol], lengths: dict[sympy.Expr, Expr]
+) -> None:
+    """One loop for all outer atoms: they are one axis, or an axis each where some have ``lengths`` of their own."""
+    size = program.arguments.size
+    term = fixed("term")
+    planes = outer[:1] if found.scaled != 1.0 else []
+    found.begin = set_all((term, apply("floordiv_int", Ref(_STEP), Ref(_BLOCKS))))
+    if not lengths:
+        places = total(domain, outer)
+        found.outside, found.count = [Axis(term, outer, "scalar")], size(places)
+        if planes:
+            found.but_last = size(places - total(domain, outer[len(planes) :]))
+        return
+    taps: list[Expr] = []
+    for atom in outer[len(planes) :]:
+        taps.append(lengths.get(atom) or size(domain.size[atom]))
+        if atom in lengths:
+            variable = program.arguments.variable("taps")
+            found.ahead.append(Set(variable, taps[-1]))
+            taps[-1] = Ref(variable)
+    all_taps = functools.reduce(lambda a, b: apply("mul", a, b), taps)
+    if ZERO in lengths:
+        all_taps = apply("mul", all_taps, lengths[ZERO])
+    if isinstance(all_taps, Apply):
+        found.ahead.append(Set(fixed("places"), all_taps))
+        all_taps = Ref(fixed("places"))
+    found.count, left = all_taps, Ref(term)
+    if planes:
+        count = total(domain, planes)
+        found.count, found.but_last = (apply("mul", size(n), all_taps) for n in (count, count - 1))
+        axis = Axis(fixed("plane"), planes, "scalar")
+        found.outside.append(axis)
+        found.begin += set_all(
+            (axis.variable, apply("floordiv_int", left, all_taps)), (term, apply("mod_int", left, all_taps))
+        )
+    for i, atom in enumerate(outer[len(planes) :]):
+        within = functools.reduce(lambda a, b: apply("mul", a, b), taps[i + 1 :]) if taps[i + 1 :] else None
+        axis = Axis(program.arguments.variable("tap"), [atom], "scalar")
+        found.outside.append(axis)
+        place = left if within is None else apply("floordiv_int", left, within)
+        found.begin.append(Set(axis.variable, place if i == 0 else apply("mod_int", place, taps[i])))

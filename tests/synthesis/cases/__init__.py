@@ -20,6 +20,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     recurrent,
     reductions,
     scans,
+    updates,
     views,
 )
 from .registry import CASES, Case, made, proposed

@@ -8,6 +8,8 @@ from torch import nn
 from .halves import HALF
 from .registry import case, module, r
 
+PLANES = {"halves": True, "tf32": False}
+
 module("float16_few_conv2d", nn.Conv2d, (3, 8, 3), lambda n: [r(2, 3, 8 + n, 9)], kernels=4, **HALF)
 module("float16_few_conv3d", nn.Conv3d, (3, 8, 3), lambda n: [r(2, 3, 5 + n, 6, 5)], kernels=4, **HALF)
 module("float16_few_dilated", nn.Conv2d, (5, 7, 3, 2, 2, 2), lambda n: [r(2, 5, 9 + n, 8)], kernels=4, **HALF)
@@ -38,5 +40,35 @@ case(
     "float16_few_with_nan",
     lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv2d(x, w), nan=500.0),
     lambda n: [_with_nan(r(2, 3, 6 + n, 7)), r(8, 3, 3, 3)],
+    **HALF,
+)
+
+# As exact as float32: three products of two planes.
+module("planes_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **PLANES)
+module("planes_conv2d_huge", nn.Conv2d, (20, 8, 3), lambda n: [r(2, 20, 6 + n, 7) * 1e5], **PLANES)
+module("planes_conv2d_long", nn.Conv2d, (64, 8, (3, 5)), lambda n: [r(1, 64, 4 + n, 8)], **PLANES)
+module("planes_conv3d", nn.Conv3d, (3, 8, (3, 2, 5)), lambda n: [r(2, 3, 5 + n, 6, 7)], kernels=4, **PLANES)
+module("planes_conv1d", nn.Conv1d, (6, 9, 5, 2, 3, 2), lambda n: [r(2, 6, 17 + n)], kernels=4, **PLANES)
+module(
+    "planes_transposed",
+    nn.ConvTranspose3d,
+    (8, 6, (1, 3, 5), (1, 2, 2), (0, 1, 2), 0, 2),
+    lambda n: [r(2, 8, 2, 4 + n, 5)],
+    kernels=4,
+    **PLANES,
+)
+
+# Phases of a transposed convolution take different numbers of taps; some here none.
+module("float16_phases", nn.ConvTranspose2d, (32, 8, (3, 5), (2, 3), 1), lambda n: [r(2, 32, 4 + n, 5)], **HALF)
+module("float16_phases_along_one", nn.ConvTranspose2d, (32, 8, (4, 3), 2, 1), lambda n: [r(2, 32, 4 + n, 5)], **HALF)
+module("float16_phases_without_taps", nn.ConvTranspose2d, (32, 8, (1, 4), 3), lambda n: [r(2, 32, 3 + n, 4)], **HALF)
+module(
+    "float16_phases_dilated", nn.ConvTranspose1d, (64, 8, 5, 3, 2, 1, 1, True, 2), lambda n: [r(2, 64, 6 + n)], **HALF
+)
+module("planes_phases", nn.ConvTranspose3d, (20, 8, 3, 2, 1), lambda n: [r(1, 20, 2 + n, 3, 4)], **PLANES)
+case(
+    "float16_phases_with_nan",
+    lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv_transpose2d(x, w, stride=(3, 2)), nan=500.0),
+    lambda n: [_with_nan(r(2, 16, 5 + n, 6)), r(16, 8, 1, 3)],
     **HALF,
 )

@@ -25,6 +25,8 @@ class Case:
     kernels: int | None = None  # how many Triton kernels it should take
     halves: bool = False  # products are made of half precision ones, whether that pays or not
     steps: tuple[int, ...] = (0, 1, 3)  # of ``inputs``: the sizes at which it runs under the interpreter
+    training: bool = False  # in training mode, where its buffers may change
+    tf32: bool = True  # of those convolutions have the error of TF32
 
 
 CASES: dict[str, Case] = {}
@@ -54,12 +56,12 @@ def r(*shape: int) -> torch.Tensor:
 
 def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -> list[Candidate]:
     """The candidates of a case."""
-    exported = capture(module, tuple(arguments))
+    exported = capture(module, tuple(arguments), training=case.training)
     names = {"class_name": type(module).__name__, "import_from": origin}
     if not case.halves:
         return synthesize(module, exported, **names)
     pay = {"planes_pay": lambda *_: True, "float16_pays": lambda *_: True}
-    with mock.patch.multiple(stages, **pay):
+    with mock.patch.multiple(stages, tf32_convolutions=lambda: case.tf32, **pay):
         return synthesize(module, exported, gpu="H100", **names)
 
 

@@ -10,8 +10,10 @@ from torch import nn
 
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.graph.map import dims
 from kernel_lsp.synthesis.graph.value import Contract, Value, View, topological
 from kernel_lsp.synthesis.kernel.steps import Planned
+from kernel_lsp.synthesis.schedule.extents import share_of_places
 from kernel_lsp.synthesis.schedule.target import target
 
 
@@ -90,9 +92,43 @@ def test_groups_of_channels_lie_apart() -> None:
     assert tuple(product.op.left.op.operand.shape[d] for d in (1, -1)) == (4, 8)
 
 
-def test_where_torch_does_not_round_nothing_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_torch_does_not_round_a_convolution_has_the_error_of_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    assert planned(_convolution(), torch.empty(16, 64, 112, 112)).rounded == []
+    found = planned(_convolution(), torch.empty(16, 64, 112, 112))
+    assert found.rounded == ["convolutions of float16 planes"]
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    assert product.op.size(product.op.planes) == 3 and not product.op.exact.tf32
+
+
+@pytest.mark.parametrize(
+    "size, stride, padding, dilation",
+    [(3, 2, 1, 1), (5, 3, 0, 1), (1, 2, 0, 1), (4, 3, 2, 2), (7, 2, 3, 1), (3, 4, 1, 3)],
+)
+def test_the_phases_of_a_transposed_convolution_take_each_element_of_the_weight_once(
+    size: int, stride: int, padding: int, dilation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "float16_pays", lambda *_: True)
+    module = nn.ConvTranspose1d(64, 64, size, stride, padding, 0, 1, True, dilation)
+    found = planned(module, torch.empty(8, 64, 512))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract)
+    ((_, length),) = product.op.lengths
+    (phase,) = length.free_symbols
+    phases = int(product.op.size(product.op.axes[dims(len(product.op.axes)).index(phase)]))
+    taken = [int(length.xreplace({phase: sympy.Integer(i)}).doit()) for i in range(phases)]
+    assert sum(taken) == size
+    assert share_of_places(product.op, found.hints) == pytest.approx(size / phases / max(taken))
+
+
+def test_a_convolution_of_planes_stands_beside_the_one_that_rounds() -> None:
+    module = _convolution().eval()
+    exported = capture(module, (torch.empty(16, 64, 112, 112),))
+    found = synthesize(module, exported, class_name="Sequential", import_from="torch.nn", gpu="H100")
+    arithmetic = [one.arithmetic for one in found]
+    assert arithmetic[0] == "float16 convolutions"
+    assert "convolutions of float16 planes" in arithmetic
+    assert "torch.backends.cudnn.allow_tf32" not in found[arithmetic.index("convolutions of float16 planes")].source
 
 
 def test_without_a_gpu_nothing_is_rounded() -> None:

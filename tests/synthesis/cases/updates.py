@@ -1,0 +1,88 @@
+"""Modules that change their buffers: running statistics, moving averages."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .registry import CASES, Case, module, r
+
+
+def _trained(name: str, kind: type[nn.Module], channels: int, *sizes: int) -> None:
+    module(name, kind, (channels,), lambda n: [r(2 + n, channels, *sizes) * 2 + 0.5], training=True)
+
+
+_trained("batch_norm_training", nn.BatchNorm2d, 6, 5, 7)
+_trained("batch_norm_training_1d", nn.BatchNorm1d, 20)
+_trained("batch_norm_training_long", nn.BatchNorm2d, 3, 220, 220)
+
+
+class BatchNormTwice(nn.Module):
+    """One norm, applied twice: the second time its running statistics move on from where the first left them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(6, momentum=0.3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(F.relu(self.norm(x), inplace=True) * 2)
+
+
+class BatchNormBetweenLayers(nn.Module):
+    """Two norms around products, in half of which nothing is affine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(10, 12),
+            nn.BatchNorm1d(12),
+            nn.ReLU(inplace=True),
+            nn.Linear(12, 6),
+            nn.BatchNorm1d(6, affine=False),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+class MovingAverage(nn.Module):
+    """A buffer that is read before and after it changes, and another that counts."""
+
+    average: torch.Tensor
+    calls: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average", torch.zeros(12))
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        centered = x - self.average
+        self.average.mul_(0.75).add_(x.mean(0), alpha=0.25)
+        self.calls += 1
+        return torch.exp(centered) * self.average
+
+
+class Remembered(nn.Module):
+    """The last batch's sums, in a buffer that is no view of memory in order; they are a result, too."""
+
+    last: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(4, 8).t())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        change = x.sum(0) - self.last
+        self.last.copy_(x.sum(0))
+        return change
+
+
+for name, kind, shape in (
+    ("batch_norm_twice", BatchNormTwice, (6,)),
+    ("batch_norm_between_layers", BatchNormBetweenLayers, (10,)),
+    ("moving_average", MovingAverage, (12,)),
+    ("remembered", Remembered, (8, 4)),
+):
+    CASES[name] = Case(kind, lambda n, shape=shape: [r(5 + n, *shape)], training=True)

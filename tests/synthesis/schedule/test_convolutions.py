@@ -1,0 +1,45 @@
+"""Convolutions in half precision: all ways to go through places and channels compute the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.synthesis.cases import CASES
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Any]:
+    script = Path(__file__).parents[1] / "interpret.py"
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    yield process
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(20)
+
+
+@pytest.mark.parametrize(
+    ("case", "variant"),
+    [
+        ("float16_few_conv3d", "float16 convolutions; 64 x 16 x 16 tiles"),  # line by line; by default one sum
+        ("float16_few_conv3d", "convolutions of float16 planes"),
+        ("float16_two", "one sum over all places"),  # by default place by place
+        ("planes_conv3d", "64 x 16 x 32 tiles"),  # the three products around the lines
+    ],
+)
+def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: Any, tmp_path: Path) -> None:
+    interpreter.stdin.write(json.dumps({"case": case, "folder": str(tmp_path), "variant": variant}) + "\n")
+    interpreter.stdin.flush()
+    answer = json.loads(interpreter.stdout.readline())
+    assert "problem" not in answer, answer["trace"]
+    assert all(answer["inside"])
+    assert max(answer["errors"]) <= (2e-5 if "planes" in variant else CASES[case].tolerance), answer["errors"]
