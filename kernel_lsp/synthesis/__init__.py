@@ -20,9 +20,9 @@ from .kernel.steps import Lowered
 from .printing.source import compose, written
 from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
-from .schedule.schedules import Product, Steps
+from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
-from .stages import IN_PARTS, check_writable, counted, failures, lowered, planned, told
+from .stages import CHAINED, IN_PARTS, check_writable, counted, failures, lowered, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
@@ -36,6 +36,8 @@ _ROUNDED = 4
 _PLANES, _FEW = 2, 4
 #: schedules with sums that are not split, of modules where they are by default
 _WHOLE = 8
+#: schedules with scores in memory where they stay on chip by default, or the other way round
+_CHAINED = 4
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 #: the label of the candidate that launches nothing itself but in its first calls
@@ -72,6 +74,7 @@ def _candidates(
     gpu: str | None,
 ) -> list[Candidate]:
     on = target(gpu)
+    pairs: list[tuple[bool, bool]] = []  # whether products share a kernel with the one before, and whether others could
 
     def of(
         left: frozenset[str] = frozenset(),
@@ -80,9 +83,11 @@ def _candidates(
         tf32: bool = True,
         joined: bool = True,
         parts: bool = True,
+        chained: bool | None = None,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
-        found = lowered(exported, left, on, halves=halves, tf32=tf32, joined=joined, parts=parts)
+        found = lowered(exported, left, on, halves=halves, tf32=tf32, joined=joined, parts=parts, chained=chained)
+        pairs.append((bool(found.chained), bool(found.apart)))
         if halves and not found.rounded:
             return [], {}
         return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
@@ -95,11 +100,18 @@ def _candidates(
         apart = [other for other in apart if all(other.source != one.source for one in result)]
     if any(IN_PARTS in one.variant for one in result):  # what is measured decides, here too
         result += of(parts=False, most=_WHOLE)[0]
+    together = any(pairs[0])
+    if together:  # what is measured decides whether scores go through memory
+        result += _new(of(chained=not pairs[0][0], most=_CHAINED)[0], result)
     # Without a GPU nothing is faster in halves, and torch does not round.
     rounded = of(halves=True, most=_ROUNDED)[0][:_ROUNDED] if gpu is not None else []
+    if together and gpu is not None:
+        other = of(halves=True, chained=not pairs[-1][0], most=_CHAINED)[0][:_CHAINED]
+        rounded, result = (rounded + other, result) if rounded else (rounded, result + other)
     exact: list[Candidate] = []
     if rounded:
-        exact, apart = [*_default(result), *_in_other_arithmetic(result)], apart[:1]
+        scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []
+        exact, apart = [*_default(result), *scheduled, *_in_other_arithmetic(result)], apart[:1]
         planes: list[Candidate] = []
         if 0 < sum(name in _LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
             # torch, which may round convolutions, does not do so at all sizes
@@ -132,6 +144,12 @@ def _candidates(
 def _default(candidates: list[Candidate]) -> list[Candidate]:
     """Those with the default schedule: the first one, and its replay."""
     return [one for i, one in enumerate(candidates) if i == 0 or one.variant.endswith(_REPLAYED)]
+
+
+def _new(candidates: list[Candidate], known: list[Candidate]) -> list[Candidate]:
+    """Those whose text is another than that of any of the ``known``."""
+    sources = {one.source for one in known}
+    return [one for one in candidates if one.source not in sources]
 
 
 def _in_other_arithmetic(candidates: list[Candidate]) -> list[Candidate]:
@@ -196,7 +214,7 @@ def _scheduled(
             if any(text == known.source for known in result):
                 continue
             candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
-            precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product)]
+            precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product | Chained)]
             candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)

@@ -14,13 +14,14 @@ from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 
 from .graph.sizes import ZERO
-from .graph.value import Graph, Input, input_of, topological
+from .graph.value import Contract, Graph, Input, Value, input_of, operands, topological
 from .graph.verify import verify
 from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .kernel.verify import verify as verify_plan
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes.chains import between, chains
 from .passes.cuts import cut_last
 from .passes.float8_products import of_float8, unconverted_products
 from .passes.joining import join_recurrences
@@ -32,12 +33,15 @@ from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
 from .printing import bounds
-from .schedule.cost import float16_pays, planes_pay, product_parts
+from .schedule.cost import chain_pays, float16_pays, planes_pay, product_parts
 from .schedule.recurrent_space import fit_together
 from .schedule.target import Target, float8_of
 
 #: said of a module with a float8 product whose sum is split
 IN_PARTS = "sums in parts"
+
+#: said of a module with two products that share a kernel
+CHAINED = "attention in one kernel"
 
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 512
@@ -56,6 +60,7 @@ def lowered(
     tf32: bool = True,
     joined: bool = False,
     parts: bool = True,
+    chained: bool | None = None,
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
@@ -63,6 +68,7 @@ def lowered(
     that pays there and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by
     what it is told; without it they have float32's. ``joined``: recurrences share a launch, where they fit there.
     ``parts``: sums of thin products are cut in parts; without it not those of float8, which often wait for memory alone.
+    ``chained``: whether products share a kernel with the one before (``passes/chains.py``); None: where that pays.
     """
     graph = lower(exported, left, float8_of(on) if on is not None else "rounded")
     verify(graph)
@@ -75,6 +81,8 @@ def lowered(
         if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
             graph.ways.append("recurrences in one launch")
     cut_last(graph)
+    pairs, apart = _chained(graph, on, halves, chained)
+    in_pairs = {product.op for pair in pairs.items() for product in pair}
     rounded: list[str] = []
     if on is not None and halves:
         tf32 = tf32 and tf32_convolutions()
@@ -82,17 +90,37 @@ def lowered(
             rounded.append("float16 convolutions" if tf32 else "convolutions of float16 planes")
         if tf32 and in_tf32(graph):
             rounded.append("TF32 convolutions")
-        if split_into_planes(graph, lambda op: planes_pay(op, on, graph.hints)):
+        if split_into_planes(graph, lambda op: op not in in_pairs and planes_pay(op, on, graph.hints)):
             rounded.append("float16 planes")
         share(graph)
     if on is not None:
-        apart = split_products(
-            graph, lambda op: product_parts(op, on, graph.hints) if parts or not of_float8(op) else 1
-        )
-        if any(map(of_float8, apart)):
+        split = split_products(graph, lambda op: _parts(op, on, graph, parts) if op not in in_pairs else 1)
+        if any(map(of_float8, split)):
             graph.ways.append(IN_PARTS)
     verify(graph)
-    return Lowered(graph, defined, split_long_reductions(graph, graph.hints), rounded)
+    whole = {v for second, first in pairs.items() for v in between(first, operands(second)[0])}
+    chunks = split_long_reductions(graph, graph.hints, whole)
+    return Lowered(graph, defined, chunks, rounded, pairs, apart)
+
+
+def _parts(op: Contract, on: Target, graph: Graph, parts: bool) -> int:
+    return product_parts(op, on, graph.hints) if parts or not of_float8(op) else 1
+
+
+def _chained(
+    graph: Graph, on: Target | None, halves: bool, wanted: bool | None
+) -> tuple[dict[Value, Value], list[Value]]:
+    """Products that share a kernel with the one before, second → first, and those that could."""
+    found = chains(graph) if on is not None else {}
+    taken: dict[Value, Value] = {}
+    for second, first in found.items():
+        ops = second.op, first.op
+        assert on is not None and isinstance(ops[0], Contract) and isinstance(ops[1], Contract)
+        if wanted or (wanted is None and chain_pays(ops[0], ops[1], ops[0].left, on, graph.hints, planes=halves)):
+            taken[second] = first
+    if taken:
+        graph.ways.append(CHAINED)
+    return taken, [second for second in found if second not in taken]
 
 
 def tf32_convolutions() -> bool:
@@ -106,9 +134,11 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
     Raises ``Unalignable`` where an access fits no kernel.
     """
     graph = found.graph
-    steps = plan(graph, bounds.computed(graph) if check_indices else None)
+    steps = plan(graph, bounds.computed(graph) if check_indices else None, found.chained)
     verify_plan(graph, steps)
-    return Planned(graph, found.defined, found.chunks, found.rounded, steps)
+    if CHAINED in graph.ways and not found.chained:  # no kernel fitted them
+        graph.ways.remove(CHAINED)
+    return Planned(graph, found.defined, found.chunks, found.rounded, found.chained, found.apart, steps)
 
 
 def check_writable(found: Planned, class_name: str) -> None:

@@ -26,10 +26,21 @@ class Arguments:
     strides: dict[sympy.Symbol, tuple[Value, int]] = field(
         default_factory=dict
     )  # of tensors addressed by their strides
+    free: list[Variable] = field(default_factory=list)  # variables that nothing needs any longer, to be taken again
 
     def variable(self, wanted: str) -> Variable:
+        for known in self.free:
+            if known.wanted == wanted:
+                self.free.remove(known)
+                return known
         self.variables.append(Variable(wanted))
         return self.variables[-1]
+
+    def release(self, mark: int) -> None:
+        """Let local variables be taken again by those that want their name: those after the first ``mark`` ones."""
+        own = (self.pointers, self.outputs, self.sizes, self.scalars, self.static, self.divisors)
+        given = {variable for known in own for variable in known.values()}
+        self.free = [variable for variable in self.variables[mark:] if variable not in given]
 
     def name_size(self, expr: sympy.Expr, name: str) -> None:
         """Make ``expr`` an argument called ``name``; a static size of some length becomes a constexpr."""

@@ -24,7 +24,7 @@ from .access import GATHERED, gather_index, gather_table, operand_indices, resha
 from .arguments import Arguments
 from .domain import Domain
 from .guarded import opaque, padded
-from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, apply, plus, width
+from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, Variable, apply, plus, width
 
 _AHEAD = 40  # what is wider than this in an offset, and the same in each round of a loop, is computed before the loop
 _WIDTH = 72  # an expression wider than this gets a variable of its own
@@ -54,6 +54,7 @@ class Builder:
         self.reduced_axis: Axis | None = None
         self.scan: Callable[[Value], Expr] | None = None  # computes a scan inside a loop along it
         self.raw_half = False  # keep half precision as loaded, for tl.dot
+        self.starts: dict[Expr, Variable] = {}  # parts of offsets that were computed before a loop
         self.whole: Axis | None = None  # an axis that every load has, even where nothing varies along it
 
     # -- indices ------------------------------------------------------------------------------------------------
@@ -286,8 +287,10 @@ class Builder:
         ):
             return where
         before = ir.total([term for term, same_each in zip(terms, inside, strict=True) if same_each])
-        variable = self.arguments.variable(f"{variable_name(value)}_start")
-        self.lines.append(Set(variable, before))
+        variable = self.starts.get(before)
+        if variable is None:
+            variable = self.starts[before] = self.arguments.variable(f"{variable_name(value)}_start")
+            self.lines.append(Set(variable, before))
         return ir.total(
             [(1, Ref(variable, before.axes)), *(t for t, same in zip(terms, inside, strict=True) if not same)]
         )

@@ -43,6 +43,33 @@ class Looped:
 
 
 @dataclass(eq=False)
+class Chain:
+    """A product, ``first``, and another one whose left operand is computed from its result, a tile of rows and keys at a time.
+
+    A key is what the second product sums over: the atom ``key``. ``depth``: the atoms that the first product sums over.
+    ``element``: what each key brings to the second product but for numbers of the whole row, ``factors``: (function, Value), the
+    innermost first. ``score``: the element itself, or x where the element is exp(x - u) with ``highest``, the row's greatest x,
+    as u. ``totals``: sums of the element, or of what needs no number of the row, along the keys.
+    """
+
+    first: Value
+    key: sympy.Symbol
+    depth: list[sympy.Symbol]
+    element: Value
+    score: Value
+    highest: Value | None
+    totals: list[Value]
+    factors: list[tuple[str, Value]]
+
+    @property
+    def product(self) -> Contract:
+        """The first product, its left operand the one that varies along the rows."""
+        op = self.first.op
+        assert isinstance(op, Contract)
+        return op
+
+
+@dataclass(eq=False)
 class Kernel:
     """One kernel: ``stores`` (value, index) in ``domain``; ``placed`` gives the index of each reduction and what follows it."""
 
@@ -51,6 +78,7 @@ class Kernel:
     placed: dict[Value, Index] = field(default_factory=dict)
     folds: list[Value] = field(default_factory=list)  # reductions and scans, operands first
     contract: Value | None = None
+    chain: Chain | None = None  # the product in front of ``contract`` that it computes, too
     loop: Looped | None = None
     operand_index: Index = ()  # where the reductions' operand is addressed: all atoms
     leaves: list[Value] = field(default_factory=list)  # what it loads
@@ -122,12 +150,15 @@ class Plan:
 @dataclass
 class Lowered:
     """The graph after the passes. ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of
-    chunks of split reductions, with the length that each splits; ``rounded``: what products are made of halves, in words."""
+    chunks of split reductions, with the length that each splits; ``rounded``: what products are made of halves, in words;
+    ``chained``: products that are to share a kernel with the one before, and ``apart``: those that could."""
 
     graph: Graph
     defined: dict[sympy.Symbol, sympy.Expr]
     chunks: dict[sympy.Symbol, sympy.Expr]
     rounded: list[str] = field(default_factory=list)
+    chained: dict[Value, Value] = field(default_factory=dict)
+    apart: list[Value] = field(default_factory=list)
 
     @property
     def hints(self) -> Hints:

@@ -113,27 +113,33 @@ def from_float8(value: Value) -> bool:
     return isinstance(op.operands[0], Value) and op.operands[0].dtype in FLOAT8
 
 
-def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozenset[int]) -> bool:
+def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozenset[int], split: bool = False) -> bool:
     """Whether the views from ``base`` to ``operand`` keep every index linear without splitting one.
 
-    ``scalar``: the dimensions whose index is a scalar in the kernel; any expression over those alone will do.
+    ``scalar``: the dimensions whose index is a scalar in the kernel; any expression over those alone will do. ``split``: they may also be split.
     """
     domain = Domain()
-    index: Index = tuple(domain.atom("i", n, reduced=False) for n in operand.shape)
-    scalars = {index[d] for d in scalar}
-    v = operand
-    try:
-        while v is not base:
-            if reshaped_leaf(v, stored) is not None:
-                return True
-            ((v, index),) = operand_indices(v, index, domain)
-            for e in index:
-                _, rest = domain.terms(e)
-                if rest.free_symbols & domain.size.keys() - scalars:
-                    return False
-    except (Unalignable, Refined):
-        return False
-    return True
+    whole: Index = tuple(domain.atom("i", n, reduced=False) for n in operand.shape)
+    scalars = {whole[d] for d in scalar}
+    for _ in range(8):
+        v, index = operand, whole
+        try:
+            while v is not base:
+                if reshaped_leaf(v, stored) is not None:
+                    return True
+                ((v, index),) = operand_indices(v, index, domain)
+                for e in index:
+                    _, rest = domain.terms(e)
+                    if rest.free_symbols & domain.size.keys() - scalars:
+                        return False
+            return True
+        except Unalignable:
+            return False
+        except Refined:
+            if not split or not domain.parts.keys() <= scalars:
+                return False
+            scalars |= {atom for parts in domain.parts.values() for atom in parts.free_symbols}
+    return False
 
 
 def place_product(root: Value, product: Value, stored: set[Value]) -> Kernel:

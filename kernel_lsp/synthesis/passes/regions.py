@@ -16,7 +16,6 @@ from ..graph.value import (
     Graph,
     Partial,
     Peak,
-    Pointwise,
     Recur,
     Reduce,
     Scan,
@@ -28,26 +27,38 @@ from ..graph.value import (
 )
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
+from .chains import beside, between, moved, place_chain
 from .cuts import is_cut
 from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product
+from .host_views import APART, filled, on_host
 from .looping import place_recurrence, results_of
 from .pieces import in_pieces
 from .placing import place
 
-#: What is stored by steps of its own, never inside another kernel.
-_APART = TorchCall | Contract | Partial | Recur
+
+class _Unchained(Exception):
+    """No kernel fits ``product`` and the one before it."""
+
+    def __init__(self, product: Value) -> None:
+        self.product = product
 
 
-def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
+def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Value] | None = None) -> Plan:
     """Steps that compute the graph's outputs. Raises ``Unalignable`` where an access fits no kernel.
 
-    ``stored``: values that are stored before a kernel reads them, though it could compute them itself.
+    ``stored``: values that are stored before a kernel reads them, though it could compute them itself. ``chained``: products to be
+    computed with the one before (``chains.py``), of which those are left out that fit no kernel.
     """
+    chained = {} if chained is None else chained
     completes, forced = epilogues(graph), set(stored or ())
     forced |= {v.op.start for v in topological(graph.outputs) if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
-        attempt = _Planner(graph, completes, forced)
-        shared = attempt.run()
+        attempt = _Planner(graph, moved(graph, completes, chained) if chained else completes, forced, chained)
+        try:
+            shared = attempt.run()
+        except _Unchained as found:
+            del chained[found.product]
+            continue
         if not shared:
             return attempt.plan
         forced |= shared
@@ -55,8 +66,10 @@ def plan(graph: Graph, stored: set[Value] | None = None) -> Plan:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, completes: dict[Value, Value], forced: set[Value]) -> None:
-        self.graph, self.forced = graph, forced
+    def __init__(
+        self, graph: Graph, completes: dict[Value, Value], forced: set[Value], chained: dict[Value, Value]
+    ) -> None:
+        self.graph, self.forced, self.chained = graph, forced, chained
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
         self.busy: list[Value] = []
@@ -93,7 +106,7 @@ class _Planner:
         try:
             if isinstance(value.op, TorchCall):
                 self._store_call(value)
-            elif viewed and _on_host(value, self.completes):
+            elif viewed and on_host(value, self.completes):
                 (operand,) = operands(value)
                 self.store(operand, pending, viewed=True)
                 self._append(HostView(value), [value])
@@ -124,7 +137,7 @@ class _Planner:
 
     def _store_call(self, value: Value) -> None:
         for operand in operands(value):
-            self.store(operand, [], viewed=not _filled(operand))
+            self.store(operand, [], viewed=not filled(operand))
         assert isinstance(value.op, TorchCall)
         call = value.op.call or value.op
         siblings = [
@@ -138,7 +151,7 @@ class _Planner:
             for operand in operands(v):
                 if operand in self.plan.stored:
                     continue
-                if isinstance(operand.op, _APART) or operand in self.completes or operand in self.forced:
+                if isinstance(operand.op, APART) or operand in self.completes or operand in self.forced:
                     self.store(operand, [])
 
     def tree(self, roots: list[Value]) -> list[Value]:
@@ -150,7 +163,7 @@ class _Planner:
             if v in seen or v in self.plan.stored:
                 return
             seen.add(v)
-            if v not in roots and (isinstance(v.op, _APART) or v in self.completes or v in self.forced):
+            if v not in roots and (isinstance(v.op, APART) or v in self.completes or v in self.forced):
                 return
             for operand in operands(v):
                 visit(operand)
@@ -247,17 +260,12 @@ class _Planner:
 
     def _joins(self, kernel: Kernel, other: Value) -> bool:
         """Whether storing ``other`` too saves reading something twice and needs nothing not stored yet."""
-        if (
-            isinstance(other.op, _APART)
-            or other in self.completes
-            or kernel.partials
-            or _on_host(other, self.completes)
-        ):
+        if isinstance(other.op, APART) or other in self.completes or kernel.partials or on_host(other, self.completes):
             return False
         before = list(self.plan.stored)
         tree = self.tree([other])
         for v in tree:
-            if any(isinstance(o.op, _APART) and o not in before for o in operands(v)):
+            if any(isinstance(o.op, APART) and o not in before for o in operands(v)):
                 return False
         return bool(set(kernel.leaves) & {o for v in tree for o in operands(v) if o in self.plan.stored})
 
@@ -267,6 +275,8 @@ class _Planner:
         """A product with what it completes; only the beginning of that where ``cut`` is given."""
         op = product.op
         assert isinstance(op, Contract)
+        if product in self.chained:
+            return self._store_chain(root, product, self.chained[product])
         shared = needed_again(self.graph, product)
         for one in [op, op.exact.product] if op.exact else [op]:
             for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
@@ -299,6 +309,33 @@ class _Planner:
             again.exact, again.cut = True, cut
             self._append(again, [])
 
+    def _store_chain(self, root: Value, product: Value, first: Value) -> None:
+        """A product with the one before it and what it completes. Raises ``_Unchained``."""
+        op, before = product.op, first.op
+        assert isinstance(op, Contract) and isinstance(before, Contract)
+        sides = ((before, before.left, before.left_axes), (before, before.right, before.right_axes))
+        for one, operand, axes in (*sides, (op, op.right, op.right_axes)):
+            scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)
+            self._prepare(operand, scalar, [], split=True)
+        inside = {first, *between(first, op.left)}
+        while True:
+            apart = {*self.plan.stored, *self.completes, *self.forced}
+            tree = {*self._epilogue_tree(root, product), *beside(first, op.left, apart), product, first}
+            for v in tree - {product, first}:
+                for o in operands(v):
+                    if o not in self.plan.stored and o not in tree:
+                        self.store(o, [])
+            try:
+                kernel = place_chain(root, product, first, self.plan.stored)
+                break
+            except Materialise as need:
+                if need.value in inside or need.value is product:
+                    raise _Unchained(product) from None
+                self.store(need.value, [])
+            except Unalignable:
+                raise _Unchained(product) from None
+        self._append(kernel, kernel.outputs)
+
     def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:
         """Values between the product and the root, and cheap operands that are computed on the way."""
         order: list[Value] = []
@@ -308,7 +345,7 @@ class _Planner:
             if (
                 v in seen
                 or v in self.plan.stored
-                or isinstance(v.op, _APART | Fold)
+                or isinstance(v.op, APART | Fold)
                 or (v in self.completes and v is not root)
                 or v in self.forced
             ):
@@ -322,18 +359,20 @@ class _Planner:
             visit(root)
         return order
 
-    def _prepare(self, operand: Value, scalar: frozenset[int], shared: list[Value], seldom: bool = False) -> None:
+    def _prepare(
+        self, operand: Value, scalar: frozenset[int], shared: list[Value], seldom: bool = False, split: bool = False
+    ) -> None:
         """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
 
-        ``scalar``: its dimensions whose index is a scalar. ``shared``: what may be stored with it. ``seldom``: its product hardly
-        ever runs.
+        ``scalar``: its dimensions whose index is a scalar, which may be split where ``split``. ``shared``: what may be stored with
+        it. ``seldom``: its product hardly ever runs.
         """
         base = operand
-        while isinstance(base.op, View) and base not in self.plan.stored:
+        while isinstance(base.op, View) and base not in self.plan.stored and base not in self.completes:
             base = base.op.operand
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored, seldom):
             self.store(base, shared)
-        if addressable(operand, base, self.plan.stored, scalar):
+        if addressable(operand, base, self.plan.stored, scalar, split):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
         views = [operand]
@@ -354,44 +393,3 @@ def _whole(value: Value) -> Value:
     op = value.op
     assert isinstance(op, Partial)
     return Value(Reduce(op.kind, op.operand, op.dims, op.part), value.shape[1:], value.dtype, value.name)
-
-
-def _of_all_steps(value: Value) -> bool:
-    """Whether it is the steps of a recurrence, without what they began with, or those of one of its members."""
-    names = []
-    while isinstance(value.op, View):
-        names.append(value.op.name)
-        value = value.op.operand
-    return isinstance(value.op, Recur) and value.op.each and names in (["slice"], ["select"], ["slice", "select"])
-
-
-def _filled(value: Value) -> bool:
-    """Whether it is one number everywhere: what torch makes of that is contiguous, and some of its operators ask for it."""
-    while isinstance(value.op, View):
-        value = value.op.operand
-    return isinstance(value.op, Pointwise) and not operands(value)
-
-
-def _on_host(value: Value, products: dict[Value, Value]) -> bool:
-    """Whether a stored value is better a view that torch takes of another one than a kernel's own store.
-
-    ``products``: the values that complete a matrix product.
-    """
-    op = value.op
-    if isinstance(op, View) and op.name in ("slice", "select") and _of_all_steps(value):
-        return True
-    if not isinstance(op, View) or op.name not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
-        return False
-    base = op.operand
-    while isinstance(base.op, View):
-        base = base.op.operand
-    if op.name in ("squeeze", "unsqueeze") and not isinstance(base.op, _APART) and base not in products:
-        return False  # the kernel stores the final shape itself
-    if op.name != "reshape":
-        return True
-    below = op.operand
-    while isinstance(below.op, View):
-        if below.op.name not in ("reshape", "unsqueeze", "squeeze"):
-            return False  # reshaping a permuted view copies; let the kernel write the final layout
-        below = below.op.operand
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sympy
@@ -22,11 +23,14 @@ SPLIT_RESULTS, SPLIT_LENGTH, CHUNK = 128, 32768, 16384
 _COMPARISONS = frozenset(["eq", "ne", "lt", "gt", "and", "or"])
 
 
-def split_long_reductions(graph: Graph, hints: dict[sympy.Symbol, int]) -> dict[sympy.Symbol, sympy.Expr]:
-    """Split what would run in too few programs. Returns the number-of-chunks symbols with the length of each."""
+def split_long_reductions(
+    graph: Graph, hints: dict[sympy.Symbol, int], whole: Iterable[Value] = ()
+) -> dict[sympy.Symbol, sympy.Expr]:
+    """Split what would run in too few programs, but for ``whole``. Returns the number-of-chunks symbols with the length of each."""
     chunks: dict[sympy.Symbol, sympy.Expr] = {}
     order = topological(graph.outputs)
-    long = [value for value in order if _is_long(value, hints)]
+    left = set(whole)
+    long = [value for value in order if value not in left and _is_long(value, hints)]
     parts: dict[int, dict[str, Value]] = {}  # of each early fold, what its chunks carry on
     folds = _early_folds(long)
     for value in order:

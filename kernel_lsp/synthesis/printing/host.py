@@ -322,7 +322,8 @@ def _constant(
     value: Constant, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str], shared: dict[OfAll, str]
 ) -> str:
     if isinstance(value, PowerOfTwo):
-        return f"triton.next_power_of_2({_host_size(value.extent, sizes, known)})"
+        text = f"triton.next_power_of_2({_host_size(value.extent, sizes, known)})"
+        return text if value.least == 1 else f"max({value.least}, {text})"
     if isinstance(value, OfAll):
         size = shared[dataclasses.replace(value, times=1)]
         return size if value.times == 1 else f"{value.times} * {size}"

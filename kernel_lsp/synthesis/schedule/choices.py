@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.steps import Hints, Kernel
+from .chained import chained
 from .contract import contract
 from .cost import cost
 from .elementwise import elementwise
@@ -12,7 +13,7 @@ from .program import Program
 from .recurrent import recurrent
 from .reduction import reduction
 from .resident import resident
-from .schedules import Flat, Product, Resident, Schedule, Steps, Turned
+from .schedules import Chained, Flat, Product, Resident, Schedule, Steps, Turned
 from .space import space
 from .target import Target
 from .verify import verify
@@ -33,6 +34,8 @@ def scheduled(
     """The kernel as a program. Raises ``verify.Malformed``, which is a bug."""
     if isinstance(schedule, Product):
         program = contract(kernel, name, arguments, hints, stored, strided, schedule)
+    elif isinstance(schedule, Chained):
+        program = chained(kernel, name, arguments, hints, stored, strided, schedule)
     elif isinstance(schedule, Flat | Turned):
         program = elementwise(kernel, name, arguments, hints, stored, schedule)
     elif isinstance(schedule, Steps):
@@ -57,7 +60,7 @@ def choices(kernels: list[Kernel], target: Target, hints: Hints) -> list[tuple[s
     default = {kernel: found[0] for kernel, found in spaces.items()}
     result: list[tuple[str, Chosen]] = [("", default)]
     sorts = dict.fromkeys(type(schedule) for schedule in default.values())
-    for sort in sorted(sorts, key=lambda sort: sort is not Product):
+    for sort in sorted(sorts, key=lambda sort: sort not in (Product, Chained)):
         mine = [kernel for kernel in kernels if isinstance(default[kernel], sort) and not kernel.exact]
         for i in range(1, max(len(spaces[kernel]) for kernel in mine)):
             other = {kernel: spaces[kernel][min(i, len(spaces[kernel]) - 1)] for kernel in mine}

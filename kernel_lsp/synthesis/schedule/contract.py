@@ -59,8 +59,12 @@ from .summation import summation
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     """Tensors that the product addresses by their own strides: arguments, and what the module holds that is not contiguous."""
     op: Contract = kernel.product
+    sides = [(op, op.left, op.left_axes), (op, op.right, op.right_axes)]
+    if kernel.chain is not None:
+        first = kernel.chain.product
+        sides[0:1] = [(first, first.left, first.left_axes), (first, first.right, first.right_axes)]
     result: list[Value] = []
-    for operand, axes in ((op.left, op.left_axes), (op.right, op.right_axes)):
+    for op, operand, axes in sides:
         base = operand
         split = of_float8(op)  # a copy of a weight would take longer than its product
         while isinstance(base.op, View) and (base.op.map.picks_strides or (split and _linear(base.op.map))):
@@ -142,8 +146,8 @@ def contract(
         along = walk.along(lane)
         index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
         builder = Builder(domain, [*axes, *walk.outside, *_in_order(side, along)], arguments, stored, {})
-        builder.strided = {v: _strides(v, arguments) for v in strided}
-        builder.raw_half = _is_plain(operand, stored)
+        builder.strided = {v: strides(v, arguments) for v in strided}
+        builder.raw_half = is_plain(operand, stored)
         builder.reduced_axis = along if len(depth) > 1 else None
         builder.whole = side if eighths else None
         builder.count(operand, index)
@@ -155,7 +159,7 @@ def contract(
         loop += builder.inner
         terms.append(term)
         ends_early.append(along.mask)
-        raw.append(builder.raw_half or _is_half(operand))
+        raw.append(builder.raw_half or is_half(operand))
     terms = [
         term if mask is None or harmless else masked(term, mask, 0.0, operand.dtype)
         for term, mask, harmless, operand in zip(
@@ -312,20 +316,20 @@ def _harmless(left: float | None, right: float | None) -> tuple[bool, bool]:
     return finite[0], finite[1] and 0 in (left, right)
 
 
-def _is_plain(operand: Value, stored: set[Value]) -> bool:
+def is_plain(operand: Value, stored: set[Value]) -> bool:
     while operand not in stored and isinstance(operand.op, View):
         operand = operand.op.operand
     return operand in stored
 
 
-def _is_half(operand: Value) -> bool:
+def is_half(operand: Value) -> bool:
     """Whether what it computes is in half precision, and not in float32."""
     while isinstance(operand.op, View):
         operand = operand.op.operand
     return from_float8(operand)
 
 
-def _strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
+def strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
     """Stride symbols of a tensor argument; each becomes a kernel argument when first used."""
     name = variable_name(value)
     symbols = [sympy.Symbol(f"{name}_stride_{d}", integer=True, positive=True) for d in range(len(value.shape))]

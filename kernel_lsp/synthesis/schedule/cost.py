@@ -15,10 +15,13 @@ from ..graph.value import Contract, Value, View, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.splitting import CHUNK
-from .extents import inner_atoms, power_of_two, product_extents, share_of_places, total
+from .chain_atoms import chain_extents
+from .chain_space import REGISTERS, chain_registers, chain_shared, most_columns
+from .chained import hides_half
+from .extents import inner_atoms, multiplied, power_of_two, product_extents, share_of_places, total
 from .recurrent_space import extents
 from .running import passes
-from .schedules import Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
+from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 
 
@@ -37,6 +40,8 @@ class Cost:
 def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Cost:
     if isinstance(schedule, Product):
         return _product(kernel, schedule, target, hints)
+    if isinstance(schedule, Chained):
+        return _chain(kernel, schedule, target, hints)
     if isinstance(schedule, Steps | Resident):
         return _recurrence(kernel, schedule, target, hints)
     domain = kernel.domain
@@ -94,7 +99,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
         read, written = 1, sum(v.dtype.itemsize for v in kernel.outputs)
     moved = batch * ((m * k + k * n) * read + m * n * written)
     through_l2 = programs * (schedule.m + schedule.n) * k * read
-    products = {"tf32": 1, "tf32x3": 3, "bf16x6": 6, "ieee": 1}[schedule.precision] if dtype == torch.float32 else 1
+    products = _PARTS[schedule.precision] if dtype == torch.float32 else 1
     around = kernel.product.planes if schedule.flat else kernel.product.outer
     places = math.prod(hint(kernel.product.size(letter), hints) for letter in around)
     summed = places * -(-k // places // schedule.k) * schedule.k
@@ -106,6 +111,69 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     waves, full = _waves(programs, fit, target)
     seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
     return Cost(moved, operations, programs, waves, shared, seconds)
+
+
+#: Products that one in float32 is made of, by its precision.
+_PARTS = {"tf32": 1, "tf32x3": 3, "bf16x6": 6, "ieee": 1}
+
+
+def _chain(kernel: Kernel, schedule: Chained, target: Target, hints: Hints) -> Cost:
+    """Both products and the exponentials between them, one after the other: what the compiler overlaps is not known here."""
+    found = chain_extents(kernel, hints)
+    down, across = -(-found.rows // schedule.m), -(-found.cols // schedule.d)
+    programs = down * across * found.batch
+    keys = -(-found.keys // schedule.n) * schedule.n
+    if hides_half(kernel, hints):
+        keys = min(keys, (keys + schedule.m + schedule.n) // 2)
+    steps = programs * schedule.m * keys  # scores that are computed
+    operations, busy = 0, 0.0
+    for width, dtype in zip((-(-found.depth // schedule.k) * schedule.k, schedule.d), found.dtypes, strict=True):
+        one = 2 * steps * width * (_PARTS[schedule.precision] if dtype == torch.float32 else 1)
+        operations += one
+        busy += one / target.rate(_multiplied(dtype, schedule.precision))
+    if kernel.chain is not None and kernel.chain.highest is not None:
+        busy += steps * _EXPONENTIAL / target.rate("float32")
+    first, second = (dtype.itemsize for dtype in found.dtypes)
+    moved = found.batch * (found.rows + found.keys) * found.depth * first
+    moved += found.batch * (found.keys + found.rows) * found.cols * second
+    moved += sum(_bytes(v, hints) for v in kernel.leaves)
+    through_l2 = programs * (schedule.m + keys) * found.depth * first + programs * keys * schedule.d * second
+    if schedule.k < found.depth:  # the left operand is read again for each tile of keys
+        through_l2 += programs * schedule.m * found.depth * first * (keys // schedule.n)
+    shared = chain_shared(schedule, first, second)
+    fit = max(1, min(target.shared_memory // max(1, shared), target.warps // schedule.warps))
+    spilled = max(1.0, chain_registers(schedule, second) / REGISTERS)  # what a thread can hold beside addresses
+    waves, full = _waves(programs, fit, target)
+    seconds = max(busy * spilled / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
+    return Cost(moved, operations, programs, waves, shared, seconds)
+
+
+#: Operations of a float32 unit that a score takes on its way to the second product: the exponential counts as eight.
+_EXPONENTIAL = 16
+
+
+def chain_pays(
+    second: Contract, first: Contract, weights: Value, target: Target, hints: Hints, *, planes: bool
+) -> bool:
+    """Whether two products take less time in one kernel than with their scores in memory. ``planes``: float32 may be multiplied in
+    float16 planes there.
+
+    The scores are written and read once in float32, the second product's left operand, ``weights``, once in its dtype.
+    """
+    scores = hint(numel(weights.shape), hints)
+    apart, together = 2 * _LAUNCH + scores * 2 * (4 + weights.dtype.itemsize) / target.bandwidth, 0.0
+    columns = [letter for letter in second.axes if second.varies(letter) == (False, True)]
+    width = math.prod(hint(second.size(letter), hints) for letter in columns)
+    times = -(-width // most_columns(weights.dtype))  # the first product, for each block of columns
+    for op, often in ((first, times), (second, 1)):
+        whole = multiplied(op) != torch.float32
+        rate = target.rate("float16") * _REACHED if whole else target.rate("tf32") * _REACHED_SPLIT / 3
+        planes_pay_here = planes and not whole and planes_pay(op, target, hints)
+        memory = sum(2 * _bytes(v, hints) for v in (op.left, op.right)) / target.bandwidth + 5 * _LAUNCH
+        in_planes = memory + _operations(op, hints) * 3 / (_REACHED * target.rate("float16"))
+        apart += in_planes if planes_pay_here else _operations(op, hints) / rate
+        together += often * _operations(op, hints) / rate
+    return together < apart
 
 
 #: Part of the tensor cores' rate that products reach: of tiles of halves, of float32 that a kernel splits as it goes, and

@@ -322,6 +322,8 @@ def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     result: dict[Kernel, str] = {}
     for kernel in kernels:
         value = kernel.whole or kernel.stores[0][0]
+        while kernel.chain is not None and isinstance(value.op, View):
+            value = value.op.operand
         if isinstance(value.op, Recur):
             result[kernel] = f"{value.op.loop.name or 'recurrence'}_kernel"
             continue

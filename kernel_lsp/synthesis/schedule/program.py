@@ -24,9 +24,10 @@ class Blocks:
 
 @dataclass(frozen=True)
 class PowerOfTwo:
-    """The least power of two that is at least ``extent``, known at launch."""
+    """The least power of two that is at least ``extent``, known at launch, and no less than ``least``."""
 
     extent: sympy.Expr
+    least: int = 1
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,27 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Chained:
+    """Two products in one kernel: ``m`` rows a program, ``n`` keys at a time, ``d`` columns of the second product, and ``k`` elements
+    of what the first one sums over at a time.
+
+    ``d`` and ``k`` as large as the tensors are mean that the first product is computed once, and its left operand read once.
+    """
+
+    m: int
+    n: int
+    d: int
+    k: int
+    warps: int
+    stages: int
+    precision: str = "tf32x3"
+
+    def __str__(self) -> str:
+        how = f"{self.m} rows, {self.n} keys at a time, {_warps(self.warps)}, {self.stages} stages"
+        return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
+
+
+@dataclass(frozen=True)
 class Steps:
     """One program takes ``rows`` of what steps apart from the rest, with all that its states multiply, through all steps.
 
@@ -136,7 +157,7 @@ class Resident:
         return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
 
 
-Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product | Steps | Resident
+Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product | Chained | Steps | Resident
 
 
 def _warps(count: int) -> str:

@@ -8,6 +8,7 @@ import math
 from ..graph.value import Contract
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
+from .chain_space import chains
 from .extents import (
     LONGEST_ROW,
     contiguous_is_kept,
@@ -30,6 +31,8 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if kernel.exact:  # seldom runs, but is compiled: a small tile
         m, n, k, _, dtype = product_extents(kernel, hints)
         return [_fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)]
+    if kernel.chain is not None:
+        return chains(kernel, target, hints)
     if kernel.contract is not None:
         return _products(kernel, target, hints)
     if kernel.loop is not None:

@@ -1,0 +1,90 @@
+"""Which schedules a chained kernel may have, and what they take of a multiprocessor."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from ..kernel.steps import Hints, Kernel
+from .chain_atoms import chain_extents
+from .extents import power_of_two
+from .schedules import Chained, Schedule
+from .target import Target
+
+#: Columns of the second product that a program computes at most, and elements of the first one's sum that it holds of its rows.
+_COLUMNS = {2: 512, 4: 256}
+_HELD = {2: 256, 4: 128}
+_LEAST = 16  # what a product of tiles takes
+
+#: 32-bit registers that a thread can have for tiles.
+REGISTERS = 232
+
+
+def most_columns(dtype: torch.dtype) -> int:
+    """Columns of the second product beyond which the first one is computed several times."""
+    return _COLUMNS[dtype.itemsize]
+
+
+def chain_shared(tile: Chained, first: int, second: int) -> int:
+    """Bytes of shared memory: the rows' operand, and as many stages of keys and values. ``first``, ``second``: bytes of an element."""
+    return tile.m * tile.k * first + tile.stages * tile.n * (tile.k * first + tile.d * second)
+
+
+def chain_registers(tile: Chained, second: int) -> float:
+    """Registers of a thread for the result's tile, the scores, and these as they are multiplied: as halves, or float32 in two parts."""
+    scores = 1.5 if second == 2 else 3.0
+    return (tile.m * tile.d + scores * tile.m * tile.n) / (32 * tile.warps)
+
+
+def chains(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
+    """Tiles with as many rows as leave the multiprocessors enough to do, keys as far as registers and shared memory go; the default first."""
+    found = chain_extents(kernel, hints)
+    first, second = (dtype.itemsize for dtype in found.dtypes)
+    half = 4 not in (first, second)
+    d = max(_LEAST, min(power_of_two(found.cols), _COLUMNS[second]))
+    k = power_of_two(found.depth)
+    k = max(_LEAST, k if k <= _HELD[first] else 64 * 2 // first)
+    tiles = [
+        Chained(128, 128, d, k, 8, 2),
+        Chained(128, 64, d, k, 8, 3),
+        Chained(128, 64, d, k, 4, 3),
+        Chained(64, 64, d, k, 4, 3),
+        Chained(128, 128, d, k, 8, 3),
+        Chained(64, 32, d, k, 4, 2),
+    ]
+    if not half:
+        tiles = [
+            Chained(64, 64, d, k, 4, 2),
+            Chained(128, 32, d, k, 8, 2),
+            Chained(64, 32, d, k, 4, 2),
+            Chained(128, 64, d, k, 8, 2),
+            Chained(64, 32, d, k, 4, 2, "bf16x6"),
+            Chained(64, 32, d, k, 8, 2),
+        ]
+    fitted = [_fitted(tile, found.rows, found.keys) for tile in tiles]
+    kept = [t for t in fitted if _fits(t, first, second, target)]
+    if not kept:
+        least = fitted[-1]
+        while not _fits(least, first, second, target) and (least.stages > 1 or least.n > _LEAST or least.warps < 8):
+            least = dataclasses.replace(
+                least,
+                stages=max(1, least.stages - 1),
+                n=max(_LEAST, least.n // 2) if least.stages == 1 else least.n,
+                warps=8,
+            )
+        kept = [least]
+    enough = [t for t in kept if -(-found.rows // t.m) * -(-found.cols // t.d) * found.batch >= target.multiprocessors]
+    order = [*enough, *(t for t in sorted(kept, key=lambda t: t.m) if t not in enough)]
+    return list(dict.fromkeys(order))
+
+
+def _fitted(tile: Chained, rows: int, keys: int) -> Chained:
+    """Never more than the problem needs."""
+    return dataclasses.replace(
+        tile, m=max(_LEAST, min(tile.m, power_of_two(rows))), n=max(_LEAST, min(tile.n, power_of_two(keys)))
+    )
+
+
+def _fits(tile: Chained, first: int, second: int, target: Target) -> bool:
+    return chain_shared(tile, first, second) <= target.shared_memory and chain_registers(tile, second) <= REGISTERS
