@@ -1,4 +1,4 @@
-"""Triton's interpreter, repaired where it is silently wrong or needs a GPU that is not there.
+"""Triton's interpreter, repaired where it is silently wrong, takes very long or needs a GPU that is not there.
 
 ``repair`` is called once, in a process that imported triton with ``TRITON_INTERPRET=1`` and before any candidate is
 imported. What it changes, each because it was seen to fail:
@@ -6,6 +6,7 @@ imported. What it changes, each because it was seen to fail:
 - bfloat16 is kept as float32 numbers rounded to bfloat16 after every operation (the interpreter keeps the raw bits in
   uint16 and computes with those as if they were integers);
 - libdevice functions are evaluated by torch (the interpreter has none);
+- reductions and scans with a function of the kernel's own call it for blocks (the interpreter: for each element, for seconds);
 - a driver that answers what autotuning and launch heuristics ask for; an autotuner takes its first configuration;
 - CUDA-only calls of a launcher (``x.is_cuda``, ``.cuda()``, ``device="cuda"``) mean the CPU.
 """
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 
 from kernel_lsp import targets
-from kernel_lsp.validation import interpreter_numbers
+from kernel_lsp.validation import interpreter_folds, interpreter_numbers
 
 #: the GPU that there seems to be
 PRETENDED = targets.H100
@@ -110,6 +111,7 @@ def repair() -> None:
     interpreter_numbers.repair_float8(triton.language, interpreter)
     interpreter_numbers.repair_comparisons(triton.language, interpreter)
     interpreter_numbers.repair_libdevice(triton.language, interpreter)
+    interpreter_folds.repair_folds(triton.language, interpreter)
     first_configuration_only()
 
 

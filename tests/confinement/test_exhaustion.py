@@ -39,7 +39,11 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "memory")) for name in ATTACKS]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("memory in files", "descriptors")))
+        for name in ATTACKS
+    ],
 )
 def test_what_it_takes_is_bounded(victim, name):
     before = psutil.virtual_memory().available
@@ -115,7 +119,7 @@ if os.fork() == 0:
 """
 
 
-@pytest.mark.parametrize("code", [BOMB, DAEMON], ids=["fork bomb", "daemon"])
+@pytest.mark.parametrize("code", [pytest.param(BOMB, marks=pytest.mark.slow), DAEMON], ids=["fork bomb", "daemon"])
 def test_no_process_lives_on(victim, code):
     """The interpreter's process may start none; the compiler's may, as many as the group and the keeper let it."""
     with nothing_left(victim):

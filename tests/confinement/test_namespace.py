@@ -14,13 +14,13 @@ import pytest
 
 from kernel_lsp.confinement import layers, namespace
 from tests.confinement.conftest import Victim
-from tests.confinement.namespaces import WITHOUT, needs
+from tests.confinement.namespaces import WAYS, WITHOUT, needs
 from tests.confinement.ordinary_user import NOBODY, as_nobody
 from tests.confinement.test_files import WRITES, attacked, secrets_in
 from tests.confinement.test_reach import NATIVE, REFEREE, SOCKETS, sent
 
 
-@pytest.fixture(scope="module", params=WITHOUT)
+@pytest.fixture(scope="module", params=WAYS)
 def victim(request, tmp_path_factory):
     needs(request.param)
     found = Victim(tmp_path_factory.mktemp("without-landlock"), WITHOUT[request.param])
@@ -178,7 +178,7 @@ tell('found', sorted(told))
 """
 
 
-@pytest.mark.parametrize("name", RUNNING)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * ("keeps" in name)) for name in RUNNING])
 def test_no_thread_of_the_module_leads_out(victim, name):
     secret = victim.home / ".ssh" / "id_test"
     beside = "\n" + RUNNING[name] + "\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import nn
@@ -11,37 +9,37 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.errors import NothingToLower
 from kernel_lsp.specimen import faking
-from kernel_lsp.synthesis import synthesize
-from kernel_lsp.synthesis.capture import capture
-from tests.synthesis.cases import CASES
+from tests.synthesis import golden
+from tests.synthesis.cases import CASES, Case, made
 
 
-def texts(kind: type[nn.Module], init: tuple[Any, ...], inputs: Any, fake: bool) -> list[str]:
-    mode = faking.mode() if fake else None
+def text(case: Case, fake: bool) -> str:
+    """What is written for a case, whose module and inputs are made without memory or as they are."""
     torch.manual_seed(0)
-    with faking.within(mode):
-        module, args = kind(*init).eval(), tuple(inputs())
+    with faking.within(faking.mode() if fake else None):
+        module, arguments = case.kind(*case.init).train(case.training), case.inputs(0)
     if fake:
-        assert all(map(faking.is_fake, [*module.parameters(), *pytree.tree_leaves(args)]))
+        assert all(map(faking.is_fake, [*module.parameters(), *pytree.tree_leaves(arguments)]))
     try:
-        written = synthesize(module, capture(module, args), class_name=kind.__name__, import_from="cases")
+        return made(case, module, arguments, "cases").source
     except NothingToLower as error:
-        return [str(error)]
-    return [candidate.source for candidate in written]
+        return str(error)
 
 
-@pytest.mark.parametrize("name", list(CASES))
+# Of cases like another one, which are as slow as the others, only make test-slow has this.
+@pytest.mark.parametrize(
+    "name", [name if name in golden.CHOSEN else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_the_same_text_is_written(name: str) -> None:
-    case = CASES[name]
-
-    def inputs() -> list[Any]:
-        return case.inputs(0)
-
     try:
-        fake = texts(case.kind, case.init, inputs, True)
+        found = text(CASES[name], fake=True)
     except (AssertionError, torch._subclasses.fake_tensor.DataDependentOutputException):
         pytest.skip("its inputs or its constructor need values")
-    assert fake == texts(case.kind, case.init, inputs, False)
+    read = golden.FOLDER / f"{name}.txt"
+    known = read.exists() and torch.__version__.startswith(
+        golden.TORCH
+    )  # then test_golden.py compares it with real ones
+    assert found == (read.read_text() if known else text(CASES[name], fake=False))
 
 
 def test_a_shared_parameter_stays_shared_when_it_is_converted() -> None:

@@ -68,8 +68,8 @@ def text(name: str) -> str:
     kind, init, arguments, origin = _sample(name) if name.startswith("sample_") else _case(known)
     try:
         torch.manual_seed(0)
-        module = kind(*init).eval()
         case = CASES.get(known, Case(kind, lambda _: arguments))
+        module = kind(*init).train(case.training)
         if name in REPLAYED:
             found = proposed(case, module, arguments, origin)
             return next(one.source for one in found if one.variant == "replayed as a CUDA graph")

@@ -75,6 +75,48 @@ x, y = torch.randn(1000), torch.empty(1000)
 doubled[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](x, y, 1000)
 assert torch.equal(y, x * 2) and [*interpreter.autotuned] == ["doubled"]
 
+called = []
+
+@triton.jit
+def after(a, b, c, d):
+    called.append(a)
+    return a * c, b * c + d
+
+@triton.jit
+def larger(a, b):
+    if a > b:
+        return a
+    return b
+
+@triton.jit
+def folds(a_ptr, b_ptr, scanned_ptr, reversed_ptr, last_ptr, whole_ptr, largest_ptr, N: tl.constexpr):
+    at = tl.arange(0, 4)[:, None] * N + tl.arange(0, N)[None, :]
+    a, b = tl.load(a_ptr + at), tl.load(b_ptr + at)
+    tl.store(scanned_ptr + at, tl.associative_scan((a, b), 1, after)[1])
+    tl.store(reversed_ptr + at, tl.associative_scan((a, b), 1, after, reverse=True)[1])
+    tl.store(last_ptr + tl.arange(0, 4), tl.reduce((a, b), 1, after)[1])
+    tl.store(whole_ptr + tl.arange(0, 1)[:, None], tl.reduce((a, b), None, after, keep_dims=True)[1])
+    tl.store(largest_ptr + tl.arange(0, N), tl.reduce(a, 0, larger))
+
+a, b = torch.rand(4, 64), torch.randn(4, 64)
+outs = [torch.empty(4, 64), torch.empty(4, 64), torch.empty(4), torch.empty(1), torch.empty(64)]
+folds[(1,)](a, b, *outs, N=64)
+
+def steps(a, b):
+    y, found = torch.zeros(a.shape[0]), []
+    for i in range(a.shape[1]):
+        y = y * a[:, i] + b[:, i]
+        found.append(y)
+    return torch.stack(found, 1)
+
+right = steps(a, b)
+torch.testing.assert_close(outs[0], right)
+torch.testing.assert_close(outs[1], steps(a.flip(1), b.flip(1)).flip(1))
+torch.testing.assert_close(outs[2], right[:, -1])
+torch.testing.assert_close(outs[3], steps(a.reshape(1, -1), b.reshape(1, -1))[:, -1])
+assert torch.equal(outs[4], a.amax(0))  # its function asks which one is larger, so it is called for single numbers
+assert len(called) == 6 + 6 + 6 + 8  # the logarithms of how many elements are in a row
+
 with interpreter.pretending_cuda():
     assert x.is_cuda and torch.empty(3, device="cuda").device.type == "cpu" and x.to("cuda:0") is x and x.cuda() is x
     assert torch.cuda.get_device_properties(0).multi_processor_count == 132

@@ -7,6 +7,9 @@ import torch.nn.functional as F
 
 from .registry import case, r
 
+#: a hundred such rows take seconds under the interpreter: they run at one size, which is not the one of the export
+ONE_SIZE = (1,)
+
 
 def _unusual(rows: int, columns: int) -> torch.Tensor:
     """Rows with -inf before anything else, of -inf alone, with inf, and with NaN."""
@@ -26,18 +29,21 @@ case(
     lambda self, x: _told(torch.softmax(x, 1) * 1e4),
     lambda n: [_unusual(130, 33_000 + n)],
     kernels=1,
+    steps=ONE_SIZE,
 )
 case(
     "walked_logsumexp",
     lambda self, x: _told(torch.logsumexp(x, 1)),
     lambda n: [_unusual(130, 33_000 + n)],
     kernels=1,
+    steps=ONE_SIZE,
 )
 case(
     "walked_softmax_of_greatest",  # written out with amax, which keeps a NaN
     lambda self, x: _told((x - x.amax(1, keepdim=True)).exp().sum(1) + x.amax(1)),
     lambda n: [_unusual(130, 33_000 + n)],
     kernels=1,
+    steps=ONE_SIZE,
 )
 case(
     "walked_layer_norm",
@@ -45,14 +51,16 @@ case(
     lambda n: [1e3 + r(130, 33_000 + n)],
     tolerance=2e-4,  # of float32 a thousand from zero
     kernels=1,
+    steps=ONE_SIZE,
 )
 case(
     "walked_var_mean",
     lambda self, x: tuple(_told(v) for v in torch.var_mean(x, 1)),
     lambda n: [_unusual(130, 33_000 + n)],
     kernels=1,
+    steps=ONE_SIZE,
 )
-case("walked_argmax", lambda self, x: x.argmax(1), lambda n: [_unusual(130, 33_000 + n)], kernels=1)
+case("walked_argmax", lambda self, x: x.argmax(1), lambda n: [_unusual(130, 33_000 + n)], kernels=1, steps=ONE_SIZE)
 
 # Few rows, cut in chunks: what the chunks carried is put together like lanes.
 case("cut_softmax", lambda self, x: _told(torch.softmax(x, 1) * 1e4), lambda n: [_unusual(5, 50_000 + n)], kernels=4)
@@ -81,11 +89,13 @@ for _name, _rows in (("walked", 130), ("cut", 3)):
         lambda self, x: x.var(1),
         lambda n, rows=_rows: [1e4 + r(rows, 33_000 + n).double()],
         tolerance=1e-11,
+        steps=ONE_SIZE,
     )
     case(
         f"{_name}_log_softmax_of_doubles",
         lambda self, x: torch.log_softmax(x, 1),
         lambda n, rows=_rows: [1e4 + 100 * r(rows, 33_000 + n).double()],
         tolerance=1e-13,
+        steps=ONE_SIZE,
     )
 case("walked_columns_std", lambda self, x: x.std(0), lambda n: [1e4 + r(700 + n, 40)], tolerance=2e-4, kernels=1)

@@ -24,6 +24,7 @@ class Case:
     tolerance: float = 2e-5
     kernels: int | None = None  # how many Triton kernels it should take
     halves: bool = False  # products are made of half precision ones, whether that pays or not
+    steps: tuple[int, ...] = (0, 1, 3)  # of ``inputs``: the sizes at which it runs under the interpreter
     training: bool = False  # in training mode, where its buffers may change
     tf32: bool = True  # of those convolutions have the error of TF32
 

@@ -24,7 +24,13 @@ case("cumsum_reversed", lambda self, x: x.flip(-1).cumsum(-1).flip(-1), lambda n
 case("cumsum_exclusive", lambda self, x: torch.cumsum(x, -1) - x, lambda n: [r(4, 37 + n)], kernels=1)
 case("cumsum_softmax", lambda self, x: torch.softmax(torch.cumsum(x, -1), -1), lambda n: [r(4, 37 + n)])
 case("cumsum_long", lambda self, x: torch.cumsum(x, 1), lambda n: [r(2, 40000 + n)], kernels=3)
-case("cumsum_long_rows", lambda self, x: torch.cumsum(x * 0.1, 1) + 1.0, lambda n: [r(130, 33000 + n)], kernels=1)
+case(
+    "cumsum_long_rows",
+    lambda self, x: torch.cumsum(x * 0.1, 1) + 1.0,
+    lambda n: [r(130, 33000 + n)],
+    kernels=1,
+    steps=(1,),
+)
 case("cumsum_integers", lambda self, x: torch.cumsum(x, 0), lambda n: [torch.randint(0, 9, (5 + n, 8))], kernels=1)
 case("cumprod", lambda self, x: torch.cumprod(x, 0), lambda n: [positive(7, 20 + n)], kernels=1)
 case("cumprod_half", lambda self, x: torch.cumprod(x, 1), lambda n: [positive(3, 20 + n).half()], tolerance=2e-3)

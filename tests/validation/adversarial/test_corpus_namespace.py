@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.confinement.namespaces import WITHOUT, needs
+from tests.confinement.namespaces import WAYS, WITHOUT, needs
 from tests.validation.adversarial import corpus
 from tests.validation.adversarial.scene import Workplace
 from tests.validation.adversarial.test_corpus import HERE, examine
@@ -19,7 +19,7 @@ FAST = {
 }
 
 
-@pytest.fixture(scope="session", params=WITHOUT)
+@pytest.fixture(scope="session", params=WAYS)
 def workplace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     needs(request.param)
     one = Workplace(tmp_path_factory.mktemp("workplace"), WITHOUT[request.param])
