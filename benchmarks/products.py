@@ -64,6 +64,7 @@ def _product(left: tuple[int, ...], right: tuple[int, ...]) -> Callable[[], Any]
 MODULES: dict[str, Callable[[], Any]] = {
     "square 4096": _product((4096, 4096), (4096, 4096)),
     "batched 128 x 512 x 1024 x 2048": _product((128, 512, 1024), (128, 1024, 2048)),
+    "irregular 8205 x 2949 x 5921": _product((8205, 2949), (2949, 5921)),
     "short sum 32768 x 64 x 32768": _product((32768, 64), (64, 32768)),
     "long sum 256 x 524288 x 256": _product((256, 524288), (524288, 256)),
     "linear 1024 x 8192 x 8192": lambda: (Linear(8192, 8192), [torch.rand(1024, 8192)]),

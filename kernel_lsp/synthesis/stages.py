@@ -44,7 +44,7 @@ IN_PARTS = "sums in parts"
 CHAINED = "attention in one kernel"
 
 #: launches beyond which a module is left to torch
-_MOST_LAUNCHES = 512
+_MOST_LAUNCHES = 1024
 _UNROLLED = (
     "its forward comes to {}, one after the other (a loop over time, or over many layers, is unrolled), "
     "and each launch would cost more than its work"

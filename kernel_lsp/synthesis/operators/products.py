@@ -8,13 +8,20 @@ import torch
 
 from ..graph.build import Build, NotLowered, broadcast_shapes, size_operand
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Pointwise, Value, View, topological
+from ..graph.value import Pointwise, Value, View, operands
 from .registry import lowers
 
 
 def _of_one_number(v: Value) -> bool:
     """Whether every element is the same number, made of constants (``torch.zeros``) and sizes alone."""
-    return all(isinstance(part.op, Pointwise | View) for part in topological([v]))
+    waiting, seen = [v], {v}
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part.op, Pointwise | View):
+            return False
+        waiting += (more := set(operands(part)) - seen)
+        seen |= more
+    return True
 
 
 def _times_a_number(x: Value, y: Value) -> Value:

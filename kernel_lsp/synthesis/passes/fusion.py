@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph.build import FLOAT8
+from ..graph.order import Order
 from ..graph.sizes import Index, same_shape
 from ..graph.value import (
     Contract,
@@ -17,32 +18,28 @@ from ..graph.value import (
     View,
     numel,
     operands,
-    topological,
 )
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, Materialise
 
 
-def epilogues(graph: Graph) -> dict[Value, Value]:
+def epilogues(graph: Graph, order: Order) -> dict[Value, Value]:
     """For each product, the last value up to which everything that follows it is elementwise and only leads there.
 
     Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with is
     elementwise, too, or needed for the product's operands already (the scale that they were divided by).
     """
-    order = topological(graph.outputs)
-    users: dict[Value, list[Value]] = {}
-    for v in order:
-        for o in dict.fromkeys(operands(v)):
-            users.setdefault(o, []).append(v)
+    users, outputs = order.users, set(graph.outputs)
+    apart = order.bits(Contract | Partial | Fold | TorchCall | Recur)
     result: dict[Value, Value] = {}
-    for product in order:
+    for product in order.values:
         if not isinstance(product.op, Contract):
             continue
         inside, cut, shape = {product}, product, product.shape
-        before = set(topological([product]))
-        for v in order[order.index(product) + 1 :]:
-            if any(o in graph.outputs for o in inside if o is not cut) or cut in graph.outputs:
+        elsewhere = apart & ~order.above[product]
+        for v in order.below(product):
+            if any(o in outputs for o in inside if o is not cut) or cut in outputs:
                 break
             if not any(o in inside for o in operands(v)):
                 continue
@@ -51,12 +48,7 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
                 shape = v.shape
                 continue
             fits = isinstance(v.op, Pointwise) and same_shape(v.shape, shape)
-            if not fits or any(
-                isinstance(w.op, Contract | Partial | Fold | TorchCall | Recur) and w not in before
-                for o in operands(v)
-                if o not in inside
-                for w in topological([o])
-            ):
+            if not fits or any(order.above[o] & elsewhere for o in operands(v) if o not in inside):
                 break
             inside.add(v)
             if all(u in inside for o in inside - {v} for u in users.get(o, [])):
@@ -65,15 +57,14 @@ def epilogues(graph: Graph) -> dict[Value, Value]:
     return result
 
 
-def needed_again(graph: Graph, product: Value) -> list[Value]:
+def needed_again(order: Order, product: Value) -> list[Value]:
     """The reductions before a product that what follows it needs again: the scales that its operands were divided by."""
-    before, after = set(topological([product])), {product}
+    before = order.above[product] & ~order.bit(product)
     found: dict[Value, None] = {}
-    for v in topological(graph.outputs):
-        if v in before or after.isdisjoint(operands(v)):
-            continue
-        after.add(v)
-        small = [o for o in operands(v) if o in before and o is not product and numel(o.shape) != numel(v.shape)]
+    if not before & order.folds:
+        return []
+    for v in order.below(product):
+        small = [o for o in operands(v) if before & order.bit(o) and numel(o.shape) != numel(v.shape)]
         while small:
             o = small.pop()
             if isinstance(o.op, Fold):

@@ -4,6 +4,9 @@ x = high + low / 2^11 + rest, where high is x rounded to float16 and low is what
 high's own numbers, and rounded again; the rest is below 2^-22 of x. x * y is then (low * high + high * low) / 2^11 + high * high, as
 exact as float32 to about its last bit, for numbers that are not 10^4 times smaller than the largest of their tensor: below that bits are lost. The method is that of Ootomo and Yokota, "Recovering single precision accuracy from Tensor
 Cores while surpassing the FP32 theoretical peak performance" (2022). What float16 does not hold is computed otherwise, see ``Exact``.
+
+Rows of a matrix that are no multiple of 16 bytes would be read number by number. Then planes are written with the summed dimension last and
+zeros at its end.
 """
 
 from __future__ import annotations
@@ -12,12 +15,17 @@ from collections.abc import Callable
 
 import sympy
 import torch
+from torch.utils._sympy.functions import FloorDiv
 
 from ..graph.build import Build
 from ..graph.division import Quotient, Remainder
 from ..graph.map import Map, compose, dim, dims
+from ..graph.sizes import ONE, ZERO
 from ..graph.value import Concat, Contract, Exact, Graph, Value, View, numel, topological
 from .peaks import peak_of
+
+#: Numbers of float16 that are read at once; what sizes that vary are a multiple of, so that Triton sees it.
+_READ_AT_ONCE, _MULTIPLE = 8, 16
 
 #: The summed letter that goes through the three products.
 LETTER = "P"
@@ -34,9 +42,13 @@ LEFT, RIGHT = Quotient(dim(0) + 1, _TWO), Remainder(dim(0) + 1, _TWO)
 LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 
 
+#: A tensor, the order in which its dimensions are written, and how long the one that is longer becomes.
+_Layout = tuple[Value, tuple[int, ...], sympy.Expr | None]
+
+
 def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> int:
     """Split the operands of the float32 products that are ``worthwhile``. Returns how many there were."""
-    planes: dict[Value, Value] = {}
+    planes: dict[_Layout, Value] = {}
     products = [
         value
         for value in topological(graph.outputs)
@@ -49,7 +61,10 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
     for value in products:
         op = value.op
         assert isinstance(op, Contract)
-        left, right = _chosen(op.left, LEFT, planes), _chosen(op.right, RIGHT, planes)
+        left, right = _aligned(op, graph.hints, planes) or (
+            _chosen(op.left, LEFT, planes),
+            _chosen(op.right, RIGHT, planes),
+        )
         peaks = tuple(dict.fromkeys(peak_of(_beneath(v)) for v in (left, right)))
         value.op = Contract(
             left,
@@ -91,21 +106,74 @@ def _beneath(view: Value) -> Value:
     return view.op.operand
 
 
-def _chosen(operand: Value, place: sympy.Expr, planes: dict[Value, Value]) -> Value:
+def _chosen(operand: Value, place: sympy.Expr, planes: dict[_Layout, Value]) -> Value:
     """[3, *operand.shape]: for each of the three products the plane at ``place``.
 
     Of an operand that is a view, what it views is split, in the order in which it lies in memory.
     """
-    base, view = operand, None
+    base, view = _viewed(operand)
+    layout = base, tuple(range(len(base.shape))), None
+    if layout not in planes:
+        planes[layout] = planes_of(base)
+    return of_each_product(planes[layout], view, place)
+
+
+def _viewed(operand: Value) -> tuple[Value, Map]:
+    """The tensor in memory of which ``operand`` is a view that has each element once, and that view."""
+    base, view = operand, Map(operand.shape, operand.shape, dims(len(operand.shape)), inverse=dims(len(operand.shape)))
     while isinstance(base.op, View) and base.op.map.inverse is not None:
-        view = base.op.map if view is None else compose(view, base.op.map)
-        base = base.op.operand
-        assert view is not None, "maps without guards compose"
-    if base not in planes:
-        planes[base] = planes_of(base)
-    if view is None:
-        view = Map(operand.shape, base.shape, dims(len(base.shape)))
-    return of_each_product(planes[base], view, place)
+        both = compose(view, base.op.map)
+        assert both is not None, "maps without guards compose"
+        base, view = base.op.operand, both
+    return base, view
+
+
+def _aligned(op: Contract, hints: dict[sympy.Symbol, int], planes: dict[_Layout, Value]) -> tuple[Value, Value] | None:
+    """The operands as ``_chosen`` has them, of planes whose rows begin at addresses from which 16 bytes are read at once.
+
+    None where they do so as they lie in memory, or where an operand is no matrix with its dimensions in some order.
+    """
+    letter = op.summed
+    sides = [(*_viewed(v), axes) for v, axes in ((op.left, op.left_axes), (op.right, op.right_axes))]
+    if len(letter) != 1 or op.varies(letter) != (True, True) or any(view.permutation is None for _, view, _ in sides):
+        return None
+
+    def rough(size: sympy.Expr) -> bool:
+        return bool(size.subs(hints) % _READ_AT_ONCE)
+
+    if not any(rough(base.shape[-1]) and base.shape[-1] != ONE for base, _, _ in sides):
+        return None
+    length, wide = op.size(letter), None
+    if rough(length):
+        wide = _MULTIPLE * FloorDiv(sympy.expand(length + _MULTIPLE - 1), _MULTIPLE)
+    found: list[Value] = []
+    for (base, view, axes), place in zip(sides, (LEFT, RIGHT), strict=True):
+        order = list(range(len(base.shape)))
+        summed = view.index.index(dim(axes.index(letter)))
+        if summed != order[-1] and rough(base.shape[-1]):
+            order = [*(d for d in order if d != summed), summed]
+        layout = base, tuple(order), wide
+        if layout not in planes:
+            planes[layout] = planes_of(_written(base, order, summed, wide))
+        sizes = tuple(wide if wide is not None and x == letter else n for x, n in zip(axes, view.shape, strict=True))
+        found.append(
+            of_each_product(
+                planes[layout], Map(sizes, planes[layout].shape[1:], tuple(view.index[d] for d in order)), place
+            )
+        )
+    return found[0], found[1]
+
+
+def _written(base: Value, order: list[int], longer: int, wide: sympy.Expr | None) -> Value:
+    """``base`` with its dimensions in ``order``, and zeros at the end of one that becomes ``wide``."""
+    shape = tuple(wide if wide is not None and d == longer else base.shape[d] for d in order)
+    guard = ((dim(order.index(longer)), ZERO, base.shape[longer]),) if wide is not None else ()
+    index = tuple(dim(order.index(d)) for d in range(len(order)))
+    if not guard and order == sorted(order):
+        return base
+    value = Build.view(base, Map(shape, base.shape, index, guard, 0.0 if guard else None), "aligned")
+    value.name = base.name
+    return value
 
 
 def of_each_product(planes: Value, map: Map, place: sympy.Expr) -> Value:

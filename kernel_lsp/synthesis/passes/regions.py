@@ -9,6 +9,7 @@ that value as an input.
 from __future__ import annotations
 
 from ..graph.loops import made_of_numbers
+from ..graph.order import order_of
 from ..graph.value import (
     Concat,
     Contract,
@@ -50,7 +51,7 @@ def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Va
     computed with the one before (``chains.py``), of which those are left out that fit no kernel.
     """
     chained = {} if chained is None else chained
-    completes, forced = epilogues(graph), set(stored or ())
+    completes, forced = epilogues(graph, order_of(graph.outputs)), set(stored or ())
     forced |= {v.op.start for v in topological(graph.outputs) if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
         attempt = _Planner(graph, moved(graph, completes, chained) if chained else completes, forced, chained)
@@ -72,6 +73,7 @@ class _Planner:
         self.graph, self.forced, self.chained = graph, forced, chained
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
+        self.order = order_of(graph.outputs)
         self.busy: list[Value] = []
         self.peaks: dict[Value, list[Value]] = {}
         for v in topological(graph.outputs):
@@ -277,7 +279,7 @@ class _Planner:
         assert isinstance(op, Contract)
         if product in self.chained:
             return self._store_chain(root, product, self.chained[product])
-        shared = needed_again(self.graph, product)
+        shared = needed_again(self.order, product)
         for one in [op, op.exact.product] if op.exact else [op]:
             for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
                 scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)

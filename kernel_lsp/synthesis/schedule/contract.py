@@ -218,7 +218,7 @@ def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
     exact = product.op.exact
     found: list[Statement] = []
     inside: Expr | None = None
-    for peak in exact.peaks:
+    for peak in dict.fromkeys(exact.peaks):
         pointer = arguments.pointers[peak] = arguments.variable(f"{variable_name(peak)}_ptr")
         variable = arguments.variable(variable_name(peak))
         found.append(Set(variable, Load(pointer, Number(0), (), 0.0, torch.float32)))

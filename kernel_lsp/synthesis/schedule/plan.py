@@ -11,6 +11,7 @@ import sympy
 from ..graph.names import identifier, variable_name
 from ..graph.sizes import offset, quotient
 from ..graph.value import (
+    Contract,
     Graph,
     Input,
     Partial,
@@ -248,14 +249,13 @@ def _bounded(value: Value, inputs: list[Value], chunks: dict[sympy.Symbol, sympy
 
 
 def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
-    used: dict[Value, None] = {}
+    roots = [v for step in plan.steps if isinstance(step, Kernel) for v, _ in step.stores]
+    roots += [step.contract for step in plan.steps if isinstance(step, Kernel) and step.contract]
+    used: dict[Value, None] = {v: None for v in topological(roots) if isinstance(v.op, Input)}
     for step in plan.steps:
         if isinstance(step, Kernel):
-            roots = [v for v, _ in step.stores] + ([step.contract] if step.contract else [])
-            for v in topological(roots):
-                if isinstance(v.op, Input):
-                    used[v] = None
-        elif isinstance(step, Call):
+            continue
+        if isinstance(step, Call):
             for v in step.values:
                 used.update({o: None for o in operands(v) if isinstance(o.op, Input)})
         elif isinstance(step.value.op, View) and isinstance(step.value.op.operand.op, Input):
@@ -291,12 +291,23 @@ def _strided(plan: Plan) -> set[Value]:
         if isinstance(step, Kernel) and step.contract is not None:
             by_stride = set(strided_operands(step, plan.stored))
             strided |= by_stride
-            other |= set(step.leaves) | (
-                {v for v in topological([step.contract]) if isinstance(v.op, Input)} - by_stride
-            )
+            other |= set(step.leaves) | (set(_loaded(step.product, plan.stored)) - by_stride)
         elif isinstance(step, Kernel):
             other |= set(step.leaves)
     return strided - other
+
+
+def _loaded(op: Contract, stored: set[Value]) -> list[Value]:
+    """The inputs from which a kernel computes a product's operands."""
+    found: list[Value] = []
+    waiting = [op.left, op.right]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value.op, Input):
+            found.append(value)
+        elif value not in stored:
+            waiting += operands(value)
+    return found
 
 
 def _size_symbols(

@@ -28,7 +28,7 @@ class TwoFloat16(nn.Module):
 
 
 CASES["float16_two"] = Case(TwoFloat16, lambda n: [r(2, 16, 6 + n, 7)], **HALF)
-case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 70), r(70, 20)], kernels=3, halves=True)
+case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 72), r(72, 24)], kernels=3, halves=True)
 case(
     "planes_bmm",
     lambda self, x, y: torch.bmm(torch.relu(x), y),
@@ -36,7 +36,12 @@ case(
     kernels=4,
     halves=True,
 )
-module("planes_linear", nn.Linear, (1100, 24), lambda n: [r(19 + n, 1100)], kernels=4, halves=True)
+module("planes_linear", nn.Linear, (1104, 24), lambda n: [r(19 + n, 1104)], kernels=4, halves=True)
 module("planes_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], halves=True)
 module("planes_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], halves=True)
-case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n, 70) - 20, r(70, 20)], halves=True)
+case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n, 72) - 20, r(72, 24)], halves=True)
+# Rows that are no multiple of 16 bytes: planes are written with K last, and longer.
+case("planes_rough", lambda self, x, y: x @ y, lambda n: [r(33 + n, 71), r(71, 21)], kernels=4, halves=True)
+case("planes_rough_columns", lambda self, x, y: x @ y, lambda n: [r(33 + n, 64), r(64, 21)], halves=True)
+module("planes_rough_linear", nn.Linear, (75, 24), lambda n: [r(19 + n, 75)], kernels=4, halves=True)
+case("planes_rough_square", lambda self, x: x @ x.mT, lambda n: [r(2, 19 + n, 35)], halves=True)

@@ -41,6 +41,27 @@ def test_a_large_product_goes_through_three_pairs_of_planes() -> None:
     assert found.rounded == ["float16 planes"]
 
 
+def test_planes_have_rows_that_are_read_16_bytes_at_a_time() -> None:
+    found = planned(Product(), torch.empty(4100, 2949), torch.empty(2949, 4101))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract)
+    for operand in (product.op.left, product.op.right):  # K is last, and longer
+        assert isinstance(operand.op, View)
+        assert operand.op.operand.shape[-1].subs(found.graph.hints) == 2960
+    assert product.op.exact is not None and product.op.exact.product.size("k").subs(found.graph.hints) == 2949
+
+
+def test_the_square_of_a_matrix_is_written() -> None:
+    class Square(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ x
+
+    module = Square()
+    exported = capture(module, (torch.empty(4096, 4096),))
+    first = synthesize(module, exported, class_name="Square", import_from="torch.nn", gpu="H100")[0]
+    assert first.arithmetic == "float16 planes"
+
+
 @pytest.mark.parametrize("m, n, k", [(64, 64, 64), (16, 8192, 8192), (512, 512, 512)])
 def test_a_small_or_thin_product_is_left_as_it_is(m: int, n: int, k: int) -> None:
     found = planned(Product(), torch.empty(m, k), torch.empty(k, n))
