@@ -145,6 +145,8 @@ def _walked(
         depth = min(_DEPTHS, key=lambda depth: _taken(whole, depth))
         flat = [dataclasses.replace(tile, k=depth * itemsize // 4, flat=True) for tile in enough]
         flat = list(dict.fromkeys(_fitted(tile, m, n, whole, itemsize, target) for tile in flat))
+        steps = max(2, -(-whole // depth) * (1 + emulated))  # more are not under way, and would take shared memory
+        flat = [dataclasses.replace(tile, stages=min(tile.stages, steps)) for tile in flat]
         each, together = whole // k * share_of_places(op, hints) * _taken(k, fitted[0].k), _taken(whole, depth)
         if emulated and (varies or whole > _RESTART):
             fitted, k = flat, whole  # the sum begins again after so many elements, not after so many of each place
