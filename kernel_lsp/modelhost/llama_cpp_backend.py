@@ -28,7 +28,6 @@ FILE_TYPES |= {17: "Q5_K_M", 18: "Q6_K", 32: "BF16"}
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|(failed|unable) to allocate|cudaMalloc|not enough memory|bad alloc", re.IGNORECASE
 )
-_ABORTED = 2  # what llama_decode returns when the abort callback said so
 _RANDOM_SEED = 0xFFFFFFFF  # llama.cpp's sign for "draw one"
 
 

@@ -111,11 +111,6 @@ class Store:
                 self._connection = None
 
 
-def open_store(path: Path | None = None) -> Store:
-    """The store in ``path``; None: the user's own, or the one that KERNEL_LSP_STORE names, where empty means none."""
-    return Store(database.default_path() if path is None else path)
-
-
 def inputs_text(inputs: Sequence[schema.TensorSpec]) -> str:
     """Shapes, dtypes and strides as text: ``float32[8, 1024]; float16[4, 4] stride [1, 4]``. Names do not matter."""
     parts = []

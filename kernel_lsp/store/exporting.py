@@ -37,7 +37,6 @@ VERDICT = (
     ),
 )
 KERNEL = ("body", "source", "generator", "note", "variant")
-GRAPH = ("graph", "forward", "inputs", "state", "ops", "pinned", "bounds")
 SESSION = ("id", "command", "version", "machine", "process", "began_at")
 _VERDICTS = """
 select v.id, v.reached_at, t.project, t.file, t.class, t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton,

@@ -10,7 +10,7 @@ import pytest
 
 from kernel_lsp import schema
 from kernel_lsp.store import database
-from kernel_lsp.store.baselines import Kept, Key, inputs_text, key_of, open_store
+from kernel_lsp.store.baselines import Kept, Key, Store, inputs_text, key_of
 
 KEY = Key("Test GPU", "580.1", "2.11.0", "3.6.0", "abc", "float32[8, 32]")
 TIMING = schema.Timing(100.5, 99.0, 103.0, 50)
@@ -26,8 +26,8 @@ def warnings(caplog):
 
 
 def test_what_is_kept_is_found_again_by_mode(path):
-    open_store(path).keep(KEY, "eager", TIMING, "2026-01-02T03:04:05+00:00")
-    store = open_store(path)
+    Store(path).keep(KEY, "eager", TIMING, "2026-01-02T03:04:05+00:00")
+    store = Store(path)
     store.keep(KEY, "default", TIMING, "2026-01-02T03:04:05+00:00", "stand-in: another H100")
     found = store.find(KEY)
     assert found == {
@@ -39,7 +39,7 @@ def test_what_is_kept_is_found_again_by_mode(path):
 
 
 def test_the_later_time_takes_the_place_of_the_earlier(path):
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     store.keep(KEY, "eager", dataclasses.replace(TIMING, median=7.0))
     assert store.find(KEY)["eager"].timing.median == 7.0
@@ -48,7 +48,7 @@ def test_the_later_time_takes_the_place_of_the_earlier(path):
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Key)])
 def test_every_part_of_the_key_counts(path, field):
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     other = True if field == "training" else "other"
     assert store.find(dataclasses.replace(KEY, **{field: other})) == {}
@@ -56,15 +56,18 @@ def test_every_part_of_the_key_counts(path, field):
 
 def test_the_environment_names_the_file_or_none(path, monkeypatch, tmp_path):
     monkeypatch.setenv("KERNEL_LSP_STORE", str(path))
-    assert open_store().path == path
+    assert Store(database.default_path()).path == path
     monkeypatch.setenv("KERNEL_LSP_STORE", "")
-    store = open_store()
+    store = Store(database.default_path())
     store.keep(KEY, "eager", TIMING)
     assert store.path is None and not store.usable and store.find(KEY) == {}
     monkeypatch.delenv("KERNEL_LSP_STORE")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert open_store().path.is_relative_to(tmp_path) and open_store().path.name == "store.sqlite"
+    assert (
+        Store(database.default_path()).path.is_relative_to(tmp_path)
+        and Store(database.default_path()).path.name == "store.sqlite"
+    )
 
 
 def test_a_key_comes_from_a_report_that_knows_everything():
@@ -82,7 +85,7 @@ def test_a_key_comes_from_a_report_that_knows_everything():
 
 
 def write_many(path, name):
-    store = open_store(path)
+    store = Store(path)
     for i in range(40):
         store.keep(dataclasses.replace(KEY, fingerprint=f"{name}-{i}"), "eager", TIMING)
     store.close()
@@ -101,7 +104,7 @@ def test_several_processes_open_and_write_at_once(path):
 
 
 def test_threads_share_a_store(path):
-    store = open_store(path)
+    store = Store(path)
     threads = [threading.Thread(target=store.keep, args=(KEY, mode, TIMING)) for mode in "abcdef"]
     for thread in threads:
         thread.start()
@@ -115,7 +118,7 @@ def test_threads_share_a_store(path):
 
 def test_a_locked_database_is_waited_for_and_then_done_without(path, monkeypatch, caplog):
     monkeypatch.setattr(database, "BUSY", 0.2)
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("begin exclusive")
@@ -123,17 +126,17 @@ def test_a_locked_database_is_waited_for_and_then_done_without(path, monkeypatch
     store.keep(KEY, "default", TIMING)
     assert len(warnings(caplog)) == 1 and "locked" in caplog.text
     assert set(store.find(KEY)) == {"eager"}  # what can be read still is
-    late = open_store(path)
+    late = Store(path)
     assert set(late.find(KEY)) == {"eager"}
     late.keep(KEY, "default", TIMING)
     assert len(warnings(caplog)) == 2
     other.execute("rollback")
-    open_store(path).keep(KEY, "default", TIMING)
+    Store(path).keep(KEY, "default", TIMING)
     assert set(late.find(KEY)) == {"eager", "default"}
 
 
 def test_a_database_that_is_locked_for_a_moment_loses_nothing(path):
-    store = open_store(path)
+    store = Store(path)
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("begin immediate")
     threading.Timer(0.3, other.execute, ["rollback"]).start()
@@ -142,7 +145,7 @@ def test_a_database_that_is_locked_for_a_moment_loses_nothing(path):
 
 
 def test_a_read_only_database_is_read(path, caplog):
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     store._connection.execute("pragma query_only = on")
     for _ in range(3):
@@ -153,17 +156,17 @@ def test_a_read_only_database_is_read(path, caplog):
 
 def test_a_folder_that_cannot_be_made(tmp_path, caplog):
     (tmp_path / "file").write_text("")
-    store = open_store(tmp_path / "file" / "store.sqlite")
+    store = Store(tmp_path / "file" / "store.sqlite")
     store.keep(KEY, "eager", TIMING)
     assert store.find(KEY) == {} and not store.usable and len(warnings(caplog)) == 1
 
 
 def test_a_folder_in_the_place_of_the_file(tmp_path, caplog):
-    assert not open_store(tmp_path).usable and len(warnings(caplog)) == 1
+    assert not Store(tmp_path).usable and len(warnings(caplog)) == 1
 
 
 def test_a_full_disk(path, caplog):
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     (pages,) = store._connection.execute("pragma page_count").fetchone()
     store._connection.execute(f"pragma max_page_count = {pages}")
@@ -176,36 +179,36 @@ def test_a_full_disk(path, caplog):
 def test_a_file_that_is_no_database_is_left_as_it_is(path, caplog):
     path.parent.mkdir()
     path.write_bytes(b"not a database, but somebody's file\n" * 100)
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     assert store.find(KEY) == {} and len(warnings(caplog)) == 1
     assert path.read_bytes().startswith(b"not a database")
 
 
 def test_a_damaged_database(path, caplog):
-    store = open_store(path)
+    store = Store(path)
     for i in range(200):
         store.keep(dataclasses.replace(KEY, fingerprint=f"{i}"), "eager", TIMING)
     store.close()
     whole = path.read_bytes()
     assert len(whole) > 3 * 4096
     path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     assert store.find(KEY) == {}
     assert 1 <= len(warnings(caplog)) <= 2
 
 
 def test_a_database_of_a_newer_version_is_not_touched(path, caplog):
-    open_store(path).close()
+    Store(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute("pragma user_version = 7")
-    assert not open_store(path).usable
+    assert not Store(path).usable
     assert "version 7" in caplog.text
 
 
 def test_a_row_that_is_no_timing_is_as_if_it_were_not_there(path):
-    store = open_store(path)
+    store = Store(path)
     store.keep(KEY, "eager", TIMING)
     store.keep(KEY, "default", TIMING)
     with sqlite3.connect(path) as connection:

@@ -75,7 +75,7 @@ def test_a_file_of_version_1_is_taken_over_when_it_is_read(tmp_path):
     version_1(path)
     assert validations.find(KEY, path) == FOUND
     assert environments.find_devices(["/venv/python"], path) == [schema.to_json(FOUND.device)]
-    assert baselines.open_store(path).find(BASELINE)["eager"].timing == timing(7.0)
+    assert baselines.Store(path).find(BASELINE)["eager"].timing == timing(7.0)
     assert info(path).version == migrations.VERSION
     tables = {row[0] for row in sqlite3.connect(path).execute("select name from sqlite_master where type = 'table'")}
     assert "validations" not in tables

@@ -89,7 +89,7 @@ def test_no_store_keeps_nothing_and_is_no_fault():
 
 
 def write_many(path, name):
-    store = baselines.open_store(path)  # in the same file
+    store = baselines.Store(path)  # in the same file
     for i in range(30):
         validations.keep(dataclasses.replace(KEY, body=f"{name}-{i}"), FOUND, path)
         store.keep(baselines.Key("d", "1", "2", "3", f"{name}-{i}", ""), "eager", TIMING)

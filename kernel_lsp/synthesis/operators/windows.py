@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
+import torch
+from torch.utils._sympy.functions import FloorDiv
 
 from ..graph import maps
-from ..graph.build import Build, NotLowered, expr_of
-from ..graph.sizes import ONE
-from ..graph.value import Value
+from ..graph.build import Build, NotLowered, expr_of, size_operand
+from ..graph.division import Quotient
+from ..graph.map import Map, dim, dims
+from ..graph.sizes import ONE, ZERO, quotient
+from ..graph.value import Pointwise, Shape, Value
 
 Sizes = tuple[sympy.Expr, ...]
 
@@ -27,6 +31,10 @@ class Windows:
     @property
     def rank(self) -> int:
         return len(self.sizes)
+
+    def along(self, k: int) -> Sizes:
+        """Size, step, dilation and padding along the ``k``-th of those dimensions."""
+        return self.sizes[k], self.step[k], self.dilation[k], self.padding[k]
 
 
 def each(given: Any, rank: int) -> Sizes:
@@ -52,10 +60,36 @@ def last(rank: int, count: int) -> tuple[int, ...]:
     return tuple(range(rank - count, rank))
 
 
-def without_batch(x: Value, spatial: int) -> tuple[Value, bool]:
-    """``x`` with a batch dimension, and whether it had none."""
-    return (Build.unsqueeze(x, 0), True) if len(x.shape) == spatial + 1 else (x, False)
-
-
 def ones(count: int) -> Sizes:
     return (ONE,) * count
+
+
+def adaptive_windows(x: Value, sizes: Shape, counts: Shape) -> tuple[Value, Any]:
+    """``x`` [..., *sizes] as [..., *counts, *longest windows], and how many elements each window has."""
+    rank, spatial = len(x.shape), len(sizes)
+    if all(quotient(n, c) is not None for n, c in zip(sizes, counts, strict=True)):
+        whole = tuple(n / c for n, c in zip(sizes, counts, strict=True))
+        even = Windows(whole, whole, ones(spatial), (ZERO,) * spatial)
+        return windows_of(x, even, counts, 0.0), size_operand(sympy.prod(even.sizes))
+    index, guard, longest = list(dims(rank)), [], []
+    for k, (n, c) in enumerate(zip(sizes, counts, strict=True)):
+        d = rank - spatial + k
+        begin, end = Quotient(dim(d) * n, c), Quotient((dim(d) + 1) * n + c - 1, c)
+        longest.append(_longest(n, c))
+        index[d] = begin + dim(rank + k)
+        guard.append((end - begin - dim(rank + k), ONE, longest[-1] + 1))
+    shape = (*x.shape[: rank - spatial], *counts, *longest)
+    seen = Build.view(x, Map(shape, x.shape, tuple(index), tuple(guard), 0.0), "window")
+    every = Build.expand(Value(Pointwise("constant", (1.0,)), (), torch.float32), x.shape)
+    held = Build.view(every, seen.op.map, "window")  # type: ignore[attr-defined]
+    inside = last(len(seen.shape), spatial)
+    count = Build.squeeze(Build.reduce("sum", held, inside, name="count"), inside)
+    return seen, count
+
+
+def _longest(n: sympy.Expr, count: sympy.Expr) -> sympy.Expr:
+    """The most elements of a window where ``count`` windows go over ``n``, or one more where that is not known."""
+    if not (n.is_Integer and count.is_Integer):
+        return FloorDiv(n - 1, count) + 2
+    n, count = int(n), int(count)
+    return sympy.Integer(max(-(-(i + 1) * n // count) - i * n // count for i in range(count)))
