@@ -17,8 +17,8 @@ _COLUMNS = {2: 512, 4: 256}
 _HELD = {2: 256, 4: 128}
 _LEAST = 16  # what a product of tiles takes
 
-#: 32-bit registers that a thread can have for tiles.
-REGISTERS = 232
+#: 32-bit registers that a thread can have for tiles, and with how many more some are spilled, which is better than smaller tiles.
+REGISTERS, _SPILLED = 232, 320
 
 
 def most_columns(dtype: torch.dtype) -> int:
@@ -32,9 +32,16 @@ def chain_shared(tile: Chained, first: int, second: int) -> int:
 
 
 def chain_registers(tile: Chained, second: int) -> float:
-    """Registers of a thread for the result's tile, the scores, and these as they are multiplied: as halves, or float32 in two parts."""
-    scores = 1.5 if second == 2 else 3.0
-    return (tile.m * tile.d + scores * tile.m * tile.n) / (32 * tile.warps)
+    """Registers of a thread for the result's tile, the scores, and what is multiplied. ``second``: bytes of an element.
+
+    Halves are multiplied from shared memory but for the scores. float32 is taken apart in registers: the rows' operand, the scores, and keys or
+    values, each in two parts. Compared with what ptxas gives for an H100 this leaves out about 60 for addresses and masks.
+    """
+    held = tile.m * tile.d + tile.m * tile.n
+    held += (
+        tile.m * tile.n // 2 if second == 2 else 2 * (tile.m * tile.n + tile.n * max(tile.d, tile.k) + tile.m * tile.k)
+    )
+    return held / (32 * tile.warps)
 
 
 def chains(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -55,18 +62,22 @@ def chains(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     ]
     if not half:
         tiles = [
-            Chained(64, 64, d, k, 4, 2),
             Chained(128, 32, d, k, 8, 2),
             Chained(64, 32, d, k, 4, 2),
             Chained(128, 64, d, k, 8, 2),
             Chained(64, 32, d, k, 4, 2, "bf16x6"),
-            Chained(64, 32, d, k, 8, 2),
+            Chained(64, 64, d, k, 4, 2),
+            Chained(64, 16, d, k, 4, 2),
         ]
     fitted = [_fitted(tile, found.rows, found.keys) for tile in tiles]
-    kept = [t for t in fitted if _fits(t, first, second, target)]
+    kept: list[Chained] = []
+    for most in (REGISTERS, _SPILLED):
+        kept = kept or [t for t in fitted if _fits(t, first, second, target, most)]
     if not kept:
         least = fitted[-1]
-        while not _fits(least, first, second, target) and (least.stages > 1 or least.n > _LEAST or least.warps < 8):
+        while not _fits(least, first, second, target, _SPILLED) and (
+            least.stages > 1 or least.n > _LEAST or least.warps < 8
+        ):
             least = dataclasses.replace(
                 least,
                 stages=max(1, least.stages - 1),
@@ -86,5 +97,5 @@ def _fitted(tile: Chained, rows: int, keys: int) -> Chained:
     )
 
 
-def _fits(tile: Chained, first: int, second: int, target: Target) -> bool:
-    return chain_shared(tile, first, second) <= target.shared_memory and chain_registers(tile, second) <= REGISTERS
+def _fits(tile: Chained, first: int, second: int, target: Target, registers: int) -> bool:
+    return chain_shared(tile, first, second) <= target.shared_memory and chain_registers(tile, second) <= registers
