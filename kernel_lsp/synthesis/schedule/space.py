@@ -154,8 +154,16 @@ def _walked(
             fitted = [flat[0], fitted[0], *flat[1:]]
         elif together < each:
             fitted = [fitted[0], flat[0], *fitted[1:]]
-    found: list[Schedule] = [dataclasses.replace(tile, restart=_restart(tile, k, varies) * emulated) for tile in fitted]
-    return found[:3]
+    found: list[Schedule] = [
+        dataclasses.replace(
+            tile,
+            # What is fetched ahead comes by four bytes a thread at least.
+            warps=min(tile.warps, tile.n * tile.k * itemsize // (4 * target.warp_size)),
+            restart=_restart(tile, k, varies) * emulated,
+        )
+        for tile in fitted
+    ]
+    return list(dict.fromkeys(found))[:3]
 
 
 def _taken(summed: int, depth: int) -> int:
