@@ -52,6 +52,7 @@ def test_one_that_computes_something_else_is_not_compared_with(compare):
     assert found["ratio"] is None and "relative error" in found["missing"]
 
 
+@pytest.mark.slow
 def test_one_that_does_not_load_is_not_compared_with(compare):
     found = compare(fast=1, before=("    return softmax\n", "    return softmax(\n"))
     assert found["ratio"] is None and found["missing"]

@@ -70,7 +70,8 @@ def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
     assert all(one["timing"] for one in result["tried"]) and "tuning: time" in result["spent"]
 
 
-@pytest.mark.parametrize("fast", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("fast", [0, 1])
 def test_what_timing_could_not_tell_is_a_limit_of_the_fastest_though_no_check_comes_after_it(tune, fast):
     """On the host the profiler sees no kernel on a GPU. A thorough verdict is composed before the times are taken."""
     result, told = tune({}, fast=fast, thorough=True)
