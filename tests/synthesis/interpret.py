@@ -39,13 +39,17 @@ def load(path: Path) -> Any:
 
 
 def error(result: Any, expected: Any) -> float:
-    """Largest difference relative to the largest expected magnitude; infinite where shape or dtype differ."""
+    """Largest difference relative to the largest expected magnitude; infinite where shape or dtype differ.
+
+    Of two NaN, and of two infinities of one sign, it is zero.
+    """
     if result.shape != expected.shape or result.dtype != expected.dtype:
         return float("inf")
     if not expected.dtype.is_floating_point:
         return 0.0 if torch.equal(result, expected) else float("inf")
-    scale = max(1.0, expected.double().abs().max().item())
-    return ((result.double() - expected.double()).abs().max() / scale).item()
+    got, wanted = result.double(), expected.double()
+    difference = torch.where((got == wanted) | (got.isnan() & wanted.isnan()), 0.0, (got - wanted).abs())
+    return (difference.max() / max(1.0, wanted.nan_to_num(0.0, 0.0, 0.0).abs().max().item())).item()
 
 
 def _wide(t: torch.Tensor) -> torch.Tensor:
@@ -68,7 +72,7 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
             buffer.data += torch.rand_like(buffer)
     arguments = case.inputs(0)
     # Elsewhere what torch computes in TF32 on a GPU would be further from float32 than a kernel is.
-    torch.backends.cudnn.allow_tf32 = case.halves
+    torch.backends.cudnn.allow_tf32 = case.halves and case.tf32
     candidate = cases.made(case, module, arguments, "cases", variant)
     path = folder / f"{name}_triton.py"
     path.write_text(candidate.source)

@@ -50,7 +50,12 @@ def _float8s(fakes: Any) -> list[torch.dtype]:
 
 
 def _summed(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
-    return ((given["x"].shape[1], given["y"].shape[0]),)
+    x, y = given["x"], given["y"]
+    pairs = [(x.shape[1], y.shape[0])]
+    for scale, of_each in ((given["scale_x"], (x.shape[0], ONE)), (given["scale_y"], (ONE, y.shape[1]))):
+        if not _of_all(scale):
+            pairs += zip(scale.shape, of_each, strict=True)
+    return tuple(pairs)
 
 
 @lowers(
@@ -110,8 +115,12 @@ def _factor(scale: Value, of_each: Shape) -> Value:
     """A scale as it is multiplied by: a tensor of shape (), or one number for each row or column. Raises ``NotLowered``."""
     if scale.dtype != torch.float32:
         raise NotLowered(f"scales in {scale.dtype}")
-    if all(n == ONE for n in scale.shape):
+    if _of_all(scale):
         return Build.reshape(scale, ())
-    if scale.shape != of_each:
+    if [n == ONE for n in scale.shape] != [n == ONE for n in of_each]:
         raise NotLowered("scales of blocks")
-    return scale
+    return _sized(scale, of_each)
+
+
+def _of_all(scale: Value) -> bool:
+    return all(n == ONE for n in scale.shape)

@@ -189,7 +189,10 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
             given = arguments.bound(known.lower, args, kwargs, fakes, fake)
             result = _finished(known.lower(*given.args, **given.kwargs), fake, node, graph)
             if known.equal is not None:
-                graph.equal += [(a, b) for a, b in known.equal(given.arguments) if a != b]
+                pairs = [(a, b) for a, b in known.equal(given.arguments) if a != b]
+                if any((a - b).subs(graph.hints) != 0 for a, b in pairs):
+                    raise NotLowered("sizes that differ")
+                graph.equal += pairs
             return result
         except NotLowered as error:
             node.meta["not_lowered"] = str(error)

@@ -60,8 +60,11 @@ def reduction(
         tiling = row_tiling(kernel, program, hints, schedule)
     builder = Builder(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
     builder.reduced_axis = tiling.reduced
-    run = _in_one_tile if tiling.reduced.role == "tile" else _in_passes
-    program.body = [*tiling.statements, *run(kernel, builder, tiling)]
+    if tiling.reduced.role == "tile":
+        body = _in_one_tile(kernel, builder, tiling)
+    else:
+        body = _in_passes(kernel, builder, tiling, apart=isinstance(schedule, Passes) and schedule.apart)
+    program.body = [*tiling.statements, *body]
     return program
 
 
@@ -121,11 +124,11 @@ def _masked(term: Expr, running: Running, tiling: Tiling) -> Expr:
     return term if mask is None else masked(term, mask, neutral, dtype)
 
 
-def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement]:
+def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling, apart: bool) -> list[Statement]:
     """One loop over the reduced extent per level of dependent reductions, and one to store what varies along it."""
     body: list[Statement] = []
     builder.scan = lambda v: _scan_along(kernel, builder, v, tiling)
-    for running in passes(kernel):
+    for running in passes(kernel, apart):
         _next_pass(builder, tiling)
         for one in running:
             builder.count(one.element, _operand_index(kernel, one))

@@ -29,8 +29,8 @@ class Running:
         return list(self.results.values())[-1]
 
 
-def passes(kernel: Kernel) -> list[list[Running]]:
-    """What each pass folds, in order. Scans are not among them: they run in the loop that uses them."""
+def passes(kernel: Kernel, apart: bool = False) -> list[list[Running]]:
+    """What each pass folds, in order. Scans are not among them: they run in the loop that uses them. ``apart``: see ``Passes``."""
     reductions = [v for v in kernel.folds if isinstance(v.op, Reduce)]
     late: dict[Value, Running] = {}
     depths: dict[Value, int] = {}
@@ -42,7 +42,7 @@ def passes(kernel: Kernel) -> list[list[Running]]:
         leaf = v in kernel.leaves and v not in kernel.folds
         below = max([depth(o) for o in operands(v)], default=0) if not leaf else 0
         if v in reductions:
-            found = early(v, reductions)
+            found = None if apart else early(v, reductions)
             if found is not None and depth(found.about) == depth(found.element) + 1:
                 late[v] = Running(MONOIDS[found.kind], found.element, found.results, found.about)
                 below = depth(found.element)

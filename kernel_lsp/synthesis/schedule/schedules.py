@@ -41,13 +41,19 @@ class Rows:
 
 @dataclass(frozen=True)
 class Passes:
-    """One reduction per program, walked along in blocks: a pass for each reduction that waits for another."""
+    """One reduction per program, walked along in blocks: a pass for each reduction that waits for another.
+
+    ``apart``: also for one that need not wait (``graph/early.py``): a pass more over what L2 holds may take less than the work.
+    """
 
     block: int
     warps: int
+    apart: bool = False
 
     def __str__(self) -> str:
-        return f"passes in blocks of {self.block}, {_warps(self.warps)}"
+        return (
+            f"passes in blocks of {self.block}, {_warps(self.warps)}{', a pass for each number' if self.apart else ''}"
+        )
 
 
 @dataclass(frozen=True)

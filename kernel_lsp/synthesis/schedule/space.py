@@ -21,7 +21,7 @@ from .extents import (
     transposed_atom,
 )
 from .recurrent_space import recurrences
-from .running import tiles_carried
+from .running import passes, tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 
@@ -67,6 +67,8 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     found: list[Schedule] = [Rows(rows, warps), Rows(rows, 2 * warps), Rows(rows, warps // 2)]
     if length > 8192:
         found.append(Passes(8192, 16))
+        if len(passes(kernel)) < len(passes(kernel, apart=True)):
+            found.append(Passes(8192, 16, apart=True))
     return found
 
 

@@ -138,7 +138,7 @@ case(
 case(
     "attention_bfloat",
     lambda self, q, k, v, mask: sdpa(q, k, v, mask),
-    lambda n: [*halves(qkv((2, 2), 17 + n, 21 + n, 32), torch.bfloat16), mask_of(17 + n, 21 + n, blind=1)],
+    lambda n: [*halves(qkv((2, 2), 17 + n, 21 + n, 32), torch.bfloat16), mask_of(17 + n, 21 + n)],
     tolerance=2e-2,
 )
 case(
