@@ -249,8 +249,24 @@ def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
         return False
     where = kernel.domain.resolve(stored[0])
     once = set(kernel.domain.kept) <= where.free_symbols
+    if kernel.contract is not None:  # ``accesses`` lacks what is read after the product
+        return once and _elementwise(value, buffer, kernel.contract)
     read = [kernel.domain.resolve(offset(index, shape)) for v, index, shape in kernel.accesses if v is buffer]
     return once and all(place == where for place in read)
+
+
+def _elementwise(value: Value, buffer: Value, product: Value) -> bool:
+    """Whether an element of ``value`` needs that of ``buffer`` alone. What ``product`` needs is not asked."""
+    waiting = [value]
+    while waiting:
+        v = waiting.pop()
+        if v is product or v is buffer:
+            continue
+        moved = [v] if not isinstance(v.op, Pointwise) else [o for o in operands(v) if o.shape != v.shape]
+        if buffer in topological([o for o in moved if o is not product]):
+            return False
+        waiting += [o for o in operands(v) if o not in moved and v not in moved]
+    return True
 
 
 def _bounded(value: Value, inputs: list[Value], chunks: dict[sympy.Symbol, sympy.Expr]) -> bool:

@@ -110,16 +110,19 @@ class Squared(nn.Module):
 
     table: torch.Tensor
     weight: torch.Tensor
+    turned: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("table", torch.randn(136, 136) * 0.08)
         self.register_buffer("weight", torch.randn(136, 8) * 0.08)
+        self.register_buffer("turned", torch.randn(136, 136))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         result = x @ self.weight
         self.weight.mul_(0.5)
         self.table.copy_(self.table @ self.table + self.table)
+        self.turned.copy_(x.t() @ x * 0.01 + self.turned.t())
         return result
 
 
