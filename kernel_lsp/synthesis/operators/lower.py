@@ -18,7 +18,7 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
-from ..graph.value import Fault, Float8, Graph, Input, Scalar, TorchCall, Value, input_of, topological
+from ..graph.value import Fault, Float8, Graph, Input, Pointwise, Scalar, TorchCall, Value, View, input_of, topological
 from . import arguments, data_dependence, decompose, float8, registry
 from .elementwise import cast
 
@@ -90,6 +90,19 @@ def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: G
         buffer = buffers[attribute(spec.target)]
         if value is not buffer:
             graph.updates[buffer] = value
+    # What a buffer held before is copied: by the end of forward there is something else in its memory.
+    graph.output_leaves = [_outlasting(v, graph) for v in graph.output_leaves]
+    graph.updates = {buffer: _outlasting(v, graph) for buffer, v in graph.updates.items()}
+
+
+def _outlasting(leaf: Any, graph: Graph) -> Any:
+    """``leaf``, or a copy of it where it may lie in the memory of a buffer that forward changes."""
+    lies_in = leaf
+    while isinstance(lies_in, Value) and isinstance(lies_in.op, View):
+        lies_in = lies_in.op.operand
+    if not isinstance(lies_in, Value) or lies_in not in graph.updates:
+        return leaf
+    return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, f"old_{lies_in.name}")
 
 
 def placeholders(exported: ExportedProgram) -> Graph:

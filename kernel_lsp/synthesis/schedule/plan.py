@@ -211,17 +211,24 @@ def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value
             continue
         if input_of(buffer).source in scattered or value.shape != buffer.shape or value.dtype != buffer.dtype:
             continue
-        readers = [step for step in plan.steps if buffer in _read(step)]
+        readers = [step for step in plan.steps if buffer in _read(step, plan.stored)]
         stores = [step for step in plan.steps if isinstance(step, Kernel) and value in step.outputs]
-        if len(stores) == 1 and all(step is stores[0] for step in readers) and _same_place(stores[0], buffer, value):
+        if len(stores) != 1 or any(step is not stores[0] for step in readers):
+            continue
+        if buffer not in _multiplied(stores[0], plan.stored) and _same_place(stores[0], buffer, value):
             found[buffer] = value
     return found
 
 
-def _read(step: Step) -> Sequence[Value]:
+def _read(step: Step, stored: set[Value]) -> Sequence[Value]:
     if isinstance(step, Kernel):
-        return step.leaves
+        return [*step.leaves, *_multiplied(step, stored)]
     return [o for v in ([step.value] if isinstance(step, HostView) else step.values) for o in operands(v)]
+
+
+def _multiplied(kernel: Kernel, stored: set[Value]) -> list[Value]:
+    """The inputs that a kernel reads for the operands of a product, elsewhere than what it stores; ``accesses`` lacks them."""
+    return _loaded(kernel.product, stored) if kernel.contract is not None else []
 
 
 def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
@@ -232,7 +239,13 @@ def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
     stored = [offset(index, value.shape) for v, index in kernel.stores if v is value]
     if buffer in topological([v for v, _ in kernel.stores if v is not value]):
         return False
-    if len(stored) != 1 or kernel.whole is not None or kernel.cut is not None or kernel.in_chunks:
+    if (
+        len(stored) != 1
+        or kernel.loop is not None
+        or kernel.whole is not None
+        or kernel.cut is not None
+        or kernel.in_chunks
+    ):
         return False
     where = kernel.domain.resolve(stored[0])
     once = set(kernel.domain.kept) <= where.free_symbols

@@ -79,10 +79,56 @@ class Remembered(nn.Module):
         return change
 
 
+class Exchanged(nn.Module):
+    """Two buffers swap what they hold, a third keeps what a fourth held before. What a fifth held, transposed, is a result."""
+
+    first: torch.Tensor
+    second: torch.Tensor
+    previous: torch.Tensor
+    current: torch.Tensor
+    table: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("first", "second", "previous", "current"):
+            self.register_buffer(name, torch.randn(12))
+        self.register_buffer("table", torch.randn(12, 5))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = self.first.clone()
+        self.first.copy_(self.second)
+        self.second.copy_(kept)
+        self.previous.copy_(self.current)
+        self.current.mul_(0.5).add_(x.mean(0))
+        before = self.table.t().clone()
+        self.table.mul_(0.5)
+        return x + self.first, before
+
+
+class Squared(nn.Module):
+    """A buffer that becomes a product of itself: other programs read what one of them stores. Another is a product's operand, then changes."""
+
+    table: torch.Tensor
+    weight: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.randn(136, 136) * 0.08)
+        self.register_buffer("weight", torch.randn(136, 8) * 0.08)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result = x @ self.weight
+        self.weight.mul_(0.5)
+        self.table.copy_(self.table @ self.table + self.table)
+        return result
+
+
 for name, kind, shape in (
     ("batch_norm_twice", BatchNormTwice, (6,)),
     ("batch_norm_between_layers", BatchNormBetweenLayers, (10,)),
     ("moving_average", MovingAverage, (12,)),
     ("remembered", Remembered, (8, 4)),
+    ("exchanged", Exchanged, (12,)),
+    ("squared", Squared, (136,)),
 ):
     CASES[name] = Case(kind, lambda n, shape=shape: [r(5 + n, *shape)], training=True)
