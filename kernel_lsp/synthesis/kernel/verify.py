@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import sympy
 
 from ..graph.division import bounds
 from ..graph.sizes import Index
-from ..graph.value import Graph, Shape, Value, operands
+from ..graph.value import Graph, Shape, Value, numel, operands
 from .access import GATHERED
 from .domain import Domain
 from .steps import Call, HostView, Kernel, Plan, Step, hint
@@ -23,7 +25,7 @@ def verify(graph: Graph, plan: Plan) -> None:
       out of its range;
     - each output of the graph is stored;
     - what a kernel stores and loads is indexed by its own atoms, an index for each dimension, and what it stores lies inside the tensor
-      for the example inputs.
+      for the example inputs, each element once.
     """
     known = set(graph.inputs)
     for step in plan.steps:
@@ -69,6 +71,11 @@ def _check_indices(kernel: Kernel, graph: Graph) -> None:
             continue  # what lies outside a beginning is masked; a recurrence stores step by step
         here = {symbol: sympy.Integer(n) for symbol, n in graph.hints.items()}
         ranges = {atom: sympy.Integer(hint(domain.size[atom], graph.hints)) for atom in (*domain.kept, *domain.reduced)}
+        stored = math.prod(
+            int(ranges[atom]) for atom in set().union(*(domain.resolve(e).free_symbols for e in at)) & ranges.keys()
+        )
+        if stored != hint(numel(filled.shape), graph.hints):
+            raise Malformed(f"{_named(value)} has {filled.shape} elements, of which {stored} are stored")
         for expr, n in zip(at, filled.shape, strict=True):
             ends = bounds(domain.resolve(expr).xreplace(here), ranges)
             if ends is not None and (ends[0] < 0 or ends[1] >= n.xreplace(here)):

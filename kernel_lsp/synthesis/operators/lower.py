@@ -11,6 +11,7 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute, snake_case
@@ -132,21 +133,41 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
     kind = kinds.get(spec.kind, "argument") if spec is not None else "argument"
     if kind == "constant":
         constant = exported.constants[spec.target]
+        held = _held(constant, exported)
+        if held is not None:
+            return _input(held, "parameter" if held in exported.graph_signature.parameters else "buffer", fake, graph)
         if constant.numel() == 1 and not constant.dtype.is_complex:
             return constant.item()
         if spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor"):
             raise Untraceable("constant tensor", "a tensor made in forward from Python data")
         raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
-    source = attribute(spec.target) if kind in ("parameter", "buffer") else node.name
-    name = spec.target.replace(".", "_") if kind in ("parameter", "buffer") else node.name
-    value = Value(
-        Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous()),
-        shape_of(fake.shape),
-        fake.dtype,
-        name,
-    )
+    return _input(spec.target if kind in ("parameter", "buffer") else node.name, kind, fake, graph)
+
+
+def _input(target: str, kind: str, fake: torch.Tensor, graph: Graph) -> Value:
+    """The input of that kind; ``target``: an argument's name, or the path of what the module holds."""
+    source = target if kind == "argument" else attribute(target)
+    known = [value for value in graph.inputs if input_of(value).source == source and input_of(value).kind == kind]
+    if known:
+        return known[0]
+    op = Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous())
+    value = Value(op, shape_of(fake.shape), fake.dtype, target.replace(".", "_"))
     graph.inputs.append(value)
     return value
+
+
+def _laid_out(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What two tensors have in common that are the same memory, seen alike."""
+    memory = StorageWeakRef(tensor.untyped_storage())
+    return memory, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _held(constant: torch.Tensor, exported: ExportedProgram) -> str | None:
+    """The parameter or buffer that a constant is, by its path: one that forward reaches through a function of its own."""
+    for path, tensor in exported.state_dict.items():
+        if _laid_out(tensor) == _laid_out(constant):
+            return str(path)
+    return None
 
 
 def _name(target: Any) -> str:

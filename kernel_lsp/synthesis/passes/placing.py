@@ -132,6 +132,12 @@ def _place_after(
                 if old is not None and domain.resolve(old) != domain.resolve(placed[o][d]):
                     raise Materialise(o)
                 result[d + shift] = placed[o][d]
+        known: set[sympy.Basic] = set()
+        for e in filter(None, result):
+            atoms = domain.resolve(e).free_symbols & domain.size.keys()
+            if atoms & known:  # each row of a column with each of a row: along two dimensions, not along a diagonal
+                raise Materialise(source)
+            known |= atoms
         return _filled(v, result, source, reduced, domain)
     if isinstance(op, View):
         if op.map.inverse is None:

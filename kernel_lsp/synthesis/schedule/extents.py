@@ -11,7 +11,7 @@ import torch
 from ..graph.build import FLOAT8
 from ..graph.map import dims
 from ..graph.sizes import ONE, ZERO, Index, offset, same
-from ..graph.value import Contract, Shape, Value
+from ..graph.value import Contract, Scan, Shape, Value
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Hints, Kernel, hint
 
@@ -61,6 +61,8 @@ def goes_over_windows(kernel: Kernel, hints: Hints) -> bool:
     """Whether results are of few elements each, which lie among those of other results: pooling, small convolutions."""
     length = total(kernel.domain, kernel.domain.reduced)
     if kernel.in_chunks or not length.is_Integer or not 0 < length <= _MOST_UNROLLED:
+        return False
+    if any(isinstance(v.op, Scan) for v in kernel.folds):  # its results go along what would be written out
         return False
     found = {atom: hint(c, hints) for atom, c in main_access(kernel, hints).items()}
     reduced = [(abs(c), int(kernel.domain.size[a])) for a, c in found.items() if a in kernel.domain.reduced]

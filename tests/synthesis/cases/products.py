@@ -105,3 +105,19 @@ case(
     tolerance=5e-5,
 )
 module("split_linear", nn.Linear, (8192, 24), lambda n: [r(3 + n, 8192)], kernels=2, tolerance=5e-5)
+
+
+class ThroughAClosure(nn.Module):
+    """Layers that forward reaches through a function of the module's own, as minGPT's block does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(20, 24), nn.Linear(24, 20)
+        first, second = self.first, self.second
+        self.both = lambda x: second(torch.relu(first(x)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.both(x)
+
+
+CASES["through_a_closure"] = Case(ThroughAClosure, lambda n: [r(9 + n, 20)])

@@ -57,3 +57,22 @@ case(
     lambda self, x: torch.nan_to_num(torch.var(x, 1, correction=6), nan=-7.0),
     lambda n: [r(3, 8 - 2 * n)],
 )
+
+# What comes from one reduction, along two dimensions.
+case("pairwise_sums", lambda self, x: x.sum(-1)[:, None] - x.sum(-1)[None, :], lambda n: [r(6 + n, 8)])
+case(
+    "pairwise_softmax",
+    lambda self, x: torch.softmax(x, -1)[:, :, None] * torch.softmax(x, -1)[:, None, :],
+    lambda n: [r(3, 7 + n)],
+)
+case(
+    "pairwise_distances",
+    lambda self, x: (x * x).sum(-1)[:, None] + (x * x).sum(-1)[None, :] - 2 * x @ x.T,
+    lambda n: [r(9 + n, 5)],
+    tolerance=5e-5,
+)
+case(
+    "pairwise_running_sums",
+    lambda self, x: (lambda s: s[..., :, None] - s[..., None, :])(torch.cumsum(x, -1)),
+    lambda n: [r(2, 3, 8 + n)],
+)

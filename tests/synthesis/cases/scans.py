@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+import torch.nn.functional as F
 
 from .registry import case, positive, r
 
@@ -57,4 +60,34 @@ case(
     lambda self, x, y: torch.nan_to_num(torch.logcumsumexp(x - y, 1), nan=-700.0, posinf=500.0, neginf=-500.0),
     lambda n: _with_infinities(4, 12 + n),
     kernels=1,
+)
+
+
+def _segment_sums(x: torch.Tensor) -> torch.Tensor:
+    """[..., T] as [..., T, T]: the sums of x from after j to i, minus infinity above the diagonal."""
+    sums = torch.cumsum(x, -1)
+    here = torch.tril(torch.ones(x.shape[-1], x.shape[-1], device=x.device, dtype=torch.bool))
+    return (sums[..., :, None] - sums[..., None, :]).masked_fill(~here, -torch.inf)
+
+
+def _state_space(self: Any, x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    """Mamba-2's chunk scan (Dao and Gu, 2024, "Transformers are SSMs"), chunks of 8: x [B, T, H, P], a [B, T, H], b and c [B, T, H, N]."""
+    x, a, b, c = (t.reshape(t.shape[0], -1, 8, *t.shape[2:]) for t in (x, a, b, c))
+    a = a.permute(0, 3, 1, 2)
+    sums = torch.cumsum(a, -1)
+    inside = torch.einsum("bclhn,bcshn,bhcls,bcshp->bclhp", c, b, torch.exp(_segment_sums(a)), x)
+    states = torch.einsum("bclhn,bhcl,bclhp->bchpn", b, torch.exp(sums[..., -1:] - sums), x)
+    states = torch.cat([torch.zeros_like(states[:, :1]), states], 1)
+    between = torch.exp(_segment_sums(F.pad(sums[..., -1], (1, 0))))
+    states = torch.einsum("bhzc,bchpn->bzhpn", between, states)[:, :-1]
+    before = torch.einsum("bclhn,bchpn,bhcl->bclhp", c, states, torch.exp(sums))
+    return (inside + before).flatten(1, 2)
+
+
+case(
+    "state_space",
+    _state_space,
+    lambda n: [r(2 + n, 24, 3, 4), r(2 + n, 24, 3) * 0.3, r(2 + n, 24, 3, 5), r(2 + n, 24, 3, 5)],
+    tolerance=5e-5,
+    kept=3,  # products of three operands
 )
