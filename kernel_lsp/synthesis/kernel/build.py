@@ -368,7 +368,8 @@ def _pad(function: str, terms: tuple[Expr, ...], reduced: Axis | None) -> float 
 
     Uniform operands (the same along the reduced axis) count as finite: infinity plus them stays, zero times them stays.
     """
-    pads = [t.pad for t in terms]
+    # What a term holds beyond the end of another axis says nothing of the reduced one, along which it does not vary.
+    pads = [t.pad if reduced is None or reduced in t.axes or isinstance(t, Number) else None for t in terms]
     known = [p for p in pads if p is not None]
     if len(known) == len(pads):
         try:

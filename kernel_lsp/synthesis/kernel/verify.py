@@ -21,18 +21,21 @@ class Malformed(Exception):
 def verify(graph: Graph, plan: Plan) -> None:
     """Raises ``Malformed`` unless
 
-    - what a step reads is an input or was stored by a step before it, and no value is stored twice but by what stands for a product
+    - what a step reads is an input or was stored by a step before it (a view that torch takes is not, for a kernel), and no value is stored twice but by what stands for a product
       out of its range;
     - each output of the graph is stored;
     - what a kernel stores and loads is indexed by its own atoms, an index for each dimension, and what it stores lies inside the tensor
       for the example inputs, each element once.
     """
-    known = set(graph.inputs)
+    known, viewed = set(graph.inputs), set[Value]()
     for step in plan.steps:
         again = isinstance(step, Kernel) and step.exact
         for value in _read(step):
-            if value not in known:
+            if value not in known and (isinstance(step, Kernel) or value not in viewed):
                 raise Malformed(f"{_named(value)} is read before it is stored")
+        if isinstance(step, HostView):
+            viewed.add(step.value)
+            continue
         for value in _stored(step):
             if value in known and not again:
                 raise Malformed(f"{_named(value)} is stored twice")
@@ -40,7 +43,7 @@ def verify(graph: Graph, plan: Plan) -> None:
         if isinstance(step, Kernel):
             _check_indices(step, graph)
     for value in graph.outputs:
-        if value not in known:
+        if value not in known | viewed:
             raise Malformed(f"{_named(value)} is an output, and no step stores it")
 
 

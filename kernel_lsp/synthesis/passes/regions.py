@@ -73,6 +73,7 @@ class _Planner:
         self.graph, self.forced, self.chained = graph, forced, chained
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
+        self.viewed: set[Value] = set()  # the views that torch takes
         self.order = order_of(graph.outputs)
         self.busy: list[Value] = []
         self.peaks: dict[Value, list[Value]] = {}
@@ -100,7 +101,7 @@ class _Planner:
 
     def store(self, value: Value, pending: list[Value], *, viewed: bool = False) -> None:
         """Plan what computes ``value``. ``viewed``: torch reads it, so a view of something stored will do."""
-        if value in self.plan.stored:
+        if value in self.plan.stored or (viewed and value in self.viewed):
             return
         if value in self.busy:
             raise Unalignable("a value depends on itself")
@@ -111,7 +112,10 @@ class _Planner:
             elif viewed and on_host(value, self.completes):
                 (operand,) = operands(value)
                 self.store(operand, pending, viewed=True)
-                self._append(HostView(value), [value])
+                self._append(
+                    HostView(value), []
+                )  # kernels read what it views: its own elements may lie in another order
+                self.viewed.add(value)
             elif isinstance(value.op, Partial):
                 self._store_partial(value)
             elif isinstance(value.op, Recur):

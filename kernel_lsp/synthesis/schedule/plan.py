@@ -177,7 +177,6 @@ def host_plan(
     for step in plan.steps:
         if isinstance(step, HostView):
             result.operations.append(TakeView(step.value))
-            present.add(step.value)
         elif isinstance(step, Call):
             result.operations.append(CallTorch(tuple(step.values)))
             present.update(step.values)

@@ -76,3 +76,14 @@ case(
     lambda self, x: (lambda s: s[..., :, None] - s[..., None, :])(torch.cumsum(x, -1)),
     lambda n: [r(2, 3, 8 + n)],
 )
+
+# Results that torch views, beside kernels that read the same.
+case("mean_beside_view", lambda self, x: (x.t(), x.t().mean(1)), lambda n: [r(4 + n, 6)])
+case(
+    "softmax_beside_expanded",
+    lambda self, x: ((e := (x * 2).amax(1, keepdim=True).expand(-1, 5)), torch.softmax(e + 1, 0), e.amin(1)),
+    lambda n: [r(4 + n, 6)],
+)
+# What does not vary along a reduced dimension counts once for each of its elements, not for the rows beyond the end.
+case("mean_of_biased_columns", lambda self, x, b: (x + b).mean(0), lambda n: [r(11 + n, 37), r(37)])
+case("sum_of_biased_columns", lambda self, x, b: (x * 2 - b).sum(0), lambda n: [r(3 + n, 4, 6), r(4, 6)])
