@@ -36,7 +36,7 @@ def test_the_latest_few_of_each_class_on_each_device_stay(path, tmp_path):
 
 def test_what_is_younger_stays(path, tmp_path):
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
-    store = baselines.open_store(path)
+    store = baselines.Store(path)
     key = baselines.Key("Test GPU", "1", "2", "3", "4", "5")
     store.keep(key, "eager", timing(1.0), "2026-01-01T00:00:00+00:00")
     store.keep(key, "default", timing(1.0), "2026-01-03T00:00:00+00:00")

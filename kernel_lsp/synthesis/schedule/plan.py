@@ -9,6 +9,7 @@ from typing import TypeAlias
 import sympy
 
 from ..graph.names import identifier, variable_name
+from ..graph.order import order_of
 from ..graph.sizes import offset, quotient
 from ..graph.value import (
     Contract,
@@ -315,11 +316,14 @@ def _strided(plan: Plan) -> set[Value]:
     """Inputs that only matrix products read, through strides: they need not be contiguous."""
     strided: set[Value] = set()
     other: set[Value] = set()
+    order = order_of([step.contract for step in plan.steps if isinstance(step, Kernel) and step.contract is not None])
+    inputs = [v for v in order.values if isinstance(v.op, Input)]
     for step in plan.steps:
         if isinstance(step, Kernel) and step.contract is not None:
             by_stride = set(strided_operands(step, plan.stored))
             strided |= by_stride
-            other |= set(step.leaves) | (set(_loaded(step.product, plan.stored)) - by_stride)
+            above = {v for v in inputs if order.above[step.contract] & order.bit(v)}
+            other |= set(step.leaves) | (above - by_stride)  # equal layers are alike: none of them reads by strides
         elif isinstance(step, Kernel):
             other |= set(step.leaves)
     return strided - other
