@@ -16,7 +16,6 @@ on one batch, over its largest magnitude. ``compile_s``: what synthesis and the 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import statistics
 import sys
@@ -35,6 +34,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from support.kernels import written  # noqa: E402
+from support.turns import in_turn  # noqa: E402
+
 from kernel_lsp.synthesis import synthesize  # noqa: E402
 from kernel_lsp.synthesis.capture import capture  # noqa: E402
 from kernel_lsp.targets import DEFAULT, named  # noqa: E402
@@ -126,13 +128,7 @@ def candidates(module: Attention, inputs: list[torch.Tensor], folder: Path, most
     apart = [one for one in chosen if _IN_ONE not in one.variant][:1]
     found: dict[str, nn.Module] = {}
     for one in sorted((*together, *apart), key=chosen.index):
-        path = folder / f"kernel_{len(list(folder.iterdir()))}.py"
-        path.write_text(one.source)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
-        file = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(file)
-        kernel = file.AttentionTriton(module.causal).eval()
+        kernel = written(one.source, folder, module)
         if torch.cuda.is_available():
             assert kernel._in_envelope(*inputs)
         found[one.variant or "default"] = kernel
@@ -153,26 +149,6 @@ def backends(shape: Shape, inputs: list[torch.Tensor]) -> dict[str, Callable[[],
     if shape.dtype != torch.float32:
         found |= {"flash": through(SDPBackend.FLASH_ATTENTION), "cuDNN": through(SDPBackend.CUDNN_ATTENTION)}
     return found
-
-
-def interleaved(calls: dict[str, Callable[[], Any]], until: float) -> dict[str, float]:
-    """The median microseconds of each between two CUDA events, the L2 cache overwritten before; no round begins after ``until``."""
-    flushed = torch.empty(_FLUSHED, dtype=torch.int8, device="cuda")
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(_ROUNDS):
-        events = {}
-        for name, call in calls.items():
-            begin, end = events[name] = (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-            flushed.zero_()
-            begin.record()
-            call()
-            end.record()
-        torch.cuda.synchronize()
-        for name, (begin, end) in events.items():
-            times[name].append(begin.elapsed_time(end) * 1e3)
-        if time.monotonic() > until:
-            break
-    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def exact(shape: Shape, inputs: list[torch.Tensor]) -> torch.Tensor:
@@ -217,7 +193,7 @@ def measured(shape: Shape, most: int, folder: Path, until: float) -> Iterator[di
             del ways[way]
             yield {"shape": shape.name, "way": way, "problem": str(problem).splitlines()[0][:200]}
         taken[way] = time.monotonic() - began
-    times = interleaved(ways, until)
+    times = {way: statistics.median(t) for way, t in in_turn(ways, _ROUNDS, _FLUSHED, until).items()}
     for way in ways:
         yield {
             "shape": shape.name,

@@ -16,7 +16,6 @@ from the product in float64, over its largest magnitude. Needs a CUDA GPU with f
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
 import statistics
@@ -34,6 +33,9 @@ from torch import nn
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from support.kernels import written  # noqa: E402
+from support.turns import in_turn  # noqa: E402
+
 from kernel_lsp.synthesis import synthesize  # noqa: E402
 from kernel_lsp.synthesis.capture import capture  # noqa: E402
 
@@ -113,14 +115,7 @@ def candidates(module: Linear8, inputs: list[torch.Tensor], folder: Path) -> dic
     for one in made:
         if one.kept or "CUDA graph" in one.variant or "columns" in one.variant:
             continue
-        path = folder / f"kernel_{len(list(folder.iterdir()))}.py"
-        path.write_text(one.source)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
-        file = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(file)
-        kernel = file.Linear8Triton.__new__(file.Linear8Triton)
-        kernel.__dict__ = dict(module.__dict__)
+        kernel = written(one.source, folder, module)
         assert kernel._in_envelope(*inputs)
         found[one.variant or "default"] = kernel
     return found
@@ -148,22 +143,9 @@ def graph_of(call: Callable[[], torch.Tensor]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def interleaved(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The median microseconds of each between two CUDA events, the L2 cache overwritten before."""
-    flushed = torch.empty(_FLUSHED, dtype=torch.int8, device="cuda")
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(_ROUNDS):
-        events = {}
-        for name, call in calls.items():
-            begin, end = events[name] = (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-            flushed.zero_()
-            begin.record()
-            call()
-            end.record()
-        torch.cuda.synchronize()
-        for name, (begin, end) in events.items():
-            times[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: statistics.median(found) for name, found in times.items()}
+def medians(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The median microseconds of calls that take turns."""
+    return {name: statistics.median(times) for name, times in in_turn(calls, _ROUNDS, _FLUSHED).items()}
 
 
 def in_a_row(call: Callable[[], Any]) -> float:
@@ -212,8 +194,8 @@ def measured(name: str, tokens: int, rows: bool, only: str | None, folder: Path)
         except Exception as problem:  # a size that cuBLAS does not take, shared memory that a schedule lacks
             del ways[way]
             yield {"weight": name, "tokens": tokens, "way": way, "problem": str(problem).splitlines()[0][:200]}
-    direct = interleaved(ways)
-    replayed = interleaved({way: graph.replay for way, graph in graphs.items() if way in ways})
+    direct = medians(ways)
+    replayed = medians({way: graph.replay for way, graph in graphs.items() if way in ways})
     for way, call in ways.items():
         yield {
             "weight": name,

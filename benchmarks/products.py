@@ -8,8 +8,8 @@ The error is the largest difference from eager's result, over the largest magnit
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from support.kernels import written
+from support.turns import in_turn
 from torch import nn
 
 from kernel_lsp.synthesis import synthesize
@@ -123,16 +125,8 @@ def ways(module: nn.Module, inputs: list[torch.Tensor], folder: Path) -> dict[st
         "torch.compile": lambda: compiled(*inputs),
     }
     candidates = synthesize(module, exported, class_name=kind.__name__, import_from=kind.__module__, gpu=gpu)
-    for number, candidate in enumerate(candidates):
-        path = folder / f"candidate_{number}.py"
-        path.write_text(candidate.source)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
-        file = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = file
-        spec.loader.exec_module(file)
-        kernel = object.__new__(getattr(file, f"{kind.__name__}Triton"))
-        kernel.__dict__ = dict(module.__dict__)
+    for candidate in candidates:
+        kernel = written(candidate.source, folder, module)
         found[candidate.variant or "no rounding"] = lambda kernel=kernel: kernel(*inputs)
     return found
 
@@ -140,29 +134,18 @@ def ways(module: nn.Module, inputs: list[torch.Tensor], folder: Path) -> dict[st
 def measured(found: dict[str, Callable[[], torch.Tensor]]) -> list[dict[str, Any]]:
     """A row for each way: its median time in microseconds and its error, or what it raised."""
     wanted = found["eager"]()
-    flushed = torch.empty(_FLUSHED, dtype=torch.int8, device="cuda")
-    rows, times = [], {}
+    rows, running = [], {}
     for name, call in found.items():
         try:
             error = ((call() - wanted).abs().max() / wanted.abs().max()).item()
             rows.append({"way": name, "error": error})
-            times[name] = []
+            running[name] = call
         except Exception as problem:
             rows.append({"way": name, "problem": str(problem)})
-    for _ in range(_ROUNDS):
-        events = {}
-        for name in times:
-            events[name] = (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-            flushed.zero_()
-            events[name][0].record()
-            found[name]()
-            events[name][1].record()
-        torch.cuda.synchronize()
-        for name, (begin, end) in events.items():
-            times[name].append(begin.elapsed_time(end) * 1e3)
+    times = in_turn(running, _ROUNDS, _FLUSHED)
     for row in rows:
         if row["way"] in times:
-            row["microseconds"] = sorted(times[row["way"]])[_ROUNDS // 2]
+            row["microseconds"] = statistics.median(times[row["way"]])
     return rows
 
 

@@ -27,6 +27,8 @@ from torch import nn
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "samples"), str(ROOT / "benchmarks")]
+from support.kernels import written  # noqa: E402
+
 from kernel_lsp.synthesis import synthesize  # noqa: E402
 from kernel_lsp.synthesis.capture import capture  # noqa: E402
 
@@ -110,17 +112,7 @@ def kernels(module: nn.Module, inputs: list[torch.Tensor], origin: str, folder: 
         replayed = one.variant.endswith("replayed as a CUDA graph")
         followed = i + 1 < len(made) and made[i + 1].variant.endswith("replayed as a CUDA graph")
         if replayed or followed:
-            label = one.variant or "launched directly"
-            path = folder / f"kernel_{len(list(folder.iterdir()))}.py"
-            path.write_text(one.source)
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            assert spec is not None and spec.loader is not None
-            file = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(file)
-            kind = getattr(file, f"{type(module).__name__}Triton")
-            kernel = kind.__new__(kind)
-            kernel.__dict__ = dict(module.__dict__)
-            found[label] = kernel
+            found[one.variant or "launched directly"] = written(one.source, folder, module)
     return found
 
 

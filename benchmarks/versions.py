@@ -23,12 +23,14 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from support.kernels import loaded
+from support.turns import in_turn
 from torch import nn
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 #: Rounds in which a version's candidates are compared, and in which the two versions are.
 _TRIED, _TIMED = 15, 101
-_FLUSHED = 256 << 20
+_FLUSHED = 512 << 20  # bytes: more than the L2 cache, and a time in which the host gets ahead
 _NAMES = [path.stem for path in sorted(SAMPLES.glob("*.py"))]
 
 
@@ -77,10 +79,7 @@ def _candidates(folder: Path, name: str, module: nn.Module) -> dict[str, nn.Modu
         variant = path.read_text().partition("\n")[0].removeprefix("# ")
         if "replayed" in variant:
             continue
-        file = _load(path, f"{folder.name}_{name}_{path.stem}")
-        kernel = object.__new__(getattr(file, f"{type(module).__name__}Triton"))
-        kernel.__dict__ = dict(module.__dict__)
-        found[variant] = kernel
+        found[variant] = loaded(path, module)
     return found
 
 
@@ -100,21 +99,7 @@ def _compile(folder: Path, name: str) -> None:
 
 def _times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
     """Microseconds of each call in each round, sorted."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    flushed = torch.empty(_FLUSHED, dtype=torch.int8, device="cuda")
-    for _ in range(rounds):
-        events = {}
-        for name, call in calls.items():
-            begin, end = events[name] = tuple(torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flushed.zero_()
-            flushed.zero_()  # so that the host is ahead of the GPU
-            begin.record()
-            call()
-            end.record()
-        torch.cuda.synchronize()
-        for name, (begin, end) in events.items():
-            times[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: sorted(found) for name, found in times.items()}
+    return {name: sorted(times) for name, times in in_turn(calls, rounds, _FLUSHED).items()}
 
 
 def compare(old: Path, new: Path, name: str) -> dict[str, Any]:

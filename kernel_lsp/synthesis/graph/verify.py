@@ -41,9 +41,9 @@ def verify(graph: Graph) -> None:
     sizes = _Sizes(graph.hints)
     for value in topological(graph.outputs):
         if isinstance(value.op, Input) and value not in given:
-            raise Malformed(f"{_named(value)} is read, and is no input of the graph")
+            raise Malformed(f"{named(value)} is read, and is no input of the graph")
         if (why := _wrong(value, sizes)) is not None:
-            raise Malformed(f"{_named(value)}: {why}")
+            raise Malformed(f"{named(value)}: {why}")
 
 
 class _Sizes:
@@ -114,5 +114,5 @@ def _wrong_contraction(value: Value, op: Contract, sizes: _Sizes) -> str | None:
     return None
 
 
-def _named(value: Value) -> str:
+def named(value: Value) -> str:
     return value.name or value.node or type(value.op).__name__

@@ -9,6 +9,7 @@ import sympy
 from ..graph.division import bounds
 from ..graph.sizes import Index
 from ..graph.value import Graph, Shape, Value, numel, operands
+from ..graph.verify import named
 from .access import GATHERED
 from .domain import Domain
 from .steps import Call, HostView, Kernel, Plan, Step, hint
@@ -32,19 +33,19 @@ def verify(graph: Graph, plan: Plan) -> None:
         again = isinstance(step, Kernel) and step.exact
         for value in _read(step):
             if value not in known and (isinstance(step, Kernel) or value not in viewed):
-                raise Malformed(f"{_named(value)} is read before it is stored")
+                raise Malformed(f"{named(value)} is read before it is stored")
         if isinstance(step, HostView):
             viewed.add(step.value)
             continue
         for value in _stored(step):
             if value in known and not again:
-                raise Malformed(f"{_named(value)} is stored twice")
+                raise Malformed(f"{named(value)} is stored twice")
             known.add(value)
         if isinstance(step, Kernel):
             _check_indices(step, graph)
     for value in graph.outputs:
         if value not in known | viewed:
-            raise Malformed(f"{_named(value)} is an output, and no step stores it")
+            raise Malformed(f"{named(value)} is an output, and no step stores it")
 
 
 def _read(step: Step) -> list[Value]:
@@ -63,6 +64,8 @@ def _stored(step: Step) -> list[Value]:
 
 def _check_indices(kernel: Kernel, graph: Graph) -> None:
     domain, sizes = kernel.domain, set(graph.hints)
+    here = {symbol: sympy.Integer(n) for symbol, n in graph.hints.items()}
+    ranges = {atom: sympy.Integer(hint(domain.size[atom], graph.hints)) for atom in (*domain.kept, *domain.reduced)}
     for value, index, shape in kernel.accesses:
         _check_rank(value, index, shape)
         _check_atoms(value, index, domain, sizes)
@@ -72,29 +75,23 @@ def _check_indices(kernel: Kernel, graph: Graph) -> None:
         _check_atoms(value, at, domain, sizes)
         if filled is not value or kernel.loop is not None:
             continue  # what lies outside a beginning is masked; a recurrence stores step by step
-        here = {symbol: sympy.Integer(n) for symbol, n in graph.hints.items()}
-        ranges = {atom: sympy.Integer(hint(domain.size[atom], graph.hints)) for atom in (*domain.kept, *domain.reduced)}
         stored = math.prod(
             int(ranges[atom]) for atom in set().union(*(domain.resolve(e).free_symbols for e in at)) & ranges.keys()
         )
         if stored != hint(numel(filled.shape), graph.hints):
-            raise Malformed(f"{_named(value)} has {filled.shape} elements, of which {stored} are stored")
+            raise Malformed(f"{named(value)} has {filled.shape} elements, of which {stored} are stored")
         for expr, n in zip(at, filled.shape, strict=True):
             ends = bounds(domain.resolve(expr).xreplace(here), ranges)
             if ends is not None and (ends[0] < 0 or ends[1] >= n.xreplace(here)):
-                raise Malformed(f"{_named(value)} is stored at {expr}, outside of its {n} elements")
+                raise Malformed(f"{named(value)} is stored at {expr}, outside of its {n} elements")
 
 
 def _check_rank(value: Value, index: Index, shape: Shape) -> None:
     if len(index) != len(shape):
-        raise Malformed(f"{_named(value)} has {len(index)} indices for {len(shape)} dimensions")
+        raise Malformed(f"{named(value)} has {len(index)} indices for {len(shape)} dimensions")
 
 
 def _check_atoms(value: Value, index: Index, domain: Domain, sizes: set[sympy.Symbol]) -> None:
     for expr, symbol in ((e, s) for e in index for s in domain.resolve(e).free_symbols):
         if symbol not in domain.size and symbol not in sizes and symbol != GATHERED:
-            raise Malformed(f"{_named(value)} is addressed at {expr}, and {symbol} is no atom of the kernel")
-
-
-def _named(value: Value) -> str:
-    return value.name or value.node or type(value.op).__name__
+            raise Malformed(f"{named(value)} is addressed at {expr}, and {symbol} is no atom of the kernel")

@@ -135,6 +135,11 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
         constant = exported.constants[spec.target]
         held = _held(constant, exported)
         if held is not None:
+            known = [
+                v for v in graph.inputs if input_of(v).kind != "argument" and input_of(v).source == attribute(held)
+            ]
+            if known:  # forward reaches it by its own name, too
+                return known[0]
             return _input(held, "parameter" if held in exported.graph_signature.parameters else "buffer", fake, graph)
         if constant.numel() == 1 and not constant.dtype.is_complex:
             return constant.item()
@@ -147,9 +152,6 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
 def _input(target: str, kind: str, fake: torch.Tensor, graph: Graph) -> Value:
     """The input of that kind; ``target``: an argument's name, or the path of what the module holds."""
     source = target if kind == "argument" else attribute(target)
-    known = [value for value in graph.inputs if input_of(value).source == source and input_of(value).kind == kind]
-    if known:
-        return known[0]
     op = Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous())
     value = Value(op, shape_of(fake.shape), fake.dtype, target.replace(".", "_"))
     graph.inputs.append(value)
@@ -164,8 +166,9 @@ def _laid_out(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _held(constant: torch.Tensor, exported: ExportedProgram) -> str | None:
     """The parameter or buffer that a constant is, by its path: one that forward reaches through a function of its own."""
+    wanted = _laid_out(constant)
     for path, tensor in exported.state_dict.items():
-        if _laid_out(tensor) == _laid_out(constant):
+        if _laid_out(tensor) == wanted:
             return str(path)
     return None
 
