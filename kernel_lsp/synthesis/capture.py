@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.export import Dim, ExportedProgram
 from torch.nn.modules.conv import _ConvNd
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from .recurrence import shapes_alone
@@ -75,7 +76,7 @@ def _exported(
         # when positional shapes are a tuple and keyword shapes follow by name.
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
-            with shapes_alone():
+            with shapes_alone(), _DepthsChecked():
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             # What changes a tensor in place becomes what returns a new one; only where needed, for it traces again.
@@ -85,6 +86,18 @@ def _exported(
         except Exception as error:
             _check_assigned([*(str(warning.message) for warning in said), str(error)])
             raise
+
+
+class _DepthsChecked(TorchFunctionMode):
+    """In this context ``torch._scaled_mm`` takes matrices [M, K] and [K, N] alone.
+
+    torch's own shape function compares the two K on a GPU only, and would leave them to vary apart.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch._scaled_mm and len(args) > 1:
+            torch._check(args[0].shape[1] == args[1].shape[0])
+        return func(*args, **(kwargs or {}))
 
 
 def _check_assigned(messages: list[str]) -> None:

@@ -124,6 +124,7 @@ async def test_a_verdict_from_before_is_renewed_at_rest(client: Any, module: Pat
     (second,) = await client.until(lambda: running(client), 20)
     assert second != first
     await client.until(lambda: client.codes(uri) == ["kernel-valid"], 90)
+    await client.until(lambda: none_running(client), 60)  # on a busy machine checks are left out, and made up for
     await asyncio.sleep(1.5)
     assert await none_running(client)  # once
 

@@ -154,8 +154,11 @@ class Recorder:
         if entry.calls < FIRST:
             entry.next = entry.calls + 1
             return
-        if self.spent > SHARE * (time.perf_counter() - self.began):
-            entry.stride = min(entry.stride * 2, LONGEST_STRIDE)
+        elapsed = time.perf_counter() - self.began
+        if self.spent > SHARE * elapsed:
+            # Some call is looked at about twice a second whatever that takes: what was seen is written then.
+            rare = int(entry.calls / elapsed * len(self.classes) / 2)
+            entry.stride = max(min(entry.stride * 2, LONGEST_STRIDE, rare), 1)
         else:
             entry.stride = max(entry.stride // 2, 1)
         # Not at regular intervals: a model's layers come in a rhythm.
