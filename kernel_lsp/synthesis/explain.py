@@ -18,7 +18,8 @@ from kernel_lsp.size_text import python
 
 from .explained_graph import ValueNames, graph_stage
 from .graph.sizes import Index
-from .graph.value import Contract, Fold, Scan, TorchCall, Value, View, operands
+from .graph.value import Fold, Scan, TorchCall, Value, View, operands
+from .kernel.reads import beneath, read
 from .kernel.steps import Call, Kernel, Planned, Step, fold_operand_index, hint
 from .printing.envelope import name_arguments
 from .printing.formula import formula
@@ -145,7 +146,9 @@ def _kernel(kernel: Kernel, found: Planned, names: ValueNames, stored: dict[Valu
     ]
     listed = {load["value"] for load in loads}
     loads += [
-        {"value": names[v], "index": None, "shape": None} for v in _loaded(kernel, found) if names[v] not in listed
+        {"value": names[v], "index": None, "shape": None}
+        for v in read(kernel, found.plan.stored)
+        if names[v] not in listed
     ]
     return {
         "stores": stores,
@@ -159,36 +162,6 @@ def _kernel(kernel: Kernel, found: Planned, names: ValueNames, stored: dict[Valu
         "contraction": _contraction(kernel, found, names) if kernel.contract is not None else None,
         "loads": loads,
     }
-
-
-def _loaded(kernel: Kernel, found: Planned) -> list[Value]:
-    """The stored values that a kernel reads; those of a product's operands are beneath their views and simple arithmetic."""
-    result = dict.fromkeys(kernel.leaves)
-    if kernel.chunked is not None and isinstance(kernel.chunked.op, Scan) and kernel.chunked.op.start is not None:
-        result[kernel.chunked.op.start] = None
-    if kernel.contract is not None:
-        op = kernel.product
-        result |= dict.fromkeys(_beneath([op.left, op.right], found.plan.stored))
-        if kernel.exact and isinstance(kernel.contract.op, Contract) and kernel.contract.op.exact is not None:
-            result |= dict.fromkeys(kernel.contract.op.exact.peaks)
-    return list(result)
-
-
-def _beneath(roots: list[Value], stored: set[Value]) -> list[Value]:
-    """The stored values that ``roots`` are computed from."""
-    found: dict[Value, None] = {}
-    seen: set[Value] = set()
-    stack = roots[::-1]
-    while stack:
-        v = stack.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        if v in stored:
-            found[v] = None
-        else:
-            stack.extend(operands(v)[::-1])
-    return list(found)
 
 
 def _fold(kernel: Kernel, v: Value, names: ValueNames) -> dict[str, Any]:
@@ -230,8 +203,8 @@ def _contraction(kernel: Kernel, found: Planned, names: ValueNames) -> dict[str,
         "equation": f"{op.left_axes},{op.right_axes}->{op.axes}",
         "left": names[op.left],
         "right": names[op.right],
-        "left_loads": _named(_beneath([op.left], found.plan.stored), names),
-        "right_loads": _named(_beneath([op.right], found.plan.stored), names),
+        "left_loads": _named(beneath([op.left], found.plan.stored), names),
+        "right_loads": _named(beneath([op.right], found.plan.stored), names),
         "axes": axes,
         "atoms": {role: [a.name for a in group] for role, group in roles.items()},
     }

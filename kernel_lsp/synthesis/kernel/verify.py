@@ -12,6 +12,7 @@ from ..graph.value import Graph, Shape, Value, numel, operands
 from ..graph.verify import named
 from .access import GATHERED
 from .domain import Domain
+from .reads import read
 from .steps import Call, HostView, Kernel, Plan, Step, hint
 
 
@@ -31,7 +32,7 @@ def verify(graph: Graph, plan: Plan) -> None:
     known, viewed = set(graph.inputs), set[Value]()
     for step in plan.steps:
         again = isinstance(step, Kernel) and step.exact
-        for value in _read(step):
+        for value in _read(step, plan.stored):
             if value not in known and (isinstance(step, Kernel) or value not in viewed):
                 raise Malformed(f"{named(value)} is read before it is stored")
         if isinstance(step, HostView):
@@ -48,9 +49,9 @@ def verify(graph: Graph, plan: Plan) -> None:
             raise Malformed(f"{named(value)} is an output, and no step stores it")
 
 
-def _read(step: Step) -> list[Value]:
+def _read(step: Step, stored: set[Value]) -> list[Value]:
     if isinstance(step, Kernel):
-        return step.leaves
+        return read(step, stored)
     values = [step.value] if isinstance(step, HostView) else step.values
     made = set(_stored(step))
     return [operand for value in values for operand in operands(value) if operand not in made]

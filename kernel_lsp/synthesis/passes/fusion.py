@@ -8,7 +8,6 @@ from ..graph.sizes import Index, same_shape
 from ..graph.value import (
     Contract,
     Fold,
-    Gather,
     Graph,
     Partial,
     Pointwise,
@@ -19,9 +18,10 @@ from ..graph.value import (
     numel,
     operands,
 )
-from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
+from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Kernel, Materialise
+from ..kernel.steps import Kernel
+from .accesses import accessed, leaf_accessed
 
 
 def epilogues(graph: Graph, order: Order) -> dict[Value, Value]:
@@ -155,30 +155,20 @@ def trace_product(kernel: Kernel, stored: set[Value]) -> None:
     """
     product = kernel.contract
     assert product is not None
-    seen: dict[Value, None] = {}
+    seen: set[tuple[Value, Index]] = set()
 
     def visit(v: Value, index: Index) -> None:
+        if (v, index) in seen:
+            return
+        seen.add((v, index))
         if v is product:
             if kernel.placed.setdefault(product, index) != index:
                 raise Unalignable("an epilogue that moves elements")
             for e in index:
                 kernel.domain.terms(e)
-            return
-        leaf = reshaped_leaf(v, stored)
-        if leaf is not None:
-            for e in index:
-                kernel.domain.terms(e)
-            seen[leaf] = None
-            return
-        try:
-            pairs = operand_indices(v, index, kernel.domain)
-            if isinstance(v.op, Gather):
-                pairs.append((v.op.table, gather_table(v, index, GATHERED)))
-        except Unalignable:
-            raise Materialise(operands(v)[0]) from None
-        for o, i in pairs:
-            visit(o, i)
+        elif not leaf_accessed(kernel, v, index, stored):
+            for o, i in accessed(kernel, v, index):
+                visit(o, i)
 
     for v, index in kernel.stores:
         visit(v, tuple(kernel.domain.resolve(e) for e in index))
-    kernel.leaves = list(seen)

@@ -12,7 +12,6 @@ from ..graph.names import identifier, variable_name
 from ..graph.order import order_of
 from ..graph.sizes import offset, quotient
 from ..graph.value import (
-    Contract,
     Graph,
     Input,
     Partial,
@@ -27,6 +26,7 @@ from ..graph.value import (
     topological,
 )
 from ..kernel.arguments import Arguments
+from ..kernel.reads import multiplied, read
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, Step, hint
 from ..passes.splitting import CHUNK
 from .choices import Chosen, scheduled
@@ -215,20 +215,15 @@ def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value
         stores = [step for step in plan.steps if isinstance(step, Kernel) and value in step.outputs]
         if len(stores) != 1 or any(step is not stores[0] for step in readers):
             continue
-        if buffer not in _multiplied(stores[0], plan.stored) and _same_place(stores[0], buffer, value):
+        if buffer not in multiplied(stores[0], plan.stored) and _same_place(stores[0], buffer, value):
             found[buffer] = value
     return found
 
 
 def _read(step: Step, stored: set[Value]) -> Sequence[Value]:
     if isinstance(step, Kernel):
-        return [*step.leaves, *_multiplied(step, stored)]
+        return read(step, stored)
     return [o for v in ([step.value] if isinstance(step, HostView) else step.values) for o in operands(v)]
-
-
-def _multiplied(kernel: Kernel, stored: set[Value]) -> list[Value]:
-    """The inputs that a kernel reads for the operands of a product, elsewhere than what it stores; ``accesses`` lacks them."""
-    return _loaded(kernel.product, stored) if kernel.contract is not None else []
 
 
 def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
@@ -249,24 +244,8 @@ def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
         return False
     where = kernel.domain.resolve(stored[0])
     once = set(kernel.domain.kept) <= where.free_symbols
-    if kernel.contract is not None:  # ``accesses`` lacks what is read after the product
-        return once and _elementwise(value, buffer, kernel.contract)
-    read = [kernel.domain.resolve(offset(index, shape)) for v, index, shape in kernel.accesses if v is buffer]
-    return once and all(place == where for place in read)
-
-
-def _elementwise(value: Value, buffer: Value, product: Value) -> bool:
-    """Whether an element of ``value`` needs that of ``buffer`` alone. What ``product`` needs is not asked."""
-    waiting = [value]
-    while waiting:
-        v = waiting.pop()
-        if v is product or v is buffer:
-            continue
-        moved = [v] if not isinstance(v.op, Pointwise) else [o for o in operands(v) if o.shape != v.shape]
-        if buffer in topological([o for o in moved if o is not product]):
-            return False
-        waiting += [o for o in operands(v) if o not in moved and v not in moved]
-    return True
+    places = [kernel.domain.resolve(offset(index, shape)) for v, index, shape in kernel.accesses if v is buffer]
+    return once and all(place == where for place in places)
 
 
 def _bounded(value: Value, inputs: list[Value], chunks: dict[sympy.Symbol, sympy.Expr]) -> bool:
@@ -327,19 +306,6 @@ def _strided(plan: Plan) -> set[Value]:
         elif isinstance(step, Kernel):
             other |= set(step.leaves)
     return strided - other
-
-
-def _loaded(op: Contract, stored: set[Value]) -> list[Value]:
-    """The inputs from which a kernel computes a product's operands."""
-    found: list[Value] = []
-    waiting = [op.left, op.right]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value.op, Input):
-            found.append(value)
-        elif value not in stored:
-            waiting += operands(value)
-    return found
 
 
 def _size_symbols(

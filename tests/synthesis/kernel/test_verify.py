@@ -83,3 +83,14 @@ def test_a_spoilt_plan_is_refused(spoil: Callable[[Planned], None], why: str) ->
     spoil(found)
     with pytest.raises(Malformed, match=why):
         verify(found.graph, found.plan)
+
+
+def test_what_a_product_multiplies_is_stored_before() -> None:
+    layers = nn.Sequential(nn.Linear(12, 20), nn.LayerNorm(20), nn.Linear(20, 8)).eval()
+    found = planned(lowered(capture(layers, (torch.randn(6, 12),))))
+    verify(found.graph, found.plan)
+    multiplied = [step for step in found.plan.steps if isinstance(step, Kernel) and step.contract is not None][-1]
+    found.plan.steps.remove(multiplied)
+    found.plan.steps.insert(0, multiplied)
+    with pytest.raises(Malformed, match="read before it is stored"):
+        verify(found.graph, found.plan)

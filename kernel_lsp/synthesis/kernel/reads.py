@@ -1,0 +1,42 @@
+"""What a kernel reads of what has memory: the inputs, and what the steps before it stored."""
+
+from __future__ import annotations
+
+from ..graph.value import Contract, Scan, Value, operands
+from .steps import Kernel
+
+
+def read(kernel: Kernel, stored: set[Value]) -> list[Value]:
+    """All of it: what the statements load, what a product multiplies, and what is asked before a product is computed again."""
+    result = dict.fromkeys(kernel.leaves)
+    if kernel.chunked is not None and isinstance(kernel.chunked.op, Scan) and kernel.chunked.op.start is not None:
+        result[kernel.chunked.op.start] = None
+    result |= dict.fromkeys(multiplied(kernel, stored))
+    if kernel.exact and kernel.contract is not None and isinstance(kernel.contract.op, Contract):
+        assert kernel.contract.op.exact is not None
+        result |= dict.fromkeys(kernel.contract.op.exact.peaks)
+    return list(result)
+
+
+def multiplied(kernel: Kernel, stored: set[Value]) -> list[Value]:
+    """What the operands of its product are computed from; they are read elsewhere than at the elements that it stores."""
+    if kernel.contract is None:
+        return []
+    return beneath([kernel.product.left, kernel.product.right], stored)
+
+
+def beneath(roots: list[Value], stored: set[Value]) -> list[Value]:
+    """The stored values that ``roots`` are computed from."""
+    found: dict[Value, None] = {}
+    seen: set[Value] = set()
+    stack = roots[::-1]
+    while stack:
+        v = stack.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v in stored:
+            found[v] = None
+        else:
+            stack.extend(operands(v)[::-1])
+    return list(found)
