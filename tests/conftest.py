@@ -10,7 +10,26 @@ from pathlib import Path
 
 import pytest
 
+from kernel_lsp.jobs import client
+from tests import nursery
+
 GPU = Path("/dev/nvidiactl").exists()
+
+
+def pytest_configure() -> None:
+    nursery.begin()  # here: what pytest-xdist starts afterwards shares it
+
+
+def pytest_unconfigure() -> None:
+    nursery.end()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_from_the_nursery() -> Iterator[None]:
+    """The workers that this process starts through ``kernel_lsp.jobs``."""
+    before, client.WORKER_MAIN = client.WORKER_MAIN, nursery.WORKER_MAIN
+    yield
+    client.WORKER_MAIN = before
 
 
 @pytest.fixture(scope="session", autouse=True)

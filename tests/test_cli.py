@@ -15,6 +15,7 @@ import pytest
 
 from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.commands.running import Task, exit_status
+from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +34,7 @@ def get_inputs():
 
 
 def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "kernel_lsp.cli", *map(str, arguments)]
+    return [*nursery.CLI, *map(str, arguments)]
 
 
 def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -35,16 +35,17 @@ class _Pending:
 
 
 class Worker:
-    """One worker process. ``command`` is everything up to and with the interpreter; ``cwd`` where it runs.
+    """One worker process. ``command`` is everything up to and with the interpreter; ``cwd`` where it runs; ``main``
+    the file that it is to run, the worker's own where none is given.
 
     ``lock`` is held by whoever gives it work: one job at a time. With ``give_way`` it leaves the processor to others,
     as beside an editor it should.
     """
 
     def __init__(
-        self, command: Sequence[str], cwd: Path | None = None, main: Path = WORKER_MAIN, give_way: bool = False
+        self, command: Sequence[str], cwd: Path | None = None, main: Path | None = None, give_way: bool = False
     ) -> None:
-        self.command = [*command, str(main), *(["--give-way"] if give_way else [])]
+        self.command = [*command, str(main or WORKER_MAIN), *(["--give-way"] if give_way else [])]
         self.cwd = cwd
         self.lock = asyncio.Lock()
         self.hello: dict[str, Any] = {}  # the answer to "hello" of the process that runs now

@@ -4,12 +4,12 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kernel_lsp import cli
+from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
 from tests.repository import commit
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kernel_lsp.cli", *map(str, arguments)]
+    command = [*nursery.CLI, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=cwd, check=False)
 
 

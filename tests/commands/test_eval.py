@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +19,7 @@ from kernel_lsp.commands import eval_progress
 from kernel_lsp.evaluation import results_file
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.suites.found import Found
+from tests import nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
@@ -272,9 +271,7 @@ def hostile(tmp_path: Path) -> Path:
 
 def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
     line = [
-        sys.executable,
-        "-m",
-        "kernel_lsp.cli",
+        *nursery.CLI,
         "eval",
         "kernelbench",
         folder,
@@ -282,13 +279,11 @@ def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
         "interpreter",
         *arguments,
     ]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         list(map(str, line)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
         # A shell that starts the tests in the background ignores it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 SOFTMAX = "samples/softmax.py::TemperatureSoftmax"
@@ -41,7 +42,7 @@ def get_inputs_Sorted():
 
 
 def run(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kernel_lsp.cli", "explain", *arguments]
+    command = [*nursery.CLI, "explain", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=cwd, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done

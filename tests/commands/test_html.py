@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,13 @@ import pytest
 from kernel_lsp import errors, kernel_file
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import Task
+from tests import nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kernel_lsp.cli", *map(str, arguments)]
+    command = [*nursery.CLI, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
 
 

@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kernel_lsp import kernel_file
+from tests import nursery
 
 MODEL = """
 import torch
@@ -22,7 +22,7 @@ def get_inputs():
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kernel_lsp.cli", *map(str, arguments), "--json", "--device", "interpreter"]
+    command = [*nursery.CLI, *map(str, arguments), "--json", "--device", "interpreter"]
     return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
 
 

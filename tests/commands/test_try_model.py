@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kernel_lsp import errors
 from kernel_lsp.commands.try_model import settings_of
+from tests import nursery
 from tests.tiny_model.cases import CASES
 
 
 def try_it(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kernel_lsp.cli", "models", "try", *arguments]
+    command = [*nursery.CLI, "models", "try", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL)
     assert "Traceback" not in done.stderr, done.stderr
     return done

@@ -11,7 +11,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from kernel_lsp import analysis, schema
 from kernel_lsp.commands.watch_display import Row, table_of
 from kernel_lsp.commands.watched import Kernel
 from kernel_lsp.store.validations import Validation
+from tests import nursery
 from tests.repository import branch_off, git
 from tests.server.lsp_client import BODY, MODULE, VERDICT, validate_here, write_kernel
 
@@ -37,7 +37,7 @@ class Watching:
     """The command with its output so far. ``terminal``: it stands in a terminal, where Ctrl-C is a key."""
 
     def __init__(self, folder: Path, *arguments: str, terminal: bool = False, prefix: tuple[str, ...] = ()) -> None:
-        command = [*prefix, sys.executable, "-m", "kernel_lsp.cli", "watch", *arguments]
+        command = [*prefix, *nursery.CLI, "watch", *arguments]
         self.output, self._terminal = "", terminal
         if terminal:
             self._read, end = pty.openpty()

@@ -20,8 +20,9 @@ from kernel_lsp import analysis, claims, kernel_file, schema
 from kernel_lsp.store import database, environments, validations
 from kernel_lsp.store.validations import Validation
 from kernel_lsp.worker import environment as worker_environment
+from tests import nursery
 
-SERVER = [sys.executable, "-c", "import sys; from kernel_lsp.server import main; sys.exit(main(sys.argv[1:]))"]
+SERVER = [*nursery.CLI, "serve"]
 
 MODULE = """\
 import torch

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests import nursery
 from tests.worker.worker_client import Client
 
 
 @pytest.fixture(scope="session")
 def worker() -> Iterator[Client]:
-    client = Client()
+    client = Client(main=nursery.WORKER_MAIN)
     yield client
     client.close()
 

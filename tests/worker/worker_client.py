@@ -27,9 +27,9 @@ class WorkerError(Exception):
 class Client:
     """``call`` waits for a result; ``events`` holds what came before it, as (name, data, seconds since the request)."""
 
-    def __init__(self, command: list[str] | None = None, env: dict[str, str] | None = None) -> None:
+    def __init__(self, command: list[str] | None = None, env: dict[str, str] | None = None, main: Path = MAIN) -> None:
         self.process = subprocess.Popen(
-            [*(command or [sys.executable]), str(MAIN)],
+            [*(command or [sys.executable]), str(main)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
