@@ -62,8 +62,8 @@ REPLAYED = {f"replayed_{name}": name for name in ("gated_mlp",)}
 NAMES = [*_samples(), *CHOSEN, *REPLAYED]
 
 
-def text(name: str) -> str:
-    """What the synthesizer writes with its default schedule, as little as can be left to torch; or its replay."""
+def made_of(name: str) -> tuple[str, str]:
+    """The text that the synthesizer writes with its default schedule, as little as can be left to torch, or of its replay; and its note."""
     known = REPLAYED.get(name, name)
     kind, init, arguments, origin = _sample(name) if name.startswith("sample_") else _case(known)
     try:
@@ -72,8 +72,9 @@ def text(name: str) -> str:
         module = kind(*init).train(case.training)
         if name in REPLAYED:
             found = proposed(case, module, arguments, origin)
-            return next(one.source for one in found if one.variant == "replayed as a CUDA graph")
-        return made(case, module, arguments, origin).source
+            return next((one.source, one.note) for one in found if one.variant == "replayed as a CUDA graph")
+        candidate = made(case, module, arguments, origin)
+        return candidate.source, candidate.note
     finally:
         sys.modules.pop(origin, None)  # other tests have files of the samples' names
 
@@ -102,7 +103,7 @@ def main(wanted: list[str]) -> None:
         if path.stem not in NAMES:
             path.unlink()
     for name in wanted or NAMES:
-        (FOLDER / f"{name}.txt").write_text(text(name))
+        (FOLDER / f"{name}.txt").write_text(made_of(name)[0])
 
 
 if __name__ == "__main__":

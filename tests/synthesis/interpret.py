@@ -1,7 +1,7 @@
 """Runs cases in a process of its own, where TRITON_INTERPRET is set before triton is imported (or on a GPU).
 
-One JSON object a line: ``{"case": name, "folder": path, "variant": words}`` in, the outcome out. ``variant``: what the label of the
-candidate that is run has in it, by default of any.
+One JSON object a line: ``{"case": name, "folder": path, "variant": words, "written": path}`` in, the outcome out. ``variant``: what the
+label of the candidate that is run has in it, by default of any. ``written``: a folder with what was written of cases before (written.py).
 """
 # ruff: noqa: E402 (the environment is set before triton is imported)
 
@@ -22,6 +22,7 @@ if DEVICE == "cpu":
 
 import cases
 import torch
+import written
 from torch.utils import _pytree as pytree
 
 if DEVICE == "cpu":
@@ -61,7 +62,7 @@ def on_device(leaf: Any) -> Any:
     return leaf.to(DEVICE) if isinstance(leaf, torch.Tensor) else leaf
 
 
-def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
+def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) -> dict[str, Any]:
     torch.manual_seed(0)
     case = cases.CASES[name]
     module = case.kind(*case.init).train(case.training)
@@ -73,9 +74,14 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
     arguments = case.inputs(0)
     # Elsewhere what torch computes in TF32 on a GPU would be further from float32 than a kernel is.
     torch.backends.cudnn.allow_tf32 = case.halves and case.tf32
-    candidate = cases.made(case, module, arguments, "cases", variant)
+
+    def write() -> tuple[str, str]:
+        candidate = cases.made(case, module, arguments, "cases", variant)
+        return candidate.source, candidate.note
+
+    source, note = write() if kept is None else written.of(kept, name, write)
     path = folder / f"{name}_triton.py"
-    path.write_text(candidate.source)
+    path.write_text(source)
     kind = getattr(load(path), f"{case.kind.__name__}Triton")
     kernel = kind(*case.init).train(case.training)
     kernel.load_state_dict(module.state_dict())
@@ -84,7 +90,7 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
     with torch.no_grad():
         for step in case.steps if DEVICE == "cpu" else (0, 1, 3):
             arguments = pytree.tree_map(on_device, case.inputs(step))
-            kept = [t.clone() for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
+            before = [t.clone() for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
             inside.append(kernel._in_envelope(*arguments))
             got, expected = kernel(*arguments), module(*arguments)
             assert pytree.tree_structure(got) == pytree.tree_structure(expected)
@@ -93,14 +99,14 @@ def run(name: str, folder: Path, variant: str = "") -> dict[str, Any]:
             errors.append(max(error(a, b) for a, b in pairs))
             given = [t for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
             assert all(
-                bool(((a == b) | (a != a)).all()) for a, b in zip(map(_wide, kept), map(_wide, given), strict=True)
+                bool(((a == b) | (a != a)).all()) for a, b in zip(map(_wide, before), map(_wide, given), strict=True)
             )
     return {
         "errors": errors,
         "inside": inside,
-        "note": candidate.note,
-        "kernels": len(re.findall(r"@triton\.jit\ndef [^_]", candidate.source)),  # helpers are called _…
-        "source": candidate.source,
+        "note": note,
+        "kernels": len(re.findall(r"@triton\.jit\ndef [^_]", source)),  # helpers are called _…
+        "source": source,
     }
 
 
@@ -108,7 +114,8 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = run(request["case"], Path(request["folder"]), request.get("variant", ""))
+            kept = Path(request["written"]) if "written" in request else None
+            answer = run(request["case"], Path(request["folder"]), request.get("variant", ""), kept)
         except Exception as problem:
             answer = {"problem": f"{type(problem).__name__}: {problem}", "trace": traceback.format_exc()}
         print(json.dumps(answer), flush=True)

@@ -33,9 +33,9 @@ def interpreter() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_case(name: str, interpreter: Any, tmp_path: Path) -> None:
+def test_case(name: str, interpreter: Any, tmp_path: Path, written_texts: Path) -> None:
     case = CASES[name]
-    interpreter.stdin.write(json.dumps({"case": name, "folder": str(tmp_path)}) + "\n")
+    interpreter.stdin.write(json.dumps({"case": name, "folder": str(tmp_path), "written": str(written_texts)}) + "\n")
     interpreter.stdin.flush()
     answer = json.loads(interpreter.stdout.readline())
     assert "problem" not in answer, answer["trace"]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from tests.synthesis import golden
+from tests.synthesis import golden, written
 
 
 @pytest.mark.skipif(not torch.__version__.startswith(golden.TORCH), reason=f"the files are for torch {golden.TORCH}")
 @pytest.mark.parametrize("name", golden.NAMES)
-def test_the_text_is_the_one_that_was_read(name: str) -> None:
-    written = golden.text(name)
-    assert written == (golden.FOLDER / f"{name}.txt").read_text(), "after `make golden`, git shows the difference"
+def test_the_text_is_the_one_that_was_read(name: str, written_texts: Path) -> None:
+    text, _ = written.of(written_texts, name, lambda: golden.made_of(name))
+    assert text == (golden.FOLDER / f"{name}.txt").read_text(), "after `make golden`, git shows the difference"
 
 
 def test_each_file_has_its_case() -> None:

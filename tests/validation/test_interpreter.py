@@ -122,6 +122,25 @@ with interpreter.pretending_cuda():
     assert torch.cuda.get_device_properties(0).multi_processor_count == 132
 assert not x.is_cuda
 print("all right")
+
+@triton.jit
+def twice(x):
+    return x * 2
+
+@triton.jit
+def helped(x_ptr, y_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, twice(twice(x)) + tl.sum(x) + tl.cdiv(N, 3))
+
+set_up = []
+of_triton = triton.runtime.interpreter._patch_lang_core
+triton.runtime.interpreter._patch_lang_core = lambda *given: (set_up.append(given), of_triton(*given))
+for _ in range(2):
+    x, y = torch.rand(64), torch.empty(64)
+    helped[(4,)](x, y, N=64)
+    torch.testing.assert_close(y, 4 * x + x.sum() + 22)
+assert 2 <= len(set_up) <= 2 * 3, "the language is set up once a launch, not at every call"
 """
 
 

@@ -41,7 +41,7 @@ def asked(request, tmp_path):
 
 
 def test_each_replayed_candidate_is_right_and_has_its_launches_counted(worker, asked):
-    candidates = worker.call("synthesize", **asked)["candidates"]
+    candidates = worker.call("synthesize", timeout=300, seconds=300, **asked)["candidates"]
     replayed = [one for one in candidates if one["variant"].endswith("replayed as a CUDA graph")]
     assert len(replayed) >= (2 if asked["class_name"] == "Residual" else 1)
     launched, right = {one["variant"]: one for one in candidates}, 0
@@ -69,7 +69,7 @@ def test_each_replayed_candidate_is_right_and_has_its_launches_counted(worker, a
 
 
 def test_it_is_timed_beside_direct_launches_and_the_winner_is_validated(worker, asked):
-    candidates = worker.call("synthesize", **asked)["candidates"]
+    candidates = worker.call("synthesize", timeout=300, seconds=300, **asked)["candidates"]
     result = worker.call("tune", timeout=400, sources=[c["source"] for c in candidates], seconds=300, **asked)
     verdict = result["verdicts"][str(result["fastest"])]
     assert verdict["status"] in ("ok", "slower"), verdict["reason"]
