@@ -1,6 +1,6 @@
 import pytest
 
-from kernel_lsp.errors import Cancelled, NothingToLower, from_json
+from kernel_lsp.errors import Cancelled, ForwardFailed, NotExportable, NothingToLower, from_json
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,10 @@ def test_what_was_not_lowered_goes_over_the_wire() -> None:
     assert sent["data"] == {"op": "aten.sort.default", "kept": {"aten.sort": 2}}
     assert from_json(sent).values == sent["data"] and str(from_json(sent)) == str(error)
     assert "data" not in Cancelled().to_json()
+
+
+def test_a_line_that_is_not_known_is_not_written() -> None:
+    said = str(ForwardFailed(class_name="A", detail="no")), str(NotExportable(class_name="A", detail="no", line=3))
+    assert said[0].startswith("A.forward raised: no.") and said[1].startswith(
+        "torch.export cannot trace A.forward (line 3): no."
+    )

@@ -13,17 +13,31 @@ def mode_dependent(module: torch.nn.Module) -> list[str]:
     """The modules that may compute something else in training mode than in the eval mode that was exported."""
     result = []
     for source, child in submodules(module):
+        depends = reads_mode(type(child))
         if not is_of_torch(child):
             code = getattr(inspect.unwrap(type(child).forward), "__code__", None)
-            depends = code is None or "training" in code.co_names or any("dropout" in n for n in code.co_names)
+            depends = depends or code is None or any("dropout" in n for n in code.co_names)
         else:
             special = (
                 "dropout" in type(child).__name__.lower() or hasattr(child, "running_mean") or hasattr(child, "dropout")
             )
-            depends = special and getattr(child, "p", 1.0) != 0.0
+            depends = (depends or special) and getattr(child, "p", 1.0) != 0.0
         if depends:
             result.append(source)
     return result
+
+
+def reads_mode(kind: type[torch.nn.Module]) -> bool:
+    """Whether a method of the class, ``forward`` or one that it may call, asks for ``training``."""
+    own = [part for part in kind.__mro__ if issubclass(part, torch.nn.Module) and part is not torch.nn.Module]
+    functions = [
+        getattr(value, "fget", None) or value
+        for part in own
+        for name, value in vars(part).items()
+        if name not in ("__init__", "train", "eval", "extra_repr")
+    ]
+    codes = [getattr(inspect.unwrap(f), "__code__", None) for f in functions if callable(f)]
+    return any("training" in code.co_names for code in codes if code is not None)
 
 
 def mode_conditions(module: torch.nn.Module) -> list[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
+
+#: what a template says of a line, and leaves out where none is known
+_WITH_LINE = re.compile(r" at line \{line\}| \(line \{line\}\)")
 
 
 class UserError(Exception):
@@ -16,7 +20,8 @@ class UserError(Exception):
         self.path = path
         self.line = line
         self.values = values
-        super().__init__(self.template.format(path=path, line=line, **values))
+        template = self.template if line is not None else _WITH_LINE.sub("", self.template)
+        super().__init__(template.format(path=path, line=line, **values))
 
     def to_json(self) -> dict[str, Any]:
         where = {"path": self.path, "line": self.line} if self.path or self.line else None

@@ -67,7 +67,7 @@ class NotExportable(UserError):
     def __init__(
         self,
         *,
-        advice: str = "Data-dependent control flow must become torch.where, or stay outside the module.",
+        advice: str = "Generate kernels for the modules inside it, or leave it to torch.",
         **values: Any,
     ) -> None:
         super().__init__(advice=advice, **values)

@@ -18,18 +18,23 @@ from kernel_lsp import errors
 from kernel_lsp.specimen import building, data_dependence, examples, faults
 
 _ON_VALUES = "what it does next depends on values in the tensors, not on their sizes alone"
+_A_SIZE = "a size depends on values in the tensors"
 _IN_NUMPY = "it leaves torch for numpy"
+_ONE_MEMORY = "it changes a buffer that lies in the same memory as another buffer or parameter"
+_OWN_GRADIENTS = "a tensor that it makes is unknown to the graph, as the gradients of torch.autograd.grad are"
 #: what torch says → what it means
 _WORDS = (
     (
         r"GuardOnDataDependentSymNode|DataDependentOutputException|data-dependent",
         _ON_VALUES,
     ),
-    (r"unbacked symint", "a size depends on values in the tensors"),
+    (r"unbacked symint", _A_SIZE),
     (r"cannot be solved using solve_univariate_inequality", "its sizes depend on the inputs' in too involved a way"),
     (r"Expected mod_call to be|unsupported input type|Unsupported input type", "an input or output of it is no tensor"),
     (r"in output, which is not a known type", "it returns an object of a type that torch.export does not know"),
     (r"numpy\(\) is not supported|Cannot convert .* to numpy", _IN_NUMPY),
+    (r"expected compiled_fn to be GraphModule", _ONE_MEMORY),
+    (r"fake tensor in the exported program constant's list", _OWN_GRADIENTS),
     (r"_dispatch_keys|FakeTensor.*data_ptr|data pointer of", "it reads the memory of a tensor directly"),
 )
 
@@ -59,8 +64,21 @@ def export(
         if detail.startswith(_ON_VALUES) and (told := data_dependence.described(at, line)) is not None:
             detail, advice = f"{_ON_VALUES} ({told.what})", told.advice
             return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=advice)
-        other = {"advice": "Use torch's own functions there."} if detail.startswith(_IN_NUMPY) else {}
-        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, **other)
+        return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=_advice(detail))
+
+
+#: how the detail of an error begins → what to do about it
+_ADVICE = {
+    _ON_VALUES: "Data-dependent control flow must become torch.where, or stay outside the module.",
+    _A_SIZE: "Data-dependent control flow must become torch.where, or stay outside the module.",
+    _IN_NUMPY: "Use torch's own functions there.",
+    _ONE_MEMORY: "Register it under one name, or give each name a copy (clone).",
+}
+
+
+def _advice(detail: str) -> str:
+    known = (advice for beginning, advice in _ADVICE.items() if detail.startswith(beginning))
+    return next(known, "Generate kernels for the modules inside it, or leave it to torch.")
 
 
 def _told_line(path: str, error: Exception) -> int | None:
@@ -73,14 +91,16 @@ def _told_line(path: str, error: Exception) -> int | None:
 
 def _plainly(error: Exception, file: str, line: int) -> str:
     """One sentence without the words of torch.export where these are known, with the line it is about; else torch's own."""
-    said = faults.sentence(error)
     whole = f"{type(error).__name__}: {error}"
     for pattern, words in _WORDS:
         if re.search(pattern, whole):
             code = linecache.getline(file, line).strip()
             about = "" if not code or code.startswith(("def ", "class ", "@")) else f" (`{code}`)"
             return f"{words}{about}"
-    return said
+    # What torch asks of its own users is not for the reader.
+    return re.sub(
+        r"\s*(Please file an issue|To fix the error|For more information|See https?:).*", "", faults.sentence(error)
+    ).rstrip(".")
 
 
 def _forward_at(module: torch.nn.Module) -> tuple[str, int] | None:

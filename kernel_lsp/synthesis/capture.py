@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
+import itertools
 import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import sympy
 import torch
 from torch.export import Dim, ExportedProgram
 from torch.nn.modules.conv import _ConvNd
@@ -24,6 +27,8 @@ _ASSIGNED = (
 )
 #: errors that fixed sizes do not help against
 _OF_THE_DATA = re.compile(r"data-dependent|DataDependent|unbacked", re.IGNORECASE)
+#: where the functions are that export leaves of torch.vmap
+_OF_VMAP = "torch._functorch.predispatch"
 
 
 class Assigned(Exception):
@@ -39,6 +44,15 @@ class Assigned(Exception):
 _DEEP = 16
 
 
+#: parts of a size beyond which torch.export takes minutes to reason about what is made of it: windows that are cut out of an image
+#: and put back took 20 s with sizes of 130 parts, 2 s with the image's size fixed
+_INVOLVED = 60
+
+
+class _TooInvolved(Exception):
+    """A size has become so long an expression that the image's size is better fixed."""
+
+
 def capture(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, training: bool = False
 ) -> ExportedProgram:
@@ -46,7 +60,7 @@ def capture(
 
     ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in
     torch.export. Where torch.export cannot reason about the sizes only the first dimension of each tensor is left
-    dynamic, then none; in a deep convolutional network the first of these is not tried. Raises ``Assigned``, or whatever torch.export raises for dynamic sizes.
+    dynamic, then none; in a deep convolutional network, or where sizes become long expressions, the first of these is not tried or given up. Raises ``Assigned``, or whatever torch.export raises for dynamic sizes.
     """
     first: Exception | None = None
     attempts: list[Callable[[int], bool]] = [lambda i: i == 0, lambda i: False]
@@ -54,9 +68,12 @@ def capture(
         attempts.insert(0, lambda i: True)
     for dynamic in attempts:
         try:
-            return _exported(_copied(module).train(training), args, kwargs or {}, dynamic)
+            with _Limited() if dynamic(1) else contextlib.nullcontext():
+                return _exported(_copied(module).train(training), args, kwargs or {}, dynamic)
         except Assigned:
             raise
+        except _TooInvolved:
+            continue
         except Exception as error:
             first = first or error
             if _OF_THE_DATA.search(f"{type(error).__name__} {error}"):
@@ -79,8 +96,7 @@ def _exported(
             with shapes_alone(), _DepthsChecked():
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
-            # What changes a tensor in place becomes what returns a new one; only where needed, for it traces again.
-            return exported.run_decompositions({}) if any(map(_in_place, exported.graph.nodes)) else exported
+            return exported.run_decompositions({}) if _traced_again(exported) else exported
         except Assigned:
             raise
         except Exception as error:
@@ -100,6 +116,20 @@ class _DepthsChecked(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+class _Limited(TorchFunctionMode):
+    """In this context a tensor whose size is too long an expression raises ``_TooInvolved``."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            for size in tensor.shape if isinstance(tensor, torch.Tensor) else ():
+                if isinstance(size, torch.SymInt):
+                    parts = sympy.preorder_traversal(size.node.expr)
+                    if next(itertools.islice(parts, _INVOLVED, None), None) is not None:
+                        raise _TooInvolved
+        return result
+
+
 def _check_assigned(messages: list[str]) -> None:
     """Raises ``Assigned`` if one of torch's messages says so."""
     for pattern in _ASSIGNED:
@@ -114,6 +144,22 @@ def _copied(module: torch.nn.Module) -> torch.nn.Module:
     held = [t for part in module.modules() for t in vars(part).values() if isinstance(t, torch.Tensor)]
     tensors = [*module.parameters(), *module.buffers(), *held]
     return copy.deepcopy(module, {id(tensor): tensor for tensor in tensors})
+
+
+def _traced_again(exported: ExportedProgram) -> bool:
+    """Whether the graph becomes one of plain operators where it is traced once more, which takes its time.
+
+    What changes a tensor in place becomes what returns a new one; ``torch.vmap`` and blocks that set whether gradients are computed,
+    or switch autocast off, go. Which tensors autocast rounds depends on the device, so a block that switches it on stays.
+    """
+    nodes = [node for part in exported.graph_module.modules() for node in getattr(part, "graph", exported.graph).nodes]
+    called = [node for node in nodes if node.op == "call_function"]
+    if any(node.target is torch.ops.higher_order.wrap_with_autocast and node.args[2] for node in called):
+        return False
+    again = (torch.ops.higher_order.wrap_with_autocast, torch.ops.higher_order.wrap_with_set_grad_enabled)
+    return any(
+        node.target in again or getattr(node.target, "__module__", "") == _OF_VMAP or _in_place(node) for node in called
+    )
 
 
 def _in_place(node: Any) -> bool:

@@ -55,3 +55,54 @@ def test_a_tensor_attribute_changed_in_place_is_named() -> None:
     with pytest.raises(Assigned, match=r"self\.seen"):
         capture(module, (torch.ones(3),))
     assert module.seen.tolist() == [0, 0, 0]
+
+
+class Windowed(nn.Module):
+    """Windows of 7 x 7 of a padded image, one linear layer, and back: sizes of the result are long expressions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, height, width, channels = x.shape
+        x = nn.functional.pad(x, (0, 0, 0, (7 - width % 7) % 7, 0, (7 - height % 7) % 7))
+        padded = x.shape[1:3]
+        x = x.view(batch, padded[0] // 7, 7, padded[1] // 7, 7, channels).permute(0, 1, 3, 2, 4, 5).contiguous()
+        x = self.linear(x.view(-1, 49, channels)).view(-1, 7, 7, channels)
+        x = x.view(-1, padded[0] // 7, padded[1] // 7, 7, 7, channels).permute(0, 1, 3, 2, 4, 5).contiguous()
+        return x.view(-1, *padded, channels)[:, :height, :width].contiguous()
+
+
+def test_sizes_that_become_long_expressions_are_fixed() -> None:
+    exported = capture(Windowed(), (torch.randn(2, 9, 12, 4),))
+    x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "x").meta["val"]
+    assert not isinstance(x.shape[0], int) and x.shape[1:] == (9, 12, 4)
+
+
+class Rounding(nn.Module):
+    """A block that autocast is switched on in, or off."""
+
+    def __init__(self, on: bool) -> None:
+        super().__init__()
+        self.on = on
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.on):
+            return x @ x.t()
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_block_without_autocast_is_part_of_the_graph(on: bool) -> None:
+    exported = capture(Rounding(on), (torch.randn(3, 4),))
+    assert any(node.op == "get_attr" for node in exported.graph.nodes) == on
+
+
+class Mapped(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.vmap(lambda row: row.cumsum(0) * 2)(x)
+
+
+def test_a_function_that_is_mapped_becomes_operators() -> None:
+    called = [n.target for n in capture(Mapped(), (torch.randn(3, 4),)).graph.nodes if n.op == "call_function"]
+    assert all(isinstance(target, torch._ops.OpOverload) for target in called)

@@ -67,7 +67,7 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
         elif node.op == "output":
             _results(node, env, exported, graph)
         else:
-            raise Untraceable(f"{node.op} {node.target}", "control flow that keeps subgraphs")
+            raise _subgraph(node)
     results = [v for v in graph.output_leaves if isinstance(v, Value)]
     graph.outputs = list(dict.fromkeys([*results, *graph.updates.values()]))
     graph.output_spec = exported.call_spec.out_spec
@@ -75,6 +75,19 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
     graph.assumed = assumed(exported, graph)
     _count(graph)
     return graph
+
+
+#: operators with graphs of their own → what stops them, where they have no name of torch's own
+_SUBGRAPHS = {
+    "wrap_with_autocast": ("autocast", "forward switches it on, and which tensors it rounds depends on the device"),
+}
+
+
+def _subgraph(node: Any) -> Untraceable:
+    """The error of a node that is a graph, which the operators that use it run: ``torch.cond``, ``torch.while_loop``."""
+    name = next((_name(user.target) for user in node.users), str(node.target))
+    op, detail = _SUBGRAPHS.get(name, (f"torch.{name}", "what it runs is decided by values in the tensors"))
+    return Untraceable(op, detail, data_dependence.place(next(iter(node.users), node)))
 
 
 def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
@@ -85,9 +98,16 @@ def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: G
         if spec.kind is OutputKind.USER_OUTPUT:
             graph.output_leaves.append(value)
             continue
-        if spec.kind is not OutputKind.BUFFER_MUTATION or not isinstance(value, Value):
-            raise Untraceable("mutation", "forward changes an input, or sets a buffer to a number")
-        buffer = buffers[attribute(spec.target)]
+        if spec.kind is not OutputKind.BUFFER_MUTATION:
+            held = spec.kind.name.startswith("PARAMETER")
+            raise Untraceable("mutation", f"forward changes {attribute(spec.target) if held else spec.target}")
+        buffer = buffers.get(attribute(spec.target))
+        if buffer is None:
+            raise Untraceable(
+                "mutation", f"forward adds the buffer {attribute(spec.target)}, which __init__ has to register"
+            )
+        if not isinstance(value, Value):
+            raise Untraceable("mutation", f"forward sets the buffer {attribute(spec.target)} to a number")
         if value is not buffer:
             graph.updates[buffer] = value
     # What a buffer held before is copied: by the end of forward there is something else in its memory.
@@ -246,6 +266,8 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
             node.meta.setdefault("not_lowered", str(error))
     if "part_of" in node.meta:
         raise NotLowered(f"{name} in its definition")
+    if not isinstance(node.target, torch._ops.OpOverload):
+        raise Untraceable(name, "it is no operator that can be called by itself", data_dependence.place(node))
     return _kept(node, name, args, kwargs, fake)
 
 

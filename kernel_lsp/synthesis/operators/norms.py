@@ -130,7 +130,7 @@ def _per_channel(v: Value | None, positions: int) -> Value | None:
 
 @lowers(
     "aten.instance_norm",
-    about="Instance norm without running statistics",
+    about="Instance norm; not where it updates running statistics",
     formula="instance_norm(v) = (v - mean(v)) * rsqrt(var(v) + eps), per channel",
 )
 def instance_norm(
@@ -146,8 +146,10 @@ def instance_norm(
     out: torch.dtype,
     **__: Any,
 ) -> Value:
-    if not use_input_stats or mean is not None:
-        raise NotLowered("instance_norm with running statistics")
+    if not use_input_stats and mean is not None and var is not None:  # eval mode
+        return _by_running_statistics(x, weight, bias, mean, var, eps, out)
+    if mean is not None:
+        raise NotLowered("instance_norm updates its running statistics")
     axes = tuple(range(2, len(x.shape)))
     normal = _normalise(x, axes, eps)[0]
     positions = len(x.shape) - 2

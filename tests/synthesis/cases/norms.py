@@ -8,6 +8,12 @@ from torch import nn
 
 from .registry import case, module, r
 
+case(
+    "softmax_vmapped",
+    lambda self, x: torch.vmap(lambda row: torch.softmax(row, 0))(x),
+    lambda n: [r(3 + n, 65)],
+    kernels=1,
+)
 case("softmax_last", lambda self, x: torch.softmax(x * 3, -1), lambda n: [r(3, 5, 65 + n)], kernels=1)
 case("log_softmax_last", lambda self, x: F.log_softmax(x, -1), lambda n: [r(3, 5, 65 + n)], kernels=1)
 case("many_short_rows", lambda self, x: torch.softmax(x, -1), lambda n: [r(300 + n, 20)], kernels=1)
@@ -16,6 +22,9 @@ module("layer_norm_two_dims", nn.LayerNorm, ((6, 8),), lambda n: [r(4 + n, 6, 8)
 module("rms_norm", nn.RMSNorm, (48,), lambda n: [r(4 + n, 48)], kernels=1)
 module("group_norm", nn.GroupNorm, (3, 12), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
 module("instance_norm", nn.InstanceNorm2d, (12, 1e-5, 0.1, True), lambda n: [r(2, 12, 5 + n, 6)], kernels=1)
+module(
+    "instance_norm_tracked", nn.InstanceNorm2d, (12, 1e-5, 0.1, True, True), lambda n: [r(2, 12, 5 + n, 6)], kernels=1
+)
 module("batch_norm_eval", nn.BatchNorm2d, (12,), lambda n: [r(3, 12, 5 + n, 6)], kernels=1)
 
 
