@@ -20,6 +20,8 @@ from kernel_lsp import nvml
 
 #: seconds between two looks at the device, and at the host, which takes longer
 _DEVICE_SECONDS, _HOST_SECONDS = 0.01, 0.1
+#: the most of a processor that looking at the host may take: the kernel walks through all memory of each process
+_SHARE = 0.05
 _STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup.py")
 _PROGRAM = (
     f"import runpy, sys; runpy.run_path({_STARTUP!r})['register_package']();"
@@ -31,13 +33,14 @@ def main(pid: int, index: str) -> None:
     """Watch until standard input ends."""
     device = nvml.gpu(index)
     greatest = {"device": 0, "host": 0}
-    looked = 0.0
+    due = 0.0
     while True:
         if device is not None:
             greatest["device"] = max(greatest["device"], device.memory_used())
-        if time.monotonic() - looked > _HOST_SECONDS:
+        if time.monotonic() > due:
+            began = time.process_time()
             greatest["host"] = max(greatest["host"], sum(map(_host, nvml.family(pid))))
-            looked = time.monotonic()
+            due = time.monotonic() + max(_HOST_SECONDS, (time.process_time() - began) / _SHARE)
         ready, _, _ = select.select([0], [], [], _HOST_SECONDS if device is None else _DEVICE_SECONDS)
         if ready and not os.read(0, 1024):
             break
