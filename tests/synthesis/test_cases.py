@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.synthesis import golden
 from tests.synthesis.cases import CASES
 
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Any]:
-    """A process with Triton's interpreter, kept for all cases of this module."""
-    script = Path(__file__).with_name("interpret.py")
-    process = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=dict(os.environ, OMP_NUM_THREADS="1"),
-    )
-    yield process
-    assert process.stdin is not None
-    process.stdin.close()
-    process.wait(20)
+#: what takes the interpreter, or the planning, a second and more
+LONG = ("attention_", "float16_", "planes_", "walked_", "cut_", "scaled_")
+#: of those that differ from another case in a function or a dtype alone, make test has one; make test-slow has these
+LIKE_ANOTHER = [name for name in CASES if name not in golden.CHOSEN and name.startswith(LONG)]
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_ANOTHER else name for name in CASES]
+)
 def test_case(name: str, interpreter: Any, tmp_path: Path, written_texts: Path) -> None:
     case = CASES[name]
     interpreter.stdin.write(json.dumps({"case": name, "folder": str(tmp_path), "written": str(written_texts)}) + "\n")

@@ -178,7 +178,17 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+#: like another of these, or like a file of the corpus that make test judges: make test-slow has them
+LIKE_ANOTHER = {
+    *("a constant", "an ignored bias", "an unwritten row", "ignored strides", "a tuple", "no tensor", "another dtype"),
+    *("a parameter of another shape", "a crash", "an exit", "an import that fails", "a result kept by its address"),
+    *("zeros", "an unstable softmax", "half precision inside", "a detached output"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_ANOTHER else name for name in WRONG]
+)
 def test_a_wrong_kernel_is_caught(judge, name):
     which, old, new, status, said = WRONG[name]
     module, class_name, kernel = RIGHT[which]

@@ -35,7 +35,8 @@ def step_of(verdict: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("tell", TELLS)
+# Of those that are corpus files, which are judged there, too, make test has one or two; make test-slow has all.
+@pytest.mark.parametrize("tell", [*TELLS[:2], *(pytest.param(tell, marks=pytest.mark.slow) for tell in TELLS[2:])])
 def test_who_is_right_only_where_it_sees_a_validation_is_cheating(judge: Judge, tell: str) -> None:
     entry = corpus.read(f"tampering/{tell}")
     verdict = judge(entry.module, entry.class_name, entry.kernel)["verdict"]
@@ -44,14 +45,14 @@ def test_who_is_right_only_where_it_sees_a_validation_is_cheating(judge: Judge, 
     assert not step_of(verdict)["passed"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("honest/counts_calls", "honest/running_average", "honest/lazily_made_table", "honest/in_place_returned"),
-        *("honest/dict_with_none", "honest/named_tuple", "honest/draws_from_python", "honest/expanded_input"),
-        *("honest/optional_argument", "honest/autotuned", "honest/batch_norm_in_training", "honest/half_module"),
-    ],
-)
+HONEST = [
+    *("honest/counts_calls", "honest/in_place_returned", "honest/dict_with_none", "honest/draws_from_python"),
+    *("honest/running_average", "honest/lazily_made_table", "honest/named_tuple", "honest/expanded_input"),
+    *("honest/optional_argument", "honest/autotuned", "honest/batch_norm_in_training", "honest/half_module"),
+]
+
+
+@pytest.mark.parametrize("name", [*HONEST[:4], *(pytest.param(name, marks=pytest.mark.slow) for name in HONEST[4:])])
 def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(judge: Judge, name: str) -> None:
     entry = corpus.read(name)
     result = judge(entry.module, entry.class_name, entry.kernel, **entry.how)

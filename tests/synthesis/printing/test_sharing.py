@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import nn
 
 from kernel_lsp.errors import NotWritable
-from kernel_lsp.synthesis import synthesize
+from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.printing.sharing import form
 
@@ -45,7 +47,7 @@ def test_other_operations_other_forms():
 
 class Joined(nn.Module):
     def forward(self, x):
-        return torch.relu(torch.cat([x * i for i in range(300)], 1))
+        return torch.relu(torch.cat([x * i for i in range(40)], 1))
 
 
 def test_a_concatenation_of_many_is_left_to_torch():
@@ -55,16 +57,33 @@ def test_a_concatenation_of_many_is_left_to_torch():
 
 
 class Unrolled(nn.Module):
-    def __init__(self):
+    def __init__(self, steps):
         super().__init__()
+        self.steps = steps
         self.step = nn.Linear(8, 8)
 
     def forward(self, x):
-        for _ in range(600):
+        for _ in range(self.steps):
             x = torch.tanh(self.step(x))
         return x
 
 
-def test_an_unrolled_loop_is_left_to_torch():
+def test_an_unrolled_loop_of_many_kernels_is_left_to_torch(monkeypatch):
+    """At a smaller limit than the synthesizer's: to plan as many kernels takes half a minute."""
+    monkeypatch.setattr(stages, "_MOST_LAUNCHES", 32)
     with pytest.raises(NotWritable, match="one after the other"):
-        source(Unrolled(), torch.randn(2, 8))
+        source(Unrolled(40), torch.randn(2, 8))
+
+
+def test_an_unrolled_loop_that_is_too_deep_is_left_to_torch():
+    """At a smaller limit than Python's, for the same reason."""
+    modules = [Unrolled(steps).eval() for steps in (3, 240)]
+    short, long = ((module, capture(module, (torch.randn(2, 8),))) for module in modules)
+    before = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(450)
+        assert synthesize(*short, class_name="Unrolled", import_from="net")
+        with pytest.raises(NotWritable, match="one after the other"):
+            synthesize(*long, class_name="Unrolled", import_from="net")
+    finally:
+        sys.setrecursionlimit(before)

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.synthesis.cases import CASES
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Any]:
-    script = Path(__file__).parents[1] / "interpret.py"
-    process = subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
-    )
-    yield process
-    assert process.stdin is not None
-    process.stdin.close()
-    process.wait(20)
 
 
 @pytest.mark.parametrize(

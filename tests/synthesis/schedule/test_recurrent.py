@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,18 +134,6 @@ def test_a_recurrence_without_products_has_no_barrier() -> None:
     text = definition(scheduled(kernel, "kernel", Arguments({steps: "steps"}), graph.hints, {a, b}, first, set()), "")
     assert "for step in range(n_steps):" in text and "a * state + b" in text
     assert "barrier" not in text and "tl.dot" not in text
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Any]:
-    script = Path(__file__).parents[1] / "interpret.py"
-    process = subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
-    )
-    yield process
-    assert process.stdin is not None
-    process.stdin.close()
-    process.wait(20)
 
 
 @pytest.mark.parametrize(
