@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import keyword
 from dataclasses import dataclass
 
@@ -66,17 +67,19 @@ def _fresh(path: str, used: set[str]) -> str:
     return name
 
 
+@functools.lru_cache(maxsize=1 << 14)  # of a deep network thousands, again for each candidate
 def _normal(text: str) -> str:
     return ast.unparse(ast.parse(text, mode="eval"))
 
 
 def _with_names(condition: str, places: dict[str, _Place], names: dict[str, str]) -> str:
     changes: list[tuple[int, int, str]] = []
+    text = condition.encode()  # the tree counts bytes
 
     def look(node: ast.AST, asked: bool) -> None:
         """``asked``: the node is what ``type`` is asked of."""
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-            source = ast.unparse(node)
+            source = _normal(text[node.col_offset : node.end_col_offset].decode())
             if source not in names and source in places and asked:
                 place = places[source]
                 owner = names.get(place.owner, place.owner)
@@ -92,7 +95,6 @@ def _with_names(condition: str, places: dict[str, _Place], names: dict[str, str]
             look(inner, asks)
 
     look(ast.parse(condition, mode="eval").body, False)
-    text = condition.encode()  # the tree counts bytes
     for begin, end, new in sorted(changes, reverse=True):
         text = text[:begin] + new.encode() + text[end:]
     return text.decode()

@@ -18,7 +18,8 @@ from torch.utils import _pytree as pytree
 
 from ..graph.build import NotLowered
 
-#: Whose definitions take a step for each element, or work that grows with the square of a size, or treat NaN otherwise.
+#: Whose definitions take a step for each element, or work that grows with the square of a size, or treat NaN otherwise, or
+#: end with the operator itself.
 _UNSUITABLE = frozenset(
     f"aten.{name}"
     for name in [
@@ -40,6 +41,7 @@ _UNSUITABLE = frozenset(
         "linalg_matrix_exp",
         "unbind_copy",
         "item",
+        "cat",
     ]
 )
 #: Interpolation that weights neighbours: torch's kernel skips those of weight 0, which may be infinite.

@@ -9,7 +9,7 @@ that value as an input.
 from __future__ import annotations
 
 from ..graph.loops import made_of_numbers
-from ..graph.order import order_of
+from ..graph.order import Order, order_of
 from ..graph.value import (
     Concat,
     Contract,
@@ -24,7 +24,6 @@ from ..graph.value import (
     Value,
     View,
     operands,
-    topological,
 )
 from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
@@ -51,10 +50,11 @@ def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Va
     computed with the one before (``chains.py``), of which those are left out that fit no kernel.
     """
     chained = {} if chained is None else chained
-    completes, forced = epilogues(graph, order_of(graph.outputs)), set(stored or ())
-    forced |= {v.op.start for v in topological(graph.outputs) if isinstance(v.op, Scan) and v.op.start is not None}
+    order = order_of(graph.outputs)
+    completes, forced = epilogues(graph, order), set(stored or ())
+    forced |= {v.op.start for v in order.values if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
-        attempt = _Planner(graph, moved(graph, completes, chained) if chained else completes, forced, chained)
+        attempt = _Planner(graph, order, moved(graph, completes, chained) if chained else completes, forced, chained)
         try:
             shared = attempt.run()
         except _Unchained as found:
@@ -68,16 +68,20 @@ def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Va
 
 class _Planner:
     def __init__(
-        self, graph: Graph, completes: dict[Value, Value], forced: set[Value], chained: dict[Value, Value]
+        self,
+        graph: Graph,
+        order: Order,
+        completes: dict[Value, Value],
+        forced: set[Value],
+        chained: dict[Value, Value],
     ) -> None:
-        self.graph, self.forced, self.chained = graph, forced, chained
+        self.graph, self.order, self.forced, self.chained = graph, order, forced, chained
         self.completes = completes  # stored value → the matmul it completes
         self.plan = Plan(stored=set(graph.inputs))
         self.viewed: set[Value] = set()  # the views that torch takes
-        self.order = order_of(graph.outputs)
         self.busy: list[Value] = []
         self.peaks: dict[Value, list[Value]] = {}
-        for v in topological(graph.outputs):
+        for v in order.values:
             if isinstance(v.op, Peak):
                 self.peaks.setdefault(v.op.rounded, []).append(v)
 
@@ -134,8 +138,8 @@ class _Planner:
     def _only_read_by(self, view: Value) -> bool:
         """Whether nothing but ``view`` needs what it views, and that is not stored."""
         (whole,) = operands(view)
-        users = sum(whole in operands(v) for v in topological(self.graph.outputs))
-        return users == 1 and whole not in self.graph.outputs and whole not in self.plan.stored
+        unread = whole not in self.graph.outputs and whole not in self.plan.stored
+        return unread and len(self.order.users[whole]) == 1
 
     def _append(self, step: Step, values: list[Value]) -> None:
         self.plan.steps.append(step)
@@ -146,9 +150,7 @@ class _Planner:
             self.store(operand, [], viewed=not filled(operand))
         assert isinstance(value.op, TorchCall)
         call = value.op.call or value.op
-        siblings = [
-            v for v in topological(self.graph.outputs) if isinstance(v.op, TorchCall) and (v.op.call or v.op) is call
-        ]
+        siblings = [v for v in self.order.values if isinstance(v.op, TorchCall) and (v.op.call or v.op) is call]
         self._append(Call(siblings), siblings)
 
     def _require(self, value: Value) -> None:
@@ -226,7 +228,7 @@ class _Planner:
         """The buffers of split reductions of the same elements: the kernel of the reductions, each program taking one chunk."""
         op = value.op
         assert isinstance(op, Partial)
-        together = [v for v in topological(self.graph.outputs) if isinstance(v.op, Partial) and _same_chunks(v.op, op)]
+        together = [v for v in self.order.values if isinstance(v.op, Partial) and _same_chunks(v.op, op)]
         wholes = [_whole(v) for v in together]
         while True:
             for whole in wholes:
@@ -252,7 +254,7 @@ class _Planner:
                 while isinstance(base.op, View) and base not in self.plan.stored:
                     base = base.op.operand
                 self.store(base, [])
-        results = results_of(loop, topological(self.graph.outputs))
+        results = results_of(loop, self.order.values)
         while True:
             try:
                 kernel = place_recurrence(results, self.plan.stored)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 
 
+@functools.lru_cache(maxsize=1024)  # candidates for one module have kernels in common
 def form(definition: str) -> str:
     """A kernel's definition with its own name, its parameters and its variables numbered: equal for equal kernels."""
     (function,) = ast.parse(definition).body

@@ -163,6 +163,7 @@ def host_plan(
     in_memory = [*inputs, *(v for step in plan.steps if isinstance(step, Kernel) for v in step.outputs)]
     result.wide = any(hint(numel(v.shape), hints) > MOST_ELEMENTS for v in in_memory)
     strided = _strided(plan)
+    counts = list(dict.fromkeys(n for v in inputs if not (n := numel(v.shape)).is_number))
     for value in inputs:
         op = input_of(value)
         if not value.shape or value in strided or value not in read:
@@ -189,7 +190,7 @@ def host_plan(
             stored = step.outputs
             program.wide = result.wide
             if not result.wide:
-                program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, inputs, chunks)]
+                program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, counts, chunks)]
             result.operations += [InPlace(b, v) for b, v in replaced.items() if v in stored]
             result.operations += [
                 Allocate(v, len(stored) == 1, zero=v in step.peaks)
@@ -248,12 +249,15 @@ def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
     return once and all(place == where for place in places)
 
 
-def _bounded(value: Value, inputs: list[Value], chunks: dict[sympy.Symbol, sympy.Expr]) -> bool:
-    """Whether an input that is small enough leaves no more elements to ``value``; what chunks come to is small."""
+def _bounded(value: Value, counts: list[sympy.Expr], chunks: dict[sympy.Symbol, sympy.Expr]) -> bool:
+    """Whether an input that is small enough leaves no more elements to ``value``; what chunks come to is small.
+
+    ``counts``: the elements of the inputs.
+    """
     count = numel(value.shape)
     if count.is_number or count.free_symbols & chunks.keys():
         return True
-    return any(quotient(numel(v.shape), count) is not None for v in inputs)
+    return any(count.free_symbols <= n.free_symbols and quotient(n, count) is not None for n in counts)
 
 
 def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
