@@ -52,6 +52,7 @@ class Remainder(sympy.Function):
         return x % n if x.is_Integer and n.is_Integer else None
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def is_size(expr: sympy.Expr) -> bool:
     """Whether ``expr`` is known on the host: sizes are positive symbols, indices and atoms may be zero."""
     return all(s.is_positive for s in expr.free_symbols)

@@ -34,6 +34,8 @@ class Domain:
     size: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)
     parts: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)  # a split atom in terms of its halves
     origin: Index = ()  # the index that the first atoms were made for
+    #: what ``simplify`` made of an expression: each schedule of a kernel asks for the same
+    known: dict[sympy.Expr, sympy.Expr] = field(default_factory=dict, repr=False, compare=False)
 
     def copy(self) -> Domain:
         """The same atoms; what is added to one is not in the other."""
@@ -60,6 +62,7 @@ class Domain:
         group[place : place + 1] = [outer, inner]
         self.size[outer], self.size[inner] = outer_size, inner_size
         self.parts[atom] = outer * inner_size + inner
+        self.known.clear()
         raise Refined
 
     def resolve(self, expr: sympy.Expr) -> sympy.Expr:
@@ -75,7 +78,10 @@ class Domain:
 
         Raises ``Refined`` after it has split an atom so that a division goes; what stays of one is opaque.
         """
-        return simplify(self.resolve(expr), self.size, self.split)
+        found = self.known.get(expr)
+        if found is None:
+            found = self.known[expr] = simplify(self.resolve(expr), self.size, self.split)
+        return found
 
     def at(self, map: Map, index: Index) -> Index:
         """The index into a view's operand of the element that ``index`` addresses in the view. Raises ``Refined``."""
