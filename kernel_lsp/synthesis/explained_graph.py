@@ -194,7 +194,7 @@ def _recurrence(op: Recur, names: ValueNames) -> str:
     when = "each step" if op.each else "the last step"
     how = ", backward" if loop.backward else ""
     steps = f"{python(loop.steps, {})} steps{how}"
-    return f"recur {loop.name}: {known[loop.held[op.state]]} after {when} of {steps} from ({first}): {'; '.join(body)}"
+    return f"recur {loop.name or 'loop'}: {known[loop.held[op.state]]} after {when} of {steps} from ({first}): {'; '.join(body)}"
 
 
 def _operand(item: Any, names: ValueNames) -> str:

@@ -43,11 +43,28 @@ def _one_state(
     return _output(x, h.shape[-1], bidirectional), torch.empty_like(h)
 
 
+def _lstm_cell(x: Any, hx: Any, of_inputs: Any, of_states: Any, *_: Any) -> Any:
+    return _cell(x, hx[0], of_inputs, of_states), torch.empty_like(hx[1])
+
+
+def _cell(x: Any, h: Any, of_inputs: Any, of_states: Any, *_: Any) -> Any:
+    # torch's own checks compare numbers, which would fix the size of a batch.
+    torch._check(x.shape[-1] == of_inputs.shape[1])
+    torch._check(h.shape[-1] == of_states.shape[1])
+    if x.dim() == 2:
+        torch._check(x.shape[0] == h.shape[0])
+    return torch.empty_like(h)
+
+
 _SHAPES: dict[Any, Callable[..., Any]] = {
     _aten.lstm.input: _lstm,
     _aten.gru.input: _one_state,
     _aten.rnn_tanh.input: _one_state,
     _aten.rnn_relu.input: _one_state,
+    _aten.lstm_cell.default: _lstm_cell,
+    _aten.gru_cell.default: _cell,
+    _aten.rnn_tanh_cell.default: _cell,
+    _aten.rnn_relu_cell.default: _cell,
 }
 
 _BY_NAME = {"lstm": _lstm, "gru": _one_state, "rnn_tanh": _one_state, "rnn_relu": _one_state}

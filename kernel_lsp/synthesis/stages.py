@@ -29,6 +29,7 @@ from .passes.layout import channels_last, in_tf32
 from .passes.planes import split_into_planes
 from .passes.regions import plan
 from .passes.rewrite import share
+from .passes.rolling import roll
 from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
@@ -74,6 +75,9 @@ def lowered(
     verify(graph)
     defined = name_quotients(graph)
     share(graph)
+    if roll(graph):
+        verify(graph)
+        share(graph)
     if unconverted_products(graph):
         share(graph)
     if on is not None and joined:

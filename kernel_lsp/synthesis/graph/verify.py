@@ -9,14 +9,19 @@ import sympy
 from .map import dim, dims
 from .sizes import ONE
 from .value import (
+    Below,
     Concat,
     Contract,
     Fold,
     Gather,
+    Given,
     Graph,
+    Held,
     Input,
     Peak,
     Pointwise,
+    Recur,
+    Recurrence,
     Shape,
     Value,
     View,
@@ -35,6 +40,8 @@ def verify(graph: Graph) -> None:
     - each input that is read is one of the graph's;
     - elementwise operands broadcast to their result, a view's map is from its operand's shape to its own, what is folded keeps its other
       sizes, pieces of a concatenation add up, and a contraction's letters have one size each;
+    - what a recurrence begins with and is given has the shape of what stands for it in the body, which holds together itself, and the states
+      after a step have the shape of those before it;
     - what is known of a rounded tensor (its peak, what stands for it out of range) belongs to the same product.
     """
     given = set(graph.inputs)
@@ -88,6 +95,8 @@ def _wrong(value: Value, sizes: _Sizes) -> str | None:
         return _wrong_contraction(value, op, sizes)
     elif isinstance(op, Gather) and op.dim >= len(op.table.shape):
         return f"it picks along dimension {op.dim} of {op.table.shape}"
+    elif isinstance(op, Recur):
+        return _wrong_recurrence(op.loop, sizes)
     elif isinstance(op, Peak) and value.shape != (ONE,):
         return "a peak is one number"
     return None
@@ -111,6 +120,26 @@ def _wrong_contraction(value: Value, op: Contract, sizes: _Sizes) -> str | None:
         return "a letter has fewer places for some of a program's results"
     if op.exact is not None and any(not isinstance(peak.op, Peak) for peak in op.exact.peaks):
         return "its range is told by what is no peak"
+    return None
+
+
+def _wrong_recurrence(loop: Recurrence, sizes: _Sizes) -> str | None:
+    several = () if loop.members is None else (sympy.Integer(loop.members),)
+    for held, first, after in zip(loop.held, loop.first, loop.next, strict=True):
+        if not sizes.alike(first.shape, (*several, *held.shape)) or not sizes.alike(after.shape, held.shape):
+            return f"a state of shape {held.shape} begins as {first.shape} and becomes {after.shape}"
+    for part, given in zip(loop.parts, loop.given, strict=True):
+        along = part.op.along if isinstance(part.op, Given) else None
+        of_member = given.shape[len(several) :]
+        place = of_member if along is None else (*of_member[:along], *of_member[along + 1 :])
+        if not sizes.alike(place, part.shape):
+            return f"what its body has as {part.shape} is given as {given.shape}"
+    known = {*loop.held, *loop.parts, loop.below}
+    for value in topological(list(loop.next)):
+        if isinstance(value.op, Held | Given | Below) and value not in known:
+            return "its body reads what is none of its states and not given"
+        if (why := _wrong(value, sizes)) is not None:
+            return f"{named(value)} in its body: {why}"
     return None
 
 

@@ -37,6 +37,7 @@ FAMILIES = (
     "pooling",
     "scans",
     "recurrent",
+    "recurrent_cells",
     "rounding",
     "special",
     "indexing",

@@ -18,7 +18,7 @@ def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
     for state in contracted(loop):
         place = traced(loop, state)
         if not any(isinstance(v.op, Recur) and v.op.each and v.op.state == place for v in found):
-            found.append(results(loop, place, loop.given[0].dtype, loop.held[place].name, each=True))
+            found.append(results(loop, place, loop.first[place].dtype, loop.held[place].name, each=True))
     return sorted(found, key=lambda v: not (isinstance(v.op, Recur) and v.op.each))
 
 

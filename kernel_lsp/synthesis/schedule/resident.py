@@ -244,7 +244,10 @@ def _product(
     held = state_load(frame, domain, state, [beside_state, frame.rows], stored, ".cg" if wait is not None else "")
     loaded = Ref(arguments.variable(name), held.axes, held.dtype)
     inner.append(Set(loaded.variable, held))
-    total_of = arguments.variable("acc_below") if state is looped.loop.below else fixed("acc")
+    several = sum(other is not looped.loop.below for other in contracted(looped.loop)) > 1
+    total_of = fixed("acc") if not several else arguments.variable(f"acc_{state.name or 'state'}")
+    if state is looped.loop.below:
+        total_of = arguments.variable("acc_below")
     acc = Ref(total_of, frozenset({lanes, frame.rows, frame.step}), torch.float32)
     lane_count = next(v for v in program.blocks if v.wanted == ("LANES" if len(parts) > 1 else "UNITS"))
     inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))

@@ -19,6 +19,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     products,
     recurrent,
     reductions,
+    rolling,
     scans,
     updates,
     views,

@@ -11,7 +11,19 @@ import torch
 from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import Concat, Contract, Graph, Input, Pointwise, Reduce, Value, View, topological
+from kernel_lsp.synthesis.graph.value import (
+    Concat,
+    Contract,
+    Graph,
+    Input,
+    Pointwise,
+    Recur,
+    Recurrence,
+    Reduce,
+    Value,
+    View,
+    topological,
+)
 from kernel_lsp.synthesis.graph.verify import Malformed, verify
 from kernel_lsp.synthesis.operators import lower
 
@@ -95,5 +107,39 @@ def unknown_input(graph: Graph) -> None:
 def test_a_mistake_is_found(broken: Callable[[Graph], None]) -> None:
     graph = whole()
     broken(graph)
+    with pytest.raises(Malformed):
+        verify(graph)
+
+
+def recurrent() -> tuple[Graph, Recurrence]:
+    graph = lower(capture(nn.GRU(6, 20), (torch.randn(4, 3, 6),)))
+    op = first(graph, Recur).op
+    assert isinstance(op, Recur)
+    return graph, op.loop
+
+
+def other_beginning(loop: Recurrence) -> None:
+    loop.first = tuple(Value(v.op, (*v.shape, sympy.Integer(2)), v.dtype) for v in loop.first)
+
+
+def other_state_after(loop: Recurrence) -> None:
+    wider(loop.next[0])
+
+
+def other_place(loop: Recurrence) -> None:
+    wider(loop.parts[0])
+
+
+def unknown_state(loop: Recurrence) -> None:
+    loop.held = tuple(Value(v.op, v.shape, v.dtype) for v in loop.held)
+
+
+@pytest.mark.parametrize(
+    "broken", [other_beginning, other_state_after, other_place, unknown_state], ids=lambda broken: broken.__name__
+)
+def test_a_mistake_in_a_recurrence_is_found(broken: Callable[[Recurrence], None]) -> None:
+    graph, loop = recurrent()
+    verify(graph)
+    broken(loop)
     with pytest.raises(Malformed):
         verify(graph)

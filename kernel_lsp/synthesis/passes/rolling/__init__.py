@@ -1,0 +1,154 @@
+"""Loops that torch.export unrolled become recurrences again: all of their steps in one launch, products that need no state before it, and
+what the steps hand on, computed for all of them at once, after it.
+
+``forms.py`` says when two values compute alike, ``chain.py`` finds the steps, ``body.py`` makes one body of them, ``together.py``
+computes for all steps what needs no state. What has no counterpart in other steps, and bodies that no schedule takes, stay as they are.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import sympy
+
+from ...graph import maps
+from ...graph.build import Build
+from ...graph.loops import results
+from ...graph.value import Concat, Graph, Pointwise, Recur, Recurrence, TorchCall, Value, View, operands, topological
+from .body import recurrence
+from .chain import LEAST_STEPS, Orbit, chains
+from .forms import Family, Forms, NotAlike
+from .together import Together, joined, stacked
+
+#: places where a loop could be cut into steps that are tried
+_MOST_TRIES = 6
+_STACK, _CAT = "torch.ops.aten.stack.default", "torch.ops.aten.cat.default"
+
+
+def roll(graph: Graph) -> int:
+    """Make recurrences of loops. Returns how many."""
+    loops: list[Recurrence] = []
+    while (found := _next(graph)) is not None:
+        _replace(graph, *found)
+        loops.append(found[1])
+    if loops:
+        _collect(graph, loops)
+        _take_ends(graph, loops)
+    return len(loops)
+
+
+def _next(graph: Graph) -> tuple[list[Orbit], Recurrence, list[int]] | None:
+    """The states of a loop, the recurrence that computes them, and the number of each state there."""
+    forms = Forms()
+    for orbits in islice(chains(graph.outputs, forms), _MOST_TRIES):
+        try:
+            return orbits, *recurrence(orbits, forms)
+        except (NotAlike, RecursionError):
+            continue
+    return None
+
+
+def _replace(graph: Graph, orbits: list[Orbit], loop: Recurrence, numbers: list[int]) -> None:
+    """Make what the rest of the graph reads of the states results of ``loop``."""
+    at = {value: (orbit, step) for orbit, states in enumerate(orbits) for step, value in enumerate(states) if step}
+    read: dict[Value, None] = {}
+    seen: set[Value] = set()
+    waiting = list(graph.outputs)
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in at:
+            read[value] = None
+        else:
+            waiting += operands(value)
+    traces: dict[int, Value] = {}
+    for value in read:
+        orbit, step = at[value]
+        if orbit not in traces:
+            number = numbers[orbit]
+            traces[orbit] = results(loop, number, value.dtype, loop.held[number].name, each=True)
+        trace = traces[orbit]
+        value.op, value.meaning = View(maps.select(trace.shape, 0, sympy.Integer(step)), trace, "select"), None
+
+
+def _collect(graph: Graph, loops: list[Recurrence]) -> None:
+    """What steps hand on one by one, and a concatenation puts together, is computed for all steps at once."""
+    forms, order = Forms(), topological(graph.outputs)
+    seen = _seen_by_torch(graph, order)
+    for value in order:
+        found = _pieces(value)
+        if found is None or len(found[0]) < LEAST_STEPS:
+            continue
+        pieces, d, along_new = found
+        try:
+            whole = Together(forms, len(pieces)).whole(pieces)
+        except (NotAlike, RecursionError):
+            continue
+        if whole.dtype != value.dtype or not any(_loop(v) in loops for v in topological([whole])):
+            continue
+        made = stacked(whole, d) if along_new else joined(whole, d, value.shape)
+        if isinstance(value.op, TorchCall):
+            graph.kept.remove(value.op.target.removeprefix("torch.ops."))
+            graph.lowered.append(value.node)
+        if value in seen and isinstance(made.op, View) and made.op.map.permutation is not None:
+            made = Build.pointwise("identity", made, dtype=made.dtype, name=made.name)  # in torch's order of elements
+        value.op, value.meaning, value.name = made.op, made.meaning, value.name or made.name
+
+
+def _pieces(value: Value) -> tuple[Family, int, bool] | None:
+    """What a concatenation consists of, its dimension, and whether that is a new one."""
+    op = value.op
+    if isinstance(op, Concat):
+        inner = [v.op.operand if isinstance(v.op, View) and v.op.name == "unsqueeze" else None for v in op.operands]
+        own = tuple(v for v in inner if v is not None)
+        if len(own) == len(op.operands) and all(
+            isinstance(v.op, View) and v.op.map == maps.unsqueeze(o.shape, op.dim)
+            for v, o in zip(op.operands, own, strict=True)
+        ):
+            return own, op.dim, True
+        return op.operands, op.dim, False
+    if isinstance(op, TorchCall) and op.target in (_STACK, _CAT) and op.call is None:
+        pieces, *more = op.args
+        dim = more[0] if more else op.kwargs.get("dim", 0)
+        if all(isinstance(v, Value) for v in pieces) and isinstance(dim, int):
+            return tuple(pieces), dim % len(value.shape), op.target == _STACK
+    return None
+
+
+def _seen_by_torch(graph: Graph, order: list[Value]) -> set[Value]:
+    """Results and what torch computes with, also through views: there the order of the elements in memory shows."""
+    found = {*graph.outputs, *(v for call in order if isinstance(call.op, TorchCall) for v in operands(call))}
+    for value in reversed(order):
+        if value in found and isinstance(value.op, View):
+            found.add(value.op.operand)
+    return found
+
+
+def _loop(value: Value) -> Recurrence | None:
+    return value.op.loop if isinstance(value.op, Recur) else None
+
+
+def _take_ends(graph: Graph, loops: list[Recurrence]) -> None:
+    """States after the last step are results of their own: every step is stored only where others are read."""
+    views: dict[Value, list[Value]] = {}
+    for value in topological(graph.outputs):
+        op = value.op
+        if not isinstance(op, View) or _loop(op.operand) not in loops:
+            continue
+        recur = op.operand.op
+        assert isinstance(recur, Recur)
+        if op.map == maps.select(op.operand.shape, 0, recur.loop.steps):
+            value.op = Recur(recur.loop, recur.state, False)
+        elif value in graph.outputs:
+            views.setdefault(op.operand, []).append(value)
+    for several in views.values():  # results have memory of their own
+        for value in several[1:]:
+            copied = Build.view(*_view_of(value))
+            value.op = Pointwise("identity", (copied,))
+
+
+def _view_of(value: Value) -> tuple[Value, maps.Map, str]:
+    assert isinstance(value.op, View)
+    return value.op.operand, value.op.map, value.op.name
