@@ -239,11 +239,11 @@ class LoopOneRow(nn.Module):
 CASES["loop_one_row"] = Case(LoopOneRow, lambda n: [r(1, 6 + n, 6)])
 
 
-class OneLstmCell(nn.LSTMCell):
+class LstmCellAlone(nn.LSTMCell):
     """A step alone."""
 
     def __init__(self) -> None:
         super().__init__(6, 20)
 
 
-CASES["one_lstm_cell"] = Case(OneLstmCell, lambda n: [r(3 + n, 6)])
+CASES["lstm_cell_alone"] = Case(LstmCellAlone, lambda n: [r(3 + n, 6)])
