@@ -35,7 +35,7 @@ from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
 from .printing import bounds
 from .schedule.cost import chain_pays, float16_pays, planes_pay, product_parts
-from .schedule.recurrent_space import fit_together
+from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
 
 #: said of a module with a float8 product whose sum is split
@@ -75,7 +75,7 @@ def lowered(
     verify(graph)
     defined = name_quotients(graph)
     share(graph)
-    if roll(graph):
+    if roll(graph, lambda loop: on is None or rolling_pays(loop, on, graph.hints)):
         verify(graph)
         share(graph)
     if unconverted_products(graph):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 
 from ..graph.loops import contracted
-from ..graph.value import Contract, Given, Recurrence, topological
+from ..graph.value import Contract, Given, Recurrence, Value, topological
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import power_of_two
 from .recurrent import LEAST
-from .resident import gates
+from .resident import MOST_PARTS, gates
 from .schedules import Resident, Schedule, Steps
 from .target import Target
 
@@ -23,6 +23,8 @@ _ALONE = 64 * 1024
 _AT_ONCE = 16384
 #: bytes of shared memory that the compiler needs besides weights and state
 _SPARE = 8 * 1024
+#: steps of a loop without products that are written out in an elementwise kernel
+_FEW_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,27 @@ def fit_together(loop: Recurrence, members: int, *, target: Target, hints: Hints
     found = _extents(loop, 0, members, hints)
     parts = hint(right, hints) // found.width
     return any(_fitting(target, found, parts, 2 if layers else 1, layers))
+
+
+def rolling_pays(loop: Recurrence, target: Target, hints: Hints) -> bool:
+    """Whether one launch for all steps of a loop is better than the launches of each.
+
+    Weights that do not fit on chip are read by few programs at each step, where a product of its own has the whole GPU. Without a product
+    few steps are one elementwise kernel anyway.
+    """
+    products: dict[Value, set[Value]] = {}
+    for value in topological(list(loop.next)):
+        if isinstance(value.op, Contract):
+            products.setdefault(value.op.left, set()).add(value)
+    if not products:
+        return hint(loop.steps, hints) > _FEW_STEPS
+    units = loop.held[0].shape[-1]
+    widths = {value.shape[-1] / units for several in products.values() for value in several}
+    several = len(widths) > 1 or any(len(values) > 1 for values in products.values())
+    parts = widths.pop()
+    if target.capability is None or several or not parts.is_Integer or parts > MOST_PARTS:
+        return False
+    return any(_fitting(target, _extents(loop, int(parts), 1, hints), int(parts), len(products), False))
 
 
 def recurrences(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:

@@ -206,7 +206,7 @@ def _selective_scan(
 ) -> torch.Tensor:
     h = torch.zeros(decay.shape[0], 12, 4, device=x.device)
     outputs = []
-    for t in range(6):
+    for t in range(10):
         h = torch.exp(decay[:, t]) * h + x[:, t].unsqueeze(-1) * b[:, t].unsqueeze(1)
         outputs.append((h * c[:, t].unsqueeze(1)).sum(-1))
     return torch.stack(outputs, 1)
@@ -215,7 +215,7 @@ def _selective_scan(
 case(
     "loop_selective_scan",
     _selective_scan,
-    lambda n: [-torch.rand(2 + n, 6, 12, 4), r(2 + n, 6, 12), r(2 + n, 6, 4), r(2 + n, 6, 4)],
+    lambda n: [-torch.rand(2 + n, 10, 12, 4), r(2 + n, 10, 12), r(2 + n, 10, 4), r(2 + n, 10, 4)],
     kernels=2,
 )
 

@@ -56,7 +56,7 @@ def of_forward(forward: Callable[..., Any], *inputs: torch.Tensor) -> Planned:
         ("loop_from_numbers", [6], 2),
         ("loop_half", [7], 3),
         ("loop_two_products", [5], 2),
-        ("loop_selective_scan", [6], 2),
+        ("loop_selective_scan", [10], 2),
         ("loop_one_row", [5], 2),
         ("loop_one_rolled", [5], None),
         ("loop_differs", [], 5),
@@ -74,37 +74,73 @@ def test_weights_of_several_gates_are_one_product() -> None:
     assert [v.shape for v in loop.given if v.name == "weights"] == [(64, 16)]
 
 
-def test_fewer_than_four_steps_stay() -> None:
+class Places(nn.Module):
+    """A step for each of ``places``."""
+
+    def __init__(self, places: list[int]) -> None:
+        super().__init__()
+        self.places, self.layer = places, nn.Linear(20, 20)
+
+    def forward(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        for t in self.places:
+            h = torch.tanh(x[:, t] + self.layer(h))
+        return h
+
+
+@pytest.mark.parametrize(
+    ("places", "steps"),
+    [
+        ([0, 1, 2], []),
+        ([0, 1, 2, 3], [4]),
+        ([0, 2, 4, 6, 8], [5]),
+        ([7, 6, 5, 4, 3], [5]),
+        ([4, 4, 4, 4, 4], [5]),
+        ([0, 2, 3, 6, 8], []),
+        ([5, 0, 1, 2, 3, 4], [5]),  # the first one stays apart
+    ],
+)
+def test_places_move_by_one_stride_and_four_steps_are_the_least(places: list[int], steps: list[int]) -> None:
+    assert [loop.steps for loop in loops(plan_of(Places(places), r(4, 9, 20), r(4, 20)))] == steps
+
+
+def test_weights_that_do_not_fit_on_chip_stay_products_of_their_own() -> None:
+    def rolled(width: int) -> bool:
+        with torch.device("meta"):
+            cell = nn.LSTMCell(32, width)
+
+            def forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+                h = c = x.new_zeros(x.shape[0], width)
+                for t in range(5):
+                    h, c = self.cell(x[:, t], (h, c))  # type: ignore[operator]
+                return h
+
+            module = type("Module", (nn.Module,), {"forward": forward})()
+            module.cell = cell
+            return bool(loops(plan_of(module, r(8, 5, 32))))
+
+    assert rolled(256)
+    assert not rolled(2048)
+
+
+def test_few_elementwise_steps_stay_one_elementwise_kernel() -> None:
     def forward(x: torch.Tensor, h: torch.Tensor, count: int) -> torch.Tensor:
         for t in range(count):
             h = torch.tanh(x[:, t] * h)
         return h
 
-    assert not loops(of_forward(lambda x, h: forward(x, h, 3), r(4, 8, 6), r(4, 6)))
-    assert [loop.steps for loop in loops(of_forward(lambda x, h: forward(x, h, 4), r(4, 8, 6), r(4, 6)))] == [4]
-
-
-def test_places_move_by_one_stride() -> None:
-    def forward(x: torch.Tensor, h: torch.Tensor, places: list[int]) -> torch.Tensor:
-        for t in places:
-            h = torch.tanh(x[:, t] * h)
-        return h
-
-    even = of_forward(lambda x, h: forward(x, h, [0, 2, 4, 6, 8]), r(4, 9, 6), r(4, 6))
-    assert [loop.steps for loop in loops(even)] == [5]
-    rough = of_forward(lambda x, h: forward(x, h, [0, 2, 3, 6, 8]), r(4, 9, 6), r(4, 6))
-    assert not loops(rough)
-    longest = of_forward(lambda x, h: forward(x, h, [5, 0, 1, 2, 3, 4]), r(4, 9, 6), r(4, 6))
-    assert [loop.steps for loop in loops(longest)] == [5], "the first step stays apart"
+    few = of_forward(lambda x, h: forward(x, h, 6), r(4, 20, 6), r(4, 6))
+    assert not loops(few) and len(few.kernels) == 1
+    many = of_forward(lambda x, h: forward(x, h, 20), r(4, 20, 6), r(4, 6))
+    assert [loop.steps for loop in loops(many)] == [20]
 
 
 def test_numbers_that_change_with_the_step_stay() -> None:
     def forward(x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        for t in range(6):
+        for t in range(12):
             h = torch.tanh(x[:, t] * h * (t + 1))
         return h
 
-    assert not loops(of_forward(forward, r(4, 6, 6), r(4, 6)))
+    assert not loops(of_forward(forward, r(4, 12, 6), r(4, 6)))
 
 
 def test_two_loops_of_one_cell_are_two_recurrences() -> None:

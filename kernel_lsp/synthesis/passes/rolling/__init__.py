@@ -7,6 +7,7 @@ computes for all steps what needs no state. What has no counterpart in other ste
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import sympy
@@ -25,10 +26,10 @@ _MOST_TRIES = 6
 _STACK, _CAT = "torch.ops.aten.stack.default", "torch.ops.aten.cat.default"
 
 
-def roll(graph: Graph) -> int:
-    """Make recurrences of loops. Returns how many."""
+def roll(graph: Graph, pays: Callable[[Recurrence], bool] = lambda _: True) -> int:
+    """Make recurrences of loops for which that ``pays``. Returns how many."""
     loops: list[Recurrence] = []
-    while (found := _next(graph)) is not None:
+    while (found := _next(graph, pays)) is not None:
         _replace(graph, *found)
         loops.append(found[1])
     if loops:
@@ -37,14 +38,16 @@ def roll(graph: Graph) -> int:
     return len(loops)
 
 
-def _next(graph: Graph) -> tuple[list[Orbit], Recurrence, list[int]] | None:
+def _next(graph: Graph, pays: Callable[[Recurrence], bool]) -> tuple[list[Orbit], Recurrence, list[int]] | None:
     """The states of a loop, the recurrence that computes them, and the number of each state there."""
     forms = Forms()
     for orbits in islice(chains(graph.outputs, forms), _MOST_TRIES):
         try:
-            return orbits, *recurrence(orbits, forms)
+            loop, numbers = recurrence(orbits, forms)
         except (NotAlike, RecursionError):
             continue
+        if pays(loop):
+            return orbits, loop, numbers
     return None
 
 
