@@ -9,8 +9,22 @@ import sympy
 import torch
 
 from . import maps
-from .sizes import ONE
-from .value import Below, Contract, Given, Held, Op, Pointwise, Recur, Recurrence, Value, View, operands, topological
+from .sizes import ONE, Index
+from .value import (
+    Below,
+    Contract,
+    Given,
+    Held,
+    Op,
+    Pointwise,
+    Recur,
+    Recurrence,
+    Shape,
+    Value,
+    View,
+    operands,
+    topological,
+)
 
 
 def before(loop: Recurrence, step: sympy.Expr) -> sympy.Expr:
@@ -23,11 +37,30 @@ def after(loop: Recurrence, step: sympy.Expr) -> sympy.Expr:
     return sympy.expand(loop.steps - step - ONE) if loop.backward else sympy.expand(step + ONE)
 
 
-def results(loop: Recurrence, state: int, dtype: torch.dtype, name: str, *, each: bool) -> Value:
+def results(
+    loop: Recurrence, state: int, dtype: torch.dtype, name: str, *, each: bool, along: int = 0, begun: bool = True
+) -> Value:
     """A result of a recurrence."""
-    shape = (loop.steps + 1, *loop.held[state].shape) if each else loop.held[state].shape
-    several = () if loop.members is None else (sympy.Integer(loop.members),)
-    return Value(Recur(loop, state, each), (*several, *shape), dtype, name)
+    op = Recur(loop, state, each, along, begun)
+    return Value(op, result_shape(op), dtype, name)
+
+
+def result_shape(op: Recur) -> Shape:
+    shape = op.loop.held[op.state].shape
+    several = () if op.loop.members is None else (sympy.Integer(op.loop.members),)
+    places = (op.loop.steps + (1 if op.begun else 0),) if op.each else ()
+    return (*several, *shape[: op.along], *places, *shape[op.along :])
+
+
+def place_in(op: Recur, place: sympy.Expr, index: Index) -> Index:
+    """Where the element at ``index`` of a state lies in a result of each step, by its ``place`` in one with all of them."""
+    own = place if op.begun or op.loop.backward else sympy.expand(place - ONE)
+    return (*index[: op.along], own, *index[op.along :])
+
+
+def reads_back(op: Recur, state: int) -> bool:
+    """Whether it is where a step reads a state that the one before made."""
+    return op.state == state and op.each and op.along == 0 and op.begun
 
 
 def at_step(loop: Recurrence, step: sympy.Expr, member: sympy.Expr | None = None) -> tuple[Value, ...]:

@@ -243,12 +243,15 @@ class Recur(Op):
     """State number ``state`` of a recurrence: after the last step, or (``each``) before the first and after each of its steps.
 
     Then the shape is [steps + 1, *state], in the order of what is given: a recurrence that goes backward begins at the last place.
-    Of several members the first dimension tells them apart.
+    Of several members the first dimension tells them apart. ``along``: before which dimension of the state the steps lie. Without
+    ``begun`` it is [steps, *state]: after each step alone.
     """
 
     loop: Recurrence
     state: int
     each: bool
+    along: int = 0
+    begun: bool = True
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ from itertools import zip_longest
 
 import sympy
 
+from .loops import result_shape
 from .map import dim, dims
 from .sizes import ONE
 from .value import (
@@ -96,6 +97,8 @@ def _wrong(value: Value, sizes: _Sizes) -> str | None:
     elif isinstance(op, Gather) and op.dim >= len(op.table.shape):
         return f"it picks along dimension {op.dim} of {op.table.shape}"
     elif isinstance(op, Recur):
+        if not sizes.alike(value.shape, result_shape(op)):
+            return f"a result of shape {value.shape} where its recurrence gives {result_shape(op)}"
         return _wrong_recurrence(op.loop, sizes)
     elif isinstance(op, Peak) and value.shape != (ONE,):
         return "a peak is one number"

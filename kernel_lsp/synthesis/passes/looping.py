@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from ..graph.loops import after, at_step, contracted, of_member, results, traced
+from ..graph.loops import after, at_step, contracted, of_member, place_in, reads_back, results, traced
 from ..graph.sizes import Index
 from ..graph.value import Below, Contract, Held, Recur, Recurrence, Value
 from ..kernel.domain import Domain, Refined, Unalignable
@@ -17,7 +17,7 @@ def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
     found = [v for v in wanted if isinstance(v.op, Recur) and v.op.loop is loop]
     for state in contracted(loop):
         place = traced(loop, state)
-        if not any(isinstance(v.op, Recur) and v.op.each and v.op.state == place for v in found):
+        if not any(isinstance(v.op, Recur) and reads_back(v.op, place) for v in found):
             found.append(results(loop, place, loop.first[place].dtype, loop.held[place].name, each=True))
     return sorted(found, key=lambda v: not (isinstance(v.op, Recur) and v.op.each))
 
@@ -41,7 +41,7 @@ def place_recurrence(results: list[Value], stored: set[Value]) -> Kernel:
         for v in results:
             op = v.op
             assert isinstance(op, Recur)
-            kernel.stores.append((v, looped.at(*((after(loop, step), *index) if op.each else index))))
+            kernel.stores.append((v, looped.at(*(place_in(op, after(loop, step), index) if op.each else index))))
         try:
             _trace(kernel, index, stored)
         except Refined:

@@ -12,7 +12,7 @@ import sympy
 import torch
 
 from ..graph.build import opmath
-from ..graph.loops import after, before, contracted, of_member, traced
+from ..graph.loops import after, before, contracted, of_member, place_in, reads_back, traced
 from ..graph.names import variable_name
 from ..graph.sizes import ZERO, Index
 from ..graph.value import Contract, Held, Recur, Value, operands, topological
@@ -75,11 +75,11 @@ class Frame:
     def trace(self, state: Value) -> Value:
         """Where every step of a state is stored."""
         place = traced(self.looped.loop, state)
-        return next(v for v in self.program.arguments.outputs if _of(v, place, each=True))
+        return next(v for v in self.program.arguments.outputs if isinstance(v.op, Recur) and reads_back(v.op, place))
 
 
-def _of(value: Value, state: int, *, each: bool) -> bool:
-    return isinstance(value.op, Recur) and value.op.state == state and value.op.each is each
+def _is_last(value: Value, state: int) -> bool:
+    return isinstance(value.op, Recur) and value.op.state == state and not value.op.each
 
 
 def recurrent(
@@ -163,7 +163,7 @@ def carry(frame: Frame, *, in_registers: bool) -> None:
     used = {o for v in topological(list(looped.next)) for o in operands(v) if not isinstance(v.op, Contract)}
     used |= {v for v in looped.next if isinstance(v.op, Held)}
     for place, state in enumerate(looped.loop.held):
-        wanted = any(_of(v, place, each=False) for v in frame.program.arguments.outputs)
+        wanted = any(_is_last(v, place) for v in frame.program.arguments.outputs)
         if in_registers or wanted or state in used:
             frame.carried[state] = frame.program.arguments.variable(state.name or "state")
 
@@ -193,8 +193,9 @@ def begin(frame: Frame) -> None:
             found = Ref(variable, frame.tile, state.dtype)
             builder.reduced[state] = Ref(variable, frame.tile | {frame.step}, state.dtype)
         for v in frame.program.arguments.outputs:
-            if _of(v, place, each=True):
-                builder.lines.append(builder.stored_at(v, looped.at(before(looped.loop, ZERO), *frame.state), found))
+            if isinstance(v.op, Recur) and v.op.each and v.op.state == place and v.op.begun:
+                where = place_in(v.op, before(looped.loop, ZERO), frame.state)
+                builder.lines.append(builder.stored_at(v, looped.at(*where), found))
 
 
 def _products(frame: Frame, domain: Domain, state: Value, schedule: Steps, stored: set[Value]) -> None:
@@ -304,10 +305,9 @@ def advance(frame: Frame) -> None:
     found = [builder.value(value, frame.state) for value in looped.next]
     for place, result in enumerate(found):
         for v in frame.program.arguments.outputs:
-            if _of(v, place, each=True):
-                builder.inner.append(
-                    builder.stored_at(v, looped.at(after(looped.loop, looped.step), *frame.state), result)
-                )
+            if isinstance(v.op, Recur) and v.op.each and v.op.state == place:
+                where = place_in(v.op, after(looped.loop, looped.step), frame.state)
+                builder.inner.append(builder.stored_at(v, looped.at(*where), result))
     for state, result in zip(looped.loop.held, found, strict=True):
         if state in frame.carried:
             in_product = state in contracted(looped.loop) and frame.units is not None and frame.units.mask is not None

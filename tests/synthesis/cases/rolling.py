@@ -41,7 +41,7 @@ class LoopLstmCell(nn.Module):
         return torch.stack(outputs, dim=1), cell
 
 
-CASES["loop_lstm_cell"] = Case(LoopLstmCell, lambda n: [r(3 + n, 9, 6)], kernels=3)
+CASES["loop_lstm_cell"] = Case(LoopLstmCell, lambda n: [r(3 + n, 9, 6)], kernels=2)
 
 
 class LoopGruCell(nn.Module):
@@ -90,7 +90,7 @@ def _linear_recurrence(self: nn.Module, a: torch.Tensor, b: torch.Tensor) -> tor
     return torch.stack(outputs, 1)
 
 
-case("loop_linear_recurrence", _linear_recurrence, lambda n: [torch.rand(3 + n, 12, 40), r(3 + n, 12, 40)], kernels=2)
+case("loop_linear_recurrence", _linear_recurrence, lambda n: [torch.rand(3 + n, 12, 40), r(3 + n, 12, 40)], kernels=1)
 
 
 class LoopTwoLayers(nn.Module):

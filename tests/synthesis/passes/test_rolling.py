@@ -48,10 +48,10 @@ def of_forward(forward: Callable[..., Any], *inputs: torch.Tensor) -> Planned:
     ("name", "steps", "launches"),
     [
         ("loop_rnn", [10], 3),
-        ("loop_lstm_cell", [9], 3),
+        ("loop_lstm_cell", [9], 2),
         ("loop_gru_cell", [6], 2),
         ("loop_own_lstm", [5], 6),
-        ("loop_linear_recurrence", [12], 2),
+        ("loop_linear_recurrence", [12], 1),
         ("loop_two_layers", [8, 8], 4),
         ("loop_from_numbers", [6], 2),
         ("loop_half", [7], 3),

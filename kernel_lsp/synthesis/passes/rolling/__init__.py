@@ -14,7 +14,8 @@ import sympy
 
 from ...graph import maps
 from ...graph.build import Build
-from ...graph.loops import results
+from ...graph.loops import reads_back, results
+from ...graph.sizes import ONE
 from ...graph.value import Concat, Graph, Pointwise, Recur, Recurrence, TorchCall, Value, View, operands, topological
 from .body import recurrence
 from .chain import LEAST_STEPS, Orbit, chains
@@ -92,12 +93,26 @@ def _collect(graph: Graph, loops: list[Recurrence]) -> None:
         if whole.dtype != value.dtype or not any(_loop(v) in loops for v in topological([whole])):
             continue
         made = stacked(whole, d) if along_new else joined(whole, d, value.shape)
+        if value in seen and along_new and d and (own := _stored_so(whole, d)) is not None:
+            made = own
         if isinstance(value.op, TorchCall):
             graph.kept.remove(value.op.target.removeprefix("torch.ops."))
             graph.lowered.append(value.node)
         if value in seen and isinstance(made.op, View) and made.op.map.permutation is not None:
             made = Build.pointwise("identity", made, dtype=made.dtype, name=made.name)  # in torch's order of elements
         value.op, value.meaning, value.name = made.op, made.meaning, value.name or made.name
+
+
+def _stored_so(whole: Value, d: int) -> Value | None:
+    """A result of a recurrence that has its steps along dimension ``d``, where ``whole`` is all of them."""
+    op = whole.op
+    base = op.operand if isinstance(op, View) else whole
+    if not isinstance(base.op, Recur) or not reads_back(base.op, base.op.state):
+        return None
+    begun = base is whole
+    if isinstance(op, View) and op.map != maps.slice_(base.shape, 0, ONE, ONE, base.op.loop.steps):
+        return None
+    return results(base.op.loop, base.op.state, whole.dtype, whole.name, each=True, along=d, begun=begun)
 
 
 def _pieces(value: Value) -> tuple[Family, int, bool] | None:
