@@ -53,3 +53,13 @@ def test_the_layer_itself_is_left_alone():
     before = layer(x)[0]
     capture(layer, (x,))
     torch.testing.assert_close(layer(x)[0], before)
+
+
+@pytest.mark.parametrize("cell", [nn.LSTMCell(6, 8), nn.GRUCell(6, 8), nn.RNNCell(6, 8)], ids=lambda c: type(c).__name__)
+def test_a_cell_takes_any_batch_and_its_own_width(cell):
+    exported = capture(cell, (torch.randn(4, 6),))
+    x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "input")
+    batch, width = x.meta["val"].shape
+    assert isinstance(batch, torch.SymInt) and width == 6
+    found = [leaf for leaf in pytree.tree_leaves(exported.graph.output_node().args) if hasattr(leaf, "meta")]
+    assert all(n.meta["val"].shape == (batch, 8) for n in found)
