@@ -87,6 +87,7 @@ def _exported(
 ) -> ExportedProgram:
     """``dynamic``: whether dimension i of a tensor may vary."""
     shapes = pytree.tree_map(lambda value: _sizes(value, dynamic), (args, kwargs))
+    _name_keywords(module, args, kwargs)
     with torch.no_grad(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         # One dictionary by parameter name would need the signature; export takes the pair as it is
@@ -179,13 +180,23 @@ def _takes_any(module: torch.nn.Module) -> bool:
     return inspect.Parameter.VAR_POSITIONAL in kinds
 
 
+def _name_keywords(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Let forward's signature name what its ``**kwargs`` are given: torch.export wants shapes by parameter."""
+    signature = inspect.signature(module.forward)
+    *others, last = signature.parameters.values() or [None]
+    if last is None or last.kind is not inspect.Parameter.VAR_KEYWORD:
+        return
+    forward = module.forward
+
+    def named(*given: Any, **more: Any) -> Any:
+        return forward(*given, **more)
+
+    more = signature.bind(*args, **kwargs).arguments.get(last.name, {})
+    parameters = [*others, *(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in more)]
+    named.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    module.forward = named  # type: ignore[method-assign]
+
+
 def _by_name(module: torch.nn.Module, shapes: tuple[Any, Any]) -> dict[str, Any]:
-    bound = inspect.signature(module.forward).bind(*shapes[0], **shapes[1])
-    named: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            named.update(value)
-        else:
-            named[name] = value
-    return named
+    """The shapes by the names of forward's parameters."""
+    return inspect.signature(module.forward).bind(*shapes[0], **shapes[1]).arguments

@@ -106,3 +106,15 @@ class Mapped(nn.Module):
 def test_a_function_that_is_mapped_becomes_operators() -> None:
     called = [n.target for n in capture(Mapped(), (torch.randn(3, 4),)).graph.nodes if n.op == "call_function"]
     assert all(isinstance(target, torch._ops.OpOverload) for target in called)
+
+
+class Keywords(nn.Module):
+    def forward(self, x: torch.Tensor, **more: torch.Tensor | bool) -> torch.Tensor:
+        shifted = x + more["shift"]
+        return shifted if more["whole"] else shifted.relu()
+
+
+def test_what_forward_takes_by_any_keyword_varies_like_other_arguments() -> None:
+    exported = capture(Keywords(), (torch.randn(3, 4),), {"shift": torch.randn(4), "whole": False})
+    x, shift, whole = (n.meta["val"] for n in exported.graph.nodes if n.op == "placeholder")
+    assert not any(isinstance(size, int) for size in (*x.shape, *shift.shape)) and whole is False

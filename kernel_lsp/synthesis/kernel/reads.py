@@ -19,9 +19,15 @@ def read(kernel: Kernel, stored: set[Value]) -> list[Value]:
 
 
 def multiplied(kernel: Kernel, stored: set[Value]) -> list[Value]:
-    """What the operands of its product are computed from; they are read elsewhere than at the elements that it stores."""
+    """What the operands of its product are computed from; they are read elsewhere than at the elements that it stores.
+
+    What lies between two products of a chain it computes itself from what it loads, whether or not another kernel stores it, too.
+    """
     if kernel.contract is None:
         return []
+    if (chain := kernel.chain) is not None:
+        operands_of_both = [chain.product.left, chain.product.right, kernel.product.right]
+        return list(dict.fromkeys([*kernel.leaves, *beneath(operands_of_both, stored)]))
     return beneath([kernel.product.left, kernel.product.right], stored)
 
 

@@ -19,7 +19,7 @@ from kernel_lsp.naming import attribute, snake_case
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.value import Fault, Float8, Graph, Input, Pointwise, Scalar, TorchCall, Value, View, input_of, topological
-from . import arguments, data_dependence, decompose, float8, registry
+from . import arguments, constants, data_dependence, decompose, float8, registry
 from .elementwise import cast
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
@@ -161,10 +161,14 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
             if known:  # forward reaches it by its own name, too
                 return known[0]
             return _input(held, "parameter" if held in exported.graph_signature.parameters else "buffer", fake, graph)
-        if constant.numel() == 1 and not constant.dtype.is_complex:
+        made = spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor")
+        if constant.numel() == 1 and not constant.dtype.is_complex and not (made and constant.dim()):
             return constant.item()
-        if spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor"):
-            raise Untraceable("constant tensor", "a tensor made in forward from Python data")
+        if made:
+            try:
+                return constants.written(constant)
+            except NotLowered as error:
+                raise Untraceable("constant tensor", f"{error} that forward makes from Python data") from None
         raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
     return _input(spec.target if kind in ("parameter", "buffer") else node.name, kind, fake, graph)
 

@@ -10,7 +10,7 @@ import torch
 from ..graph import maps
 from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise, shape_of
 from ..graph.sizes import ONE, ZERO, same
-from ..graph.value import Pointwise, Shape, Value, numel
+from ..graph.value import Concat, Pointwise, Shape, Value, numel
 from .registry import NotOne, lowers
 
 
@@ -112,6 +112,8 @@ def select(x: Value, dim: int, index: Any, **_: Any) -> Value:
     place = expr_of(index)
     if place.is_number and place < 0:
         place = sympy.expand(x.shape[dim] + place)
+    if isinstance(x.op, Concat) and len(pieces := _between(x, dim, place, place + 1)) == 1:
+        return Build.squeeze(pieces[0], (dim,))
     return Build.select(x, dim, place)
 
 
@@ -154,6 +156,8 @@ def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
     if not values:
         raise NotLowered("a concatenation of nothing")
+    if len(values) == 1:
+        return Build.cast(values[0], out)
     if len(values) > _MOST_PIECES:
         raise NotLowered(f"a concatenation of {len(values)} tensors")
     return Build.concat(tuple(Build.cast(v, out) for v in values), dim, shape, out)
@@ -189,9 +193,29 @@ def _replaced(x: Value, part: Value, dim: int, start: sympy.Expr, out: torch.dty
     """
     end, size = sympy.expand(start + part.shape[dim]), x.shape[dim]
     inside = sympy.expand(size + sympy.Max(0, -start) + sympy.Max(0, end - size))
-    before = [Build.slice(x, dim, ZERO, ONE, start)] if start != ZERO else []
-    after = [] if same(end, size) else [Build.slice(x, dim, end, ONE, sympy.expand(size - end))]
+    before = [] if start == ZERO else _between(x, dim, ZERO, start)
+    after = [] if same(end, size) else _between(x, dim, end, size)
     return cat([*before, part, *after], dim, shape=(*x.shape[:dim], inside, *x.shape[dim + 1 :]), out=out)
+
+
+def _between(x: Value, dim: int, start: sympy.Expr, end: sympy.Expr) -> list[Value]:
+    """What of ``x`` lies between two places of ``dim``, as pieces of what it was put together from.
+
+    A forward that fills a tensor step by step would else read each element through all the steps after it.
+    """
+    whole = [Build.slice(x, dim, start, ONE, sympy.expand(end - start))]
+    pieces = x.op.operands if isinstance(x.op, Concat) and x.op.dim == dim else ()
+    if not pieces or not all(n.is_number for n in (start, end, *(piece.shape[dim] for piece in pieces))):
+        return whole
+    found, begins = [], ZERO
+    for piece in pieces:
+        ends = begins + piece.shape[dim]
+        first, last = max(start, begins), min(end, ends)
+        if first < last:
+            inside = first == begins and last == ends
+            found.append(piece if inside else Build.slice(piece, dim, first - begins, ONE, last - first))
+        begins = ends
+    return found
 
 
 @lowers("aten.select_scatter", about="With a part in place of one place of a dim")
@@ -199,6 +223,12 @@ def select_scatter(x: Value, part: Value, dim: int, index: Any, *, out: torch.dt
     dim, place = normalise(dim, len(x.shape)), expr_of(index)
     place = sympy.expand(x.shape[dim] + place) if place.could_extract_minus_sign() else place
     return _replaced(x, Build.unsqueeze(part, dim), dim, place, out)
+
+
+@lowers("aten.copy", about="What is written over another tensor")
+def copy(x: Value, source: Value, *_: Any, shape: Shape, out: torch.dtype, **__: Any) -> Value:
+    cast = Build.cast(source, out)
+    return cast if cast.shape == shape else Build.expand(cast, shape)
 
 
 @lowers("aten.slice_scatter", about="With a part in place of a slice")

@@ -215,3 +215,20 @@ for _name in CASES:
     ):
         CASES[_name].kernels = 1
 CASES["self_attention"].kernels = CASES["attention_layer"].kernels = 3
+
+
+def _biased(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A bias by how far a key is from its query, which is a result, too."""
+    place = torch.arange(q.shape[-2])
+    bias = F.embedding((place[None] - place[:, None]).abs().clamp(max=7), table).permute(2, 0, 1)
+    return torch.softmax(q @ k.transpose(-1, -2) + bias, -1) @ v, bias
+
+
+case(
+    "attention_with_returned_bias",
+    lambda self, q, k, v, table: _biased(q, k, v, table),
+    lambda n: [r(2, 4, 20 + n, 16), r(2, 4, 20 + n, 16), r(2, 4, 20 + n, 16), r(8, 4)],
+    steps=(0, 1),
+)

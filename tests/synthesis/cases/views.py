@@ -161,3 +161,15 @@ case(
 
 # In float32, 41 * (1 / 41) is less than 1: torch takes element 0 there, and so has the kernel to.
 case("nearest_rounded", lambda self, x: F.interpolate(x, scale_factor=(41, 1)), lambda n: [r(1, 2, 3 + n, 2)])
+
+
+def _filled(x: torch.Tensor) -> torch.Tensor:
+    """Step by step, as a recurrence is written by hand; each step reads the one before."""
+    filled = torch.zeros_like(x)
+    for step in range(x.shape[1]):
+        filled[:, step] = x[:, step] + (0.5 * filled[:, step - 1] if step else 0.0)
+    return filled
+
+
+case("filled_step_by_step", lambda self, x: _filled(x), lambda n: [r(3 + n, 6)])
+case("filled_in_many_steps", lambda self, x: _filled(x), lambda n: [r(3 + n, 14)], steps=(0, 1))
