@@ -55,7 +55,9 @@ def test_the_layer_itself_is_left_alone():
     torch.testing.assert_close(layer(x)[0], before)
 
 
-@pytest.mark.parametrize("cell", [nn.LSTMCell(6, 8), nn.GRUCell(6, 8), nn.RNNCell(6, 8)], ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize(
+    "cell", [nn.LSTMCell(6, 8), nn.GRUCell(6, 8), nn.RNNCell(6, 8)], ids=lambda c: type(c).__name__
+)
 def test_a_cell_takes_any_batch_and_its_own_width(cell):
     exported = capture(cell, (torch.randn(4, 6),))
     x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "input")

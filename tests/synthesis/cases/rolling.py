@@ -239,6 +239,26 @@ class LoopOneRow(nn.Module):
 CASES["loop_one_row"] = Case(LoopOneRow, lambda n: [r(1, 6 + n, 6)])
 
 
+class LoopWritten(nn.Module):
+    """Its steps write their results to places of a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(20, 20), nn.Linear(20, 7)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        states, outputs = torch.empty_like(x), x.new_zeros(x.shape[1], x.shape[0], 7)
+        hidden = torch.zeros_like(x[:, 0])
+        for t in range(x.shape[1]):
+            hidden = torch.tanh(x[:, t] + self.layer(hidden))
+            states[:, t] = hidden
+            outputs[t] = self.head(hidden)
+        return states, outputs
+
+
+CASES["loop_written"] = Case(LoopWritten, lambda n: [r(3 + n, 6, 20)], kernels=2)
+
+
 class LstmCellAlone(nn.LSTMCell):
     """A step alone."""
 

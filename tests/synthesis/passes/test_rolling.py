@@ -58,6 +58,7 @@ def of_forward(forward: Callable[..., Any], *inputs: torch.Tensor) -> Planned:
         ("loop_two_products", [5], 2),
         ("loop_selective_scan", [10], 2),
         ("loop_one_row", [5], 2),
+        ("loop_written", [6], 2),
         ("loop_one_rolled", [5], None),
         ("loop_differs", [], 5),
     ],

@@ -30,13 +30,23 @@ _STACK, _CAT = "torch.ops.aten.stack.default", "torch.ops.aten.cat.default"
 def roll(graph: Graph, pays: Callable[[Recurrence], bool] = lambda _: True) -> int:
     """Make recurrences of loops for which that ``pays``. Returns how many."""
     loops: list[Recurrence] = []
+    before = _calls(graph)
     while (found := _next(graph, pays)) is not None:
         _replace(graph, *found)
         loops.append(found[1])
     if loops:
         _collect(graph, loops)
         _take_ends(graph, loops)
+        for node in before.keys() - _calls(graph).keys():
+            graph.kept.remove(before[node])
+            graph.lowered.append(node)
     return len(loops)
+
+
+def _calls(graph: Graph) -> dict[str, str]:
+    """The exported nodes that stay calls of torch, and their operators."""
+    calls = [v for v in topological(graph.outputs) if isinstance(v.op, TorchCall)]
+    return {v.node: (v.op.call or v.op).target.removeprefix("torch.ops.") for v in calls if isinstance(v.op, TorchCall)}
 
 
 def _next(graph: Graph, pays: Callable[[Recurrence], bool]) -> tuple[list[Orbit], Recurrence, list[int]] | None:
@@ -95,9 +105,6 @@ def _collect(graph: Graph, loops: list[Recurrence]) -> None:
         made = stacked(whole, d) if along_new else joined(whole, d, value.shape)
         if value in seen and along_new and d and (own := _stored_so(whole, d)) is not None:
             made = own
-        if isinstance(value.op, TorchCall):
-            graph.kept.remove(value.op.target.removeprefix("torch.ops."))
-            graph.lowered.append(value.node)
         if value in seen and isinstance(made.op, View) and made.op.map.permutation is not None:
             made = Build.pointwise("identity", made, dtype=made.dtype, name=made.name)  # in torch's order of elements
         value.op, value.meaning, value.name = made.op, made.meaning, value.name or made.name

@@ -129,10 +129,11 @@ class _Body:
         if family not in self._values:
             terms = self._terms(family)
             inside = list(terms.inside)
-            if len(terms.families) + len(terms.apart) == 1 and terms.families:
-                inside.insert(0, self._without_state(terms.families[0]))
-            elif terms.families or terms.apart:
+            alone = len(terms.families) == 1 or all([self._in_body(one) for one in terms.families])
+            if terms.apart or not alone:
                 inside.insert(0, self._added(terms, family[-1]))
+            else:
+                inside[:0] = [self._without_state(one) for one in terms.families]
             total = inside[0]
             for term in inside[1:]:
                 total = Build.pointwise("add", total, term)
