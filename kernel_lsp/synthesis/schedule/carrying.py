@@ -62,7 +62,7 @@ class Carrying:
         """The results that do not need the row's number, or (``late``) those that do."""
         found: list[tuple[Value, Expr]] = []
         running, monoid = self.running, self.running.monoid
-        if self.tiling.reduced.role == "unrolled":
+        if self.tiling.reduced.role == "unrolled" and monoid.alone in self.known:
             return [] if late else [(running.fold, self.known[monoid.alone])]
         waiting = {"about"}
         for name, term in monoid.finish:
