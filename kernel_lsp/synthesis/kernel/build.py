@@ -33,6 +33,9 @@ _WIDTH = 72  # an expression wider than this gets a variable of its own
 #: Roles of axes whose index a loop changes.
 _IN_LOOP = ("loop", "scalar", "unrolled")
 
+#: Functions of a constant mask, beside conversions, sums and products: for numbers they are a number in the text.
+_OF_NUMBERS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not"])
+
 
 class Builder:
     """Adds statements to ``lines`` (once per program) or ``inner`` (inside the loop over a looped axis)."""
@@ -44,7 +47,7 @@ class Builder:
         self.stored, self.placed = stored, placed
         self.lines: list[Statement] = []
         self.inner: list[Statement] = []
-        self.memo: dict[tuple[Value, Index], Expr] = {}
+        self.memo: dict[tuple[tuple[Value, Index], tuple[Expr, ...]], Expr] = {}  # under which conditions
         self.uses: dict[tuple[Value, Index], int] = {}
         self.values: dict[sympy.Symbol, Expr] = {}  # placeholders for indices that were loaded
         self.reduced: dict[Value, Expr] = {}
@@ -141,8 +144,8 @@ class Builder:
         key = self.key(value, index)
         if value in self.reduced:
             return self.reduced[value]
-        if key in self.memo:
-            return self.memo[key]
+        if (known := self.memo.get((key, ()), self.memo.get((key, tuple(self.conditions))))) is not None:
+            return known
         leaf = reshaped_leaf(value, self.stored)
         if leaf is not None and (leaf is value or leaf not in self.strided):
             result = self.load(leaf, key[1], shape=value.shape)
@@ -152,8 +155,7 @@ class Builder:
             named = bool(value.name) and not isinstance(value.op, View | Iota)
             if (self.uses.get(key, 1) > 1 or named or width(result) > _WIDTH) and not simple:
                 result = self.assign(variable_name(value), result, value.dtype)
-        if not self.conditions:
-            self.memo[key] = result
+        self.memo[key, tuple(self.conditions)] = result
         return result
 
     def _computed(self, value: Value, key: tuple[Value, Index]) -> Expr:
@@ -198,8 +200,11 @@ class Builder:
             return Number(op.operands[0])
         terms = tuple(self._operand(o, value, index) for o in op.operands)
         numbers = [t.value for t in terms if isinstance(t, Number)]
-        if len(numbers) == len(terms) and op.function.startswith(("to_", "add", "mul")):
-            return Number(FUNCTIONS[op.function].evaluate(*numbers))  # a place that is known: 0.to(…) is no Triton
+        if op.function == "where" and isinstance(terms[0], Number):
+            return terms[1] if terms[0].value else terms[2]
+        known = op.function.startswith(("to_", "add", "mul")) or op.function in _OF_NUMBERS
+        if known and len(numbers) == len(terms):
+            return Number(FUNCTIONS[op.function].evaluate(*numbers))  # 0.to(…) and (False == 0).to(…) are no Triton
         return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Expr:

@@ -61,8 +61,9 @@ def floor_divide(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
     floor = Build.pointwise("floor", lower, dtype=out)
     above = Build.comparison("gt", Build.pointwise("sub", lower, floor, dtype=out), 0.5)
     rounded = Build.pointwise("where", above, Build.pointwise("add", floor, 1.0, dtype=out), floor, dtype=out)
-    by_zero = Build.comparison("eq", y, 0.0) if isinstance(y, Value) else y == 0
-    return Build.pointwise("where", by_zero, plain, rounded, dtype=out)
+    if not isinstance(y, Value):
+        return rounded if y != 0 else plain
+    return Build.pointwise("where", Build.comparison("eq", y, 0.0), plain, rounded, dtype=out)
 
 
 def truncated(x: Operand, y: Operand, out: torch.dtype) -> Value:

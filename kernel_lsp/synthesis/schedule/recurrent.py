@@ -247,7 +247,7 @@ def _products(frame: Frame, domain: Domain, state: Value, schedule: Steps, store
         inner += weights.inner
         weights.inner = []
         inner.append(Set(acc.variable, Dot(factor, right, acc, precision if half is None else None)))
-        builder.memo[builder.key(product, at)] = acc
+        builder.memo[builder.key(product, at), ()] = acc
     builder.lines += weights.lines
     if whole:
         builder.inner += inner

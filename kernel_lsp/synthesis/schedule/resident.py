@@ -272,14 +272,14 @@ def _product(
         inner.append(Set(acc.variable, apply("mul", acc, scale, dtype=torch.float32)))
     tile = frame.tile | {frame.step}
     if len(parts) == 1:
-        builder.memo[builder.key(*parts[0])] = Ref(acc.variable, tile, torch.float32)
+        builder.memo[builder.key(*parts[0]), ()] = Ref(acc.variable, tile, torch.float32)
         return
     near = {builder.key(product, index): needs for product, index, needs in looped.products}
     names = [arguments.variable(f"{near[builder.key(*part)] or 'state'}_acc") for part in parts]
     spare: list[Variable | None] = [None] * (power_of_two(len(parts)) - len(parts))
     inner.append(Split((*names, *spare), acc, (frame.shape[0], frame.shape[1])))
     for part, variable in zip(parts, names, strict=True):
-        builder.memo[builder.key(*part)] = Ref(variable, tile, torch.float32)
+        builder.memo[builder.key(*part), ()] = Ref(variable, tile, torch.float32)
 
 
 def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variable, Expr | None]]:

@@ -91,3 +91,10 @@ case(
     tolerance=5e-5,
     kept=3,  # products of three operands
 )
+
+# The places of an image that no mask hides, counted along it.
+case(
+    "counted_places",
+    lambda self, x: x + (~x.new_zeros(x.shape[1:], dtype=torch.bool)).cumsum(0, dtype=torch.float32),
+    lambda n: [r(2, 5 + n, 7)],
+)
