@@ -30,12 +30,12 @@ def register(state: State) -> None:
     command = state.server.command
 
     @command("kernelLsp.generate")
-    def generate(*arguments: Any) -> str:
-        return _start(state, "generate", arguments)
+    async def generate(*arguments: Any) -> str:
+        return await _start(state, "generate", arguments)
 
     @command("kernelLsp.validate")
-    def validate(*arguments: Any) -> str:
-        return _start(state, "validate", arguments)
+    async def validate(*arguments: Any) -> str:
+        return await _start(state, "validate", arguments)
 
     @command("kernelLsp.restore")
     async def restore(*arguments: Any) -> str:
@@ -100,8 +100,9 @@ def register(state: State) -> None:
         return debug_information(state)
 
 
-def _start(state: State, kind: str, arguments: tuple[Any, ...]) -> str:
+async def _start(state: State, kind: str, arguments: tuple[Any, ...]) -> str:
     argument = _argument(arguments)
+    await state.settings_arrive()  # they name the interpreter
     try:
         document, name = _resolve(state, argument)
         return submit(state, kind, document, name, asked=True, overwrite=argument.get("overwrite"))

@@ -76,10 +76,12 @@ def pull(state: State) -> None:
     items = [types.ConfigurationItem(section=SECTION)]
     items += [types.ConfigurationItem(scope_uri=uri, section=SECTION) for uri in folders]
     future = state.server.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
-    state.settings_pending = True
+    state.settings_asked = future
 
     def answered(answer: Any) -> None:
-        state.settings_pending = False
+        if state.settings_asked is not future:
+            return  # asked again since: that answer is the one that counts
+        state.settings_asked = None
         if future.cancelled() or future.exception() is not None:
             log.warning("the client did not send its settings")
             return

@@ -70,7 +70,7 @@ def is_unsaved(document: Document) -> bool:
 def warm_worker(state: State, path: Path) -> None:
     """Start the worker for a file that holds a module class, so that the first kernel need not wait for torch."""
     document = state.document_at(path)
-    if state.closing or not state.trusted or state.paused or state.settings_pending:
+    if state.closing or not state.trusted or state.paused or state.settings_asked:
         return  # with the settings comes the interpreter; the worker is started then
     if document is None or not state.documents.classes(document):
         return

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .follow_up import FollowUp
     from .models import Download
 
+_SETTINGS_SECONDS = 5.0
+
 
 @dataclass
 class Record:
@@ -57,7 +59,7 @@ class State:
     trusted: bool = True
     paused: bool = False  # no background work: nothing is validated on save, no worker is started early
     review: bool = False  # the client shows a proposed kernel before it replaces one
-    settings_pending: bool = False  # the client was asked for them, and has not answered
+    settings_asked: Any = None  # the future of the last question to the client for its settings, until it is answered
     initial_settings: dict[str, Any] = field(default_factory=dict)  # given at initialization
     editor_settings: dict[Path | None, dict[str, Any]] = field(default_factory=dict)  # by workspace folder; None: any
     jobs: Jobs | None = None
@@ -98,6 +100,12 @@ class State:
         inside = [folder for folder in self.editor_settings if folder is not None and path.is_relative_to(folder)]
         folder = max(inside, key=lambda folder: len(folder.parts), default=None)
         return {**self.initial_settings, **self.editor_settings.get(folder, {})}
+
+    async def settings_arrive(self) -> None:
+        """Wait until the client has sent its settings. A client that is slow to answer works with those given so far."""
+        deadline = time.monotonic() + _SETTINGS_SECONDS
+        while self.settings_asked is not None and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
 
     def forget_settings(self) -> None:
         self._settings.clear()

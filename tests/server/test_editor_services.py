@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,21 @@ async def test_each_folder_has_settings_of_its_own(client: Client, tmp_path: Pat
         await client.execute("kernelLsp.generate", argument(uri))
         await client.until(lambda uri=uri: client.codes(uri) == ["cannot-validate"], 20)
         assert f"/no/{name}" in client.diagnostics[uri][0].message
+
+
+async def test_a_command_waits_for_settings_that_are_on_their_way(client: Client, module: Path) -> None:
+    del client.protocol.fm.features[types.WORKSPACE_CONFIGURATION]
+
+    @client.feature(types.WORKSPACE_CONFIGURATION)
+    async def answer_late(params: types.ConfigurationParams) -> list[dict[str, str]]:
+        await asyncio.sleep(0.5)
+        return [{"interpreter": "/no/late"} for _ in params.items]
+
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: client.codes(uri) == ["cannot-validate"], 20)
+    assert "/no/late" in client.diagnostics[uri][0].message
 
 
 @pytest.mark.parametrize(
