@@ -221,7 +221,7 @@ def _biased(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """A bias by how far a key is from its query, which is a result, too."""
-    place = torch.arange(q.shape[-2])
+    place = torch.arange(q.shape[-2], device=q.device)
     bias = F.embedding((place[None] - place[:, None]).abs().clamp(max=7), table).permute(2, 0, 1)
     return torch.softmax(q @ k.transpose(-1, -2) + bias, -1) @ v, bias
 

@@ -15,10 +15,12 @@ case("list_of_one_place", lambda self, x: x[..., [-2], :] * 2.0, lambda n: [r(4 
 case("list_in_steps", lambda self, x: x[[1, 3, 5]] + 1.0, lambda n: [r(6 + n, 8)], kernels=1)
 case(
     "numbers_written_out",
-    lambda self, x: x * torch.tensor([[1.0, -2.5], [0.1, 3.0]]) + torch.tensor([4.0]),
+    lambda self, x: x * torch.tensor([[1.0, -2.5], [0.1, 3.0]], device=x.device) + torch.tensor([4.0], device=x.device),
     lambda n: [r(3 + n, 2, 2)],
     kernels=1,
 )
 case(
-    "bools_written_out", lambda self, x: torch.where(torch.tensor([True, False, True]), x, 0.0), lambda n: [r(3 + n, 3)]
+    "bools_written_out",
+    lambda self, x: torch.where(torch.tensor([True, False, True], device=x.device), x, 0.0),
+    lambda n: [r(3 + n, 3)],
 )
