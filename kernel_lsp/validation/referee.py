@@ -317,7 +317,7 @@ class Referee:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
             if step.kind == "plain":
                 apart.append(step)
-            with self._memory_noted(step):
+            with self._memory_noted(step), self.spending(f"check: {step.name}"):
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
                     self.send_state()
