@@ -110,7 +110,8 @@ def lies_along_rows(kernel: Kernel, atoms: ContractAtoms, hints: Hints) -> bool:
     """Whether neighbouring rows of a contraction's tile are nearer in the results than neighbouring columns, and Triton does not see it.
 
     Triton gives neighbouring lanes of a warp neighbouring elements where it can tell that offsets follow each other: not where a
-    row's index is taken apart into those of an image. Then its lanes go along the last dimension of the tile.
+    row's index is taken apart into those of an image. Then its lanes go along the last dimension of the tile. Where the rows leave
+    gaps, such as the phases of a transposed convolution, that takes several times as long (docs/performance.md).
     """
     domain, found = kernel.domain, False
     for value, index in kernel.stores:
@@ -122,9 +123,9 @@ def lies_along_rows(kernel: Kernel, atoms: ContractAtoms, hints: Hints) -> bool:
             a: abs(hint(c, hints)) for a, c in coefficients.items() if c != ZERO and hint(domain.size[a], hints) > 1
         }
         along, across = ([steps[a] for a in group if a in steps] for group in (atoms.rows, atoms.cols))
-        if not along or (across and min(across) <= min(along)):
+        if not along or min(along) > 1 or (across and min(across) <= min(along)):
             return False
-        found = found or min(along) > 1 or not _one_run(domain, atoms.rows, coefficients)
+        found = found or not _one_run(domain, atoms.rows, coefficients)
     return found
 
 
