@@ -24,7 +24,7 @@ def compare(referee: Referee, sources: list[str], emit: Callable[[str, Any], Non
     try:
         tree = measuring.fresh(referee)
         referee.outputs = without_memory(referee.oracle.answer(tree, seconds=0.0).eager)
-        tried = tuning.load(referee, sources, emit)
+        tried = tuning.load(referee, sources)
         tuning.check(referee, tried)
         if wrong := next((one.reason for one in tried if one.reason), ""):
             return schema.SpeedComparison(missing=wrong)

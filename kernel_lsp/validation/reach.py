@@ -22,6 +22,7 @@ class Reach:
     deadline: float  # of time.monotonic()
     limits: list[str] = field(default_factory=list)  # what it may do that no layer of confinement keeps it from
     stopped: bool = False  # by the referee, when the time was over
+    owed: list[str] = field(default_factory=list)  # what the trial was asked to do, and was not yet heard about
 
     def send(self, message: dict[str, Any], tree: Any = None, file: int | None = None) -> None:
         """Raises Failure where the trial has ended."""

@@ -83,6 +83,9 @@ class Referee:
     #: within its context nobody else times on the device; raises Failure where somebody does all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     alone_since: float = 0.0  # by time.time(): when that began
+    meanwhile: Callable[[], None] | None = (
+        None  # done once, when the first candidate is loaded and before it is checked
+    )
     beyond: float | None = None  # microseconds that CUDA events show beyond the kernels between them, where known
 
     def verdict(self) -> schema.Verdict:
@@ -101,13 +104,18 @@ class Referee:
         return self._verdict(lambda: self.reload(steps), steps, FINISH_SECONDS[self.mode])
 
     def of_another(self, reach: Reach) -> schema.Verdict:
-        """The whole verdict on another candidate, on the same inputs: what was put off included."""
+        """The whole verdict on another candidate, on the same inputs: nothing is put off."""
         self.reach = reach
         self.progress = Progress(eager_error=self.progress.eager_error)
-        verdict = self._whole()
-        return self.finish() if self.progress.deferred and verdict.status in schema.CORRECT else verdict
+        return self._whole(at_once=True)
 
-    def _whole(self) -> schema.Verdict:
+    def compile_ahead(self) -> None:
+        """Have what the checks that were put off will launch compiled, while something else is done."""
+        if self.mode == "gpu" and self.progress.deferred:
+            with contextlib.suppress(failures.Failure):  # it is seen where it counts
+                self.begin({"do": "precompile", "cases": self._launched(self.progress.deferred)})
+
+    def _whole(self, at_once: bool = False) -> schema.Verdict:
         self.progress.limits += self.oracle.limits
         if self.mode == "interpreter":
             self.progress.limits += plan.INTERPRETER_LIMITS
@@ -116,7 +124,11 @@ class Referee:
         steps = plan.plan(self.inputs, self.mode, self._small(), self.check_bounds, self.plain is not None)
         if self.unpinned is not None:
             steps += plan.beside_pinned(self.unpinned)
-        return self._verdict(lambda: self._load(steps), steps, self.soft_seconds)
+        if at_once:
+            seconds = self.soft_seconds + FINISH_SECONDS[self.mode]
+            return self._verdict(lambda: self._load(steps), steps, seconds)
+        always = [step for step in steps if step.patience == plan.ALWAYS]
+        return self._verdict(lambda: self._load(always), steps, self.soft_seconds)
 
     def _small(self) -> dict[str, int]:
         """Small sizes that the module takes; what it does not take is no fault of the example."""
@@ -148,6 +160,9 @@ class Referee:
         try:
             with self.spending("load"):
                 begin()
+            meanwhile, self.meanwhile = self.meanwhile, None
+            if meanwhile is not None:
+                meanwhile()
             with self.spending("checks"), device_asserts.raised(self.inputs.device):
                 self._run(steps, seconds)
         except failures.Failure as failure:
@@ -190,6 +205,7 @@ class Referee:
         ``expected``: a tree of tensors of the shapes and dtypes that a right answer has. Raises Failure: the
         candidate's own, or what its death or its silence means; torch.OutOfMemoryError where there is none to lend.
         """
+        self.settle()
         if message["do"] == "call":
             self.rewind()
         began = time.monotonic()
@@ -216,10 +232,33 @@ class Referee:
             result = None
             loan.free()
 
+    @contextlib.contextmanager
+    def reaching(self, reach: Reach) -> Iterator[None]:
+        """Ask another trial within the context."""
+        before, self.reach = self.reach, reach
+        try:
+            yield
+        finally:
+            self.reach = before
+
     def ask(self, message: dict[str, Any], tree: Any = None) -> dict[str, Any]:
         """The trial's answer where no tensors are expected."""
         with self.asking(message, tree) as answer:
             return answer.message
+
+    def begin(self, message: dict[str, Any]) -> None:
+        """Have the trial do something that no tensors are expected of. What it says is heard in turn, before the next question."""
+        self.reach.send(message)
+        self.reach.owed.append(message["do"])
+
+    def heard(self) -> None:
+        """Wait for the first of what ``begin`` began. Raises Failure as an answer's receiver does."""
+        self._received(self.reach.owed.pop(0), 0)
+
+    def settle(self) -> None:
+        """Wait for all that ``begin`` began. Raises Failure."""
+        while self.reach.owed:
+            self.heard()
 
     def _received(self, verb: str, room: int) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
         """The trial's next answer. Raises Failure, too, where it says that the candidate changed what is not its own."""
@@ -239,7 +278,7 @@ class Referee:
 
     # the candidate's state
 
-    def _load(self, steps: list[plan.Step]) -> None:
+    def _load(self, compiled: list[plan.Step]) -> None:
         answer = self.ask(self._load_message())
         mine = {k: (tuple(shape), dtype) for k, shape, dtype in answer["state"]}
         theirs = {k: (tuple(v.shape), str(v.dtype)) for k, v in self.module.state_dict().items()}
@@ -251,7 +290,7 @@ class Referee:
                 reason = f"its {key!r} is {mine[key][1]}{list(mine[key][0])}, the module's is {dtype}{list(shape)}"
                 raise self.failed("not-drop-in", "state_dict", reason)
         # Before the state, since a call on values that mean nothing may move running statistics.
-        self._precompile([step for step in steps if step.patience == plan.ALWAYS])
+        self._precompile(compiled)
         self.send_state()
         self.passed("drop-in", f"same constructor, same state_dict ({len(theirs)} entries)")
 
@@ -286,11 +325,14 @@ class Referee:
         """Have every launch that the steps will need compiled, on all cores at once."""
         if self.mode != "gpu":
             return
-        called = [step for step in steps if step.kind == "values" and step.sizes is not None]
-        cases = [self._case(step.sizes or {}, step.layout) for step in called]
         self.emit("progress", {"stage": "check", "message": "compiling", "fraction": 0.0})
         with self.spending("compile (part of load)"):
-            self.ask({"do": "precompile", "cases": cases})
+            self.ask({"do": "precompile", "cases": self._launched(steps)})
+
+    def _launched(self, steps: Sequence[plan.Step]) -> list[Any]:
+        """The calls of some steps, as shapes without values."""
+        called = [step for step in steps if step.kind == "values" and step.sizes is not None]
+        return [self._case(step.sizes or {}, step.layout) for step in called]
 
     def cases(self, sizes: list[dict[str, int]]) -> list[Any]:
         """Calls at some sizes of the dynamic dimensions, as the trial is told of them: shapes without values."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from kernel_lsp import schema
-from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline
+from kernel_lsp.validation import agreement, failures, measuring, memory, recorded, roofline
 from kernel_lsp.validation.oracle import without_memory
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Progress, Referee
@@ -23,6 +24,10 @@ from kernel_lsp.validation.referee import Progress, Referee
 MOST_TIMED = 8
 #: share by which another variant has to be faster than the validated one to be worth a validation of its own
 WORTH = 0.02
+#: processors, and the share of the free memory, from and up to which variants are compiled while the first is checked
+_LEAST_PROCESSORS, _SHARE = 8, 0.1
+#: what a call takes, in sizes of its inputs
+_OF_INPUTS = 6
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 256
 
@@ -46,41 +51,62 @@ def tune(
         with referee.alone():
             rates = roofline.rates()
     referee.beyond = rates.get("beyond")
-    before, referee.reach = referee.reach, reach
-    try:
+    validated = referee.reach
+    with referee.reaching(reach):
         with referee.spending("tuning: load and compile"):
-            tried = load(referee, sources, emit)
+            emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} variants", "fraction": 0.3})
+            tried = load(referee, sources)
         emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
         with referee.spending("tuning: check"):
             check(referee, tried)
+            with referee.reaching(validated), contextlib.suppress(failures.Failure):
+                referee.settle()  # nothing of ours is compiled while times are taken
         names = [str(i) for i, one in enumerate(tried) if not one.reason][:MOST_TIMED]
         if not names:
             raise failures.Failure("crashed", tried[0].reason)
         emit("progress", {"stage": "tune", "message": f"timing {len(names)} variants", "fraction": 0.7})
         with referee.spending("tuning: time"), referee.alone():
             return *_time(referee, tried, names, specimen, rates), tried
-    finally:
-        referee.reach = before
 
 
-def load(referee: Referee, sources: list[str], emit: Callable[[str, Any], None]) -> list[schema.Tried]:
-    """Import every variant, and compile the launches of all of them at once."""
-    tried = []
+def begin_early(referee: Referee, reach: Reach, sources: list[str]) -> None:
+    """``begin`` in ``reach`` while the first candidate is checked, where processors and memory are to spare for it."""
+    inputs = [leaf.example for leaf in referee.inputs.leaves]
+    taken = _OF_INPUTS * sum(map(memory.size, inputs))
+    if (os.cpu_count() or 1) < _LEAST_PROCESSORS or taken > _SHARE * memory.free(inputs):
+        return
+    with referee.reaching(reach), contextlib.suppress(failures.Failure):  # it is met again where it counts
+        begin(referee, sources)
+
+
+def begin(referee: Referee, sources: list[str]) -> None:
+    """Have every variant imported, and the launches of all of them compiled."""
     for i, path in enumerate(sources):
+        referee.begin({"do": "load", "path": path, "training": referee.training})
+        referee.begin({"do": "keep", "name": str(i)})
+    cases = [*referee.cases([dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
+    referee.begin({"do": "precompile_variants", "cases": cases})
+
+
+def load(referee: Referee, sources: list[str]) -> list[schema.Tried]:
+    """Wait until every variant is imported and compiled, and give the first the module's state: all share its tensors."""
+    if not referee.reach.owed:
+        begin(referee, sources)
+    tried = []
+    for i in range(len(sources)):
         one = schema.Tried()
         try:
-            referee.ask({"do": "load", "path": path, "training": referee.training})
-            if i == 0:
-                referee.send_state()
-            referee.ask({"do": "keep", "name": str(i)})
+            referee.heard()
         except failures.Failure as failure:
             if _gone(failure) or i == 0:
                 raise
             one.reason = failure.reason
+        with contextlib.suppress(failures.Failure):  # to keep what could not be imported fails, too
+            referee.heard()
         tried.append(one)
-    emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} variants", "fraction": 0.3})
-    cases = [*referee.cases([dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
-    referee.ask({"do": "precompile_variants", "cases": cases})
+    referee.settle()
+    referee.ask({"do": "choose", "name": "0"})
+    referee.send_state()
     return tried
 
 

@@ -92,6 +92,8 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         began = time.monotonic()
         referee = referee_of(given, first, emit)
         referee.spent["import, inputs, construct"] = round(time.monotonic() - began, 3)
+        if len(sources) > 1:
+            referee.meanwhile = functools.partial(tuning.begin_early, referee, all_at_once, sources)
         with referee.spending("first verdict"):
             verdict = _first_verdict(referee)
         emit("verdict", {"index": 0, "verdict": schema.to_json(verdict)})
@@ -99,6 +101,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         answer["verdicts"] = {0: schema.to_json(verdict)}
         if verdict.status not in schema.CORRECT:
             return answer
+        referee.compile_ahead()
         tried: list[schema.Tried] = []
         try:
             measurement, answer["rates"], tried = tuning.tune(
