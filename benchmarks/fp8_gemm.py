@@ -9,7 +9,8 @@ The ways are ``torch._scaled_mm`` (cuBLAS), a product of the same size in float1
 
 One JSON object a line, as it is measured, medians of interleaved rounds in microseconds. ``direct_us``: CUDA events around a call, the
 GPU busy before it, so that the launch is hidden; ``graph_us``: around a replay of that call from a CUDA graph; before both the L2
-cache is overwritten. ``call_us``: of many calls in a row, with what Python and the launches take. ``error``: the largest difference
+cache is overwritten. ``clean_us``: as ``graph_us``, with the cache full of lines that were only read, so that none has to be written
+back. ``call_us``: of many calls in a row, with what Python and the launches take. ``error``: the largest difference
 from the product in float64, over its largest magnitude. Needs a CUDA GPU with float8.
 """
 
@@ -143,9 +144,9 @@ def graph_of(call: Callable[[], torch.Tensor]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def medians(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def medians(calls: dict[str, Callable[[], Any]], clean: bool = False) -> dict[str, float]:
     """The median microseconds of calls that take turns."""
-    return {name: statistics.median(times) for name, times in in_turn(calls, _ROUNDS, _FLUSHED).items()}
+    return {name: statistics.median(times) for name, times in in_turn(calls, _ROUNDS, _FLUSHED, clean=clean).items()}
 
 
 def in_a_row(call: Callable[[], Any]) -> float:
@@ -195,7 +196,8 @@ def measured(name: str, tokens: int, rows: bool, only: str | None, folder: Path)
             del ways[way]
             yield {"weight": name, "tokens": tokens, "way": way, "problem": str(problem).splitlines()[0][:200]}
     direct = medians(ways)
-    replayed = medians({way: graph.replay for way, graph in graphs.items() if way in ways})
+    replays = {way: graph.replay for way, graph in graphs.items() if way in ways}
+    replayed, clean = medians(replays), medians(replays, clean=True)
     for way, call in ways.items():
         yield {
             "weight": name,
@@ -205,6 +207,7 @@ def measured(name: str, tokens: int, rows: bool, only: str | None, folder: Path)
             "default": way == f"ours: {first}",
             "direct_us": round(direct[way], 2),
             "graph_us": round(replayed[way], 2),
+            "clean_us": round(clean[way], 2),
             "call_us": round(in_a_row(call), 2),
             "error": errors[way],
         }

@@ -19,6 +19,8 @@ _LEAST = 16  # what a product of tiles takes
 
 #: 32-bit registers that a thread can have for tiles, and with how many more some are spilled, which is better than smaller tiles.
 REGISTERS, _SPILLED = 232, 320
+#: Registers of a thread up to which four warps keep up with eight: with more they spill (docs/performance.md).
+_FEW_WARPS = 170
 
 
 def most_columns(dtype: torch.dtype) -> int:
@@ -53,19 +55,21 @@ def chains(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     k = power_of_two(found.depth)
     k = max(_LEAST, k if k <= _HELD[first] else 64 * 2 // first)
     tiles = [
-        Chained(128, 128, d, k, 8, 2),
-        Chained(128, 64, d, k, 8, 3),
-        Chained(128, 64, d, k, 4, 3),
-        Chained(64, 64, d, k, 4, 3),
         Chained(128, 128, d, k, 8, 3),
+        Chained(128, 64, d, k, 8, 3),
+        Chained(128, 128, d, k, 8, 2),
+        Chained(64, 64, d, k, 4, 3),
         Chained(64, 32, d, k, 4, 2),
     ]
+    few = Chained(128, 64, d, k, 4, 3)
+    if chain_registers(few, second) <= _FEW_WARPS:
+        tiles.insert(0, few)
     if not half:
         tiles = [
+            Chained(64, 32, d, k, 4, 2, "bf16x6"),
+            Chained(128, 64, d, k, 8, 2),
             Chained(128, 32, d, k, 8, 2),
             Chained(64, 32, d, k, 4, 2),
-            Chained(128, 64, d, k, 8, 2),
-            Chained(64, 32, d, k, 4, 2, "bf16x6"),
             Chained(64, 64, d, k, 4, 2),
             Chained(64, 16, d, k, 4, 2),
         ]

@@ -119,9 +119,9 @@ def contract(
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
         program.body += _leave_in_range(value, arguments)
-    axes = _tile_order(
-        domain, program, ends, blocks, group, atoms.batch, together=bool(op.outer) or op.exact is not None
-    )
+    # Phases and groups of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
+    together = op.exact is not None and op.exact.product.convolves
+    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch, together)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     program.body += _places(rows, cols, blocks, ends, exact_n)
