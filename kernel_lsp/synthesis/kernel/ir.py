@@ -226,17 +226,6 @@ class Dot(Expr):
 
 
 @dataclass(frozen=True)
-class Transposed(Expr):
-    """A tile of rows and columns with its dimensions exchanged."""
-
-    tile: Expr
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.tile,)
-
-
-@dataclass(frozen=True)
 class ProgramId(Expr):
     place: int
 

@@ -29,7 +29,6 @@ from ..kernel.ir import (
     Split,
     Statement,
     Store,
-    Transposed,
     Variable,
 )
 from ..schedule.program import Program
@@ -156,8 +155,6 @@ class Printer:
             if expr.value == 0:
                 return f"tl.zeros({shape}, dtype={_dtype(expr.dtype)})"
             return f"tl.full({shape}, {literal(expr.value)}, dtype={_dtype(expr.dtype)})"
-        if isinstance(expr, Transposed):
-            return f"tl.trans({self.text(expr.tile)})"
         assert isinstance(expr, Dot)
         precision = f", input_precision={self.name(expr.precision)}" if expr.precision else ""
         short = f", max_num_imprecise_acc={self.name(expr.short)}" if expr.short else ""

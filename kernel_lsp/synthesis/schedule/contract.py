@@ -41,7 +41,6 @@ from ..kernel.ir import (
     Ref,
     Set,
     Statement,
-    Transposed,
     Variable,
     apply,
     plus,
@@ -50,7 +49,7 @@ from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from ..passes.fusion import from_float8
 from .elementwise import blocked, mask_of
-from .extents import contract_atoms, lies_along_rows, multiplied, total
+from .extents import contract_atoms, multiplied, total
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Product
 from .summation import summation
@@ -124,7 +123,12 @@ def contract(
     axes = _tile_order(domain, program, ends, blocks, group, atoms.batch, together)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
-    program.body += _places(rows, cols, blocks, ends, exact_n)
+    program.body += set_all(
+        (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, (0, 2))),
+        (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, (1, 2))),
+        mask_of(rows, "row_mask", ends["M"]),
+        *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
+    )
     dtype = multiplied(op)
     eighths = dtype in FLOAT8
     lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, axes, arguments, stored, {}))
@@ -176,13 +180,8 @@ def contract(
     else:
         loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
     program.body += walk.loops(acc, zeros, loop)
-    result, tiled = walk.result(acc), [rows, cols]
-    if lies_along_rows(kernel, atoms, hints):
-        tiled = [cols, rows]
-        program.body.append(Set(result.variable, Transposed(result)))
-        program.body += _places(rows, cols, blocks, ends, exact_n, transposed=True)
-    ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
-    ending.reduced[value] = result
+    ending = Builder(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
+    ending.reduced[value] = walk.result(acc)
     for v, i in kernel.stores:
         ending.count(v, i)
     for v, i in kernel.stores:
@@ -192,19 +191,6 @@ def contract(
     only = "Only where the rounded operands leave their range. " if kernel.exact else ""
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
     return program
-
-
-def _places(
-    rows: Axis, cols: Axis, blocks: dict[str, Variable], ends: dict[str, Expr], exact_n: bool, transposed: bool = False
-) -> list[Statement]:
-    """The statements that give each row and column of the tile its index, and tell which lie inside."""
-    down, across = (0, 2), (1, 2)
-    return set_all(
-        (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, across if transposed else down)),
-        (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, down if transposed else across)),
-        mask_of(rows, "row_mask", ends["M"]),
-        *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
-    )
 
 
 def exchanged(op: Contract) -> Contract:

@@ -10,8 +10,8 @@ import torch
 
 from ..graph.build import FLOAT8
 from ..graph.map import dims
-from ..graph.sizes import ONE, ZERO, Index, offset, same
-from ..graph.value import Contract, Scan, Shape, Value
+from ..graph.sizes import ONE, ZERO, offset, same
+from ..graph.value import Contract, Scan
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Hints, Kernel, hint
 
@@ -104,44 +104,6 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
         group = found.batch if left and right else found.cols if right else found.rows
         group += sorted(index.free_symbols & set(kernel.domain.size), key=kernel.domain.kept.index)
     return found
-
-
-def lies_along_rows(kernel: Kernel, atoms: ContractAtoms, hints: Hints) -> bool:
-    """Whether neighbouring rows of a contraction's tile are nearer in the results than neighbouring columns, and Triton does not see it.
-
-    Triton gives neighbouring lanes of a warp neighbouring elements where it can tell that offsets follow each other: not where a
-    row's index is taken apart into those of an image. Then its lanes go along the last dimension of the tile. Where the rows leave
-    gaps, such as the phases of a transposed convolution, that takes several times as long (docs/performance.md).
-    """
-    domain, found = kernel.domain, False
-    for value, index in kernel.stores:
-        try:
-            coefficients, _ = domain.terms(offset(*_stored_as(kernel, value, index)))
-        except Unalignable:
-            return False
-        steps = {
-            a: abs(hint(c, hints)) for a, c in coefficients.items() if c != ZERO and hint(domain.size[a], hints) > 1
-        }
-        along, across = ([steps[a] for a in group if a in steps] for group in (atoms.rows, atoms.cols))
-        if not along or min(along) > 1 or (across and min(across) <= min(along)):
-            return False
-        found = found or not _one_run(domain, atoms.rows, coefficients)
-    return found
-
-
-def _stored_as(kernel: Kernel, value: Value, index: Index) -> tuple[Index, Shape]:
-    filled, at = kernel.destination(value, index)
-    return at, filled.shape
-
-
-def _one_run(domain: Domain, atoms: list[sympy.Symbol], coefficients: dict[sympy.Symbol, sympy.Expr]) -> bool:
-    """Whether the atoms go through memory as one index does."""
-    inner: sympy.Expr = ONE
-    for atom in reversed(atoms):
-        if not same(coefficients.get(atom, ZERO), inner):
-            return False
-        inner = sympy.expand(inner * domain.size[atom])
-    return True
 
 
 def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, torch.dtype]:
