@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.figures import factor, speedups
+from kernel_lsp.figures import PRECISIONS, at_precision, factor, precision_words, speedups
 
 #: The keys of a header that a validation replaces; the last four are those of earlier versions.
 KEYS = (
@@ -62,7 +62,10 @@ def figure(claim: Claim) -> str:
     if not claim.correct:
         return _plain(claim.verdict.status)
     eager, _ = speedups(claim.measurement)
-    return f"{factor(eager)} eager" if eager else "correct, not timed"
+    words = precision_words(claim.verdict.held_to)
+    if eager:
+        return f"{factor(eager)} eager" + (f" · {words}" if words else "")
+    return f"correct{at_precision(claim.verdict.held_to)}, not timed"
 
 
 def timed_elsewhere(claim: Claim) -> str:
@@ -167,6 +170,7 @@ def read(header: dict[str, Any]) -> Claim | None:
         return None
     if not verdict.reason and isinstance(header.get("reason"), str):
         verdict.reason = header["reason"]
+    verdict.held_to = text if (text := header.get("precision")) in PRECISIONS else "strict"
     validated = header.get("validated")
     if isinstance(validated, dict):
         device = _device(validated, "cuda" if verdict.mode == "gpu" else "interpreter")

@@ -61,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
     judging.add_argument(
         "--bounds", choices=["trust", "check"], help="whether kernels check their indices (default: trust)"
     )
+    judging.add_argument(
+        "--precision",
+        choices=["strict", "tf32", "half"],
+        help="of float32 products in kernels that are generated; kernel files are validated under their own (default: strict)",
+    )
     judging.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
     parser = argparse.ArgumentParser(

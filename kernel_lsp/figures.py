@@ -158,3 +158,24 @@ def ratio_text(ratio: Ratio) -> str:
 def _mean(ratios: list[float | None]) -> float | None:
     known = [ratio for ratio in ratios if ratio is not None and 0 < ratio < math.inf]
     return math.exp(sum(map(math.log, known)) / len(known)) if known else None
+
+
+#: the settings of ``precision`` but strict, as they are called where results are shown
+PRECISIONS = {"tf32": "TF32", "half": "half precision"}
+
+
+def precision_words(held_to: str) -> str:
+    """``TF32`` for a kernel that is correct at that precision only; "" for a strict one."""
+    return PRECISIONS.get(held_to, "")
+
+
+def at_precision(held_to: str) -> str:
+    """`` at TF32``, to be put behind "correct"; "" for a strict one."""
+    words = precision_words(held_to)
+    return f" at {words}" if words else ""
+
+
+def less_exact(precision: str, wanted: str) -> bool:
+    """Whether a setting ``precision`` allows larger errors than another one."""
+    order = ["strict", *PRECISIONS]
+    return precision in order and wanted in order and order.index(precision) > order.index(wanted)

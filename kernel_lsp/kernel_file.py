@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import claims
+from kernel_lsp import claims, figures
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
 from kernel_lsp.naming import as_identifier, is_usual, snake_case
 
@@ -63,6 +63,11 @@ class KernelFile:
     @property
     def generator(self) -> str:
         return str(self.header.get("generator", ""))
+
+    @property
+    def precision(self) -> str:
+        """The setting that it was asked for with, and is validated under: whoever writes another one is held to strict."""
+        return text if (text := self.header.get("precision")) in figures.PRECISIONS else "strict"
 
     @functools.cached_property
     def actual_body(self) -> str:

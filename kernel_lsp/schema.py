@@ -136,6 +136,7 @@ class Candidate:
     pinned: bool = False  # stands for the module at the example's sizes only
     narrowed: bool = False  # its parent's answer once more, pinned
     arithmetic: str = ""  # where it computes in another one than its siblings: it may be right where they are not
+    precision: str = "strict"  # the setting under which it was written, and is validated
     kept: dict[str, int] = field(default_factory=dict)  # ATen operators that stay with torch → how often
     faults: list[dict[str, Any]] = field(
         default_factory=list
@@ -186,6 +187,7 @@ class Verdict:
     # published KernelBench figures; None where that was not compared. ``status`` follows the strict standard alone.
     within_1e2: bool | None = None
     skipped: list[str] = field(default_factory=list)  # checks that were left out since time was short
+    held_to: str = "strict"  # the setting ``precision`` under which it was validated
 
 
 @dataclass

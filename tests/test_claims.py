@@ -47,7 +47,7 @@ def report(count: int) -> tuple[schema.Report, schema.Judged]:
 def test_a_header_has_at_most_25_lines(count, elsewhere):
     made, judged = report(count)
     made.device = schema.Device("Triton interpreter (CPU)", "interpreter") if elsewhere else H100
-    judged.candidate.pinned = elsewhere
+    judged.candidate.pinned, judged.candidate.precision = elsewhere, "tf32"
     text = kernel_file.assemble(header.build("a.py::A", made.target, made, judged), "pass\n")
     parsed = kernel_file.parse(text)
     assert parsed.body_line <= 25 and parsed.body == "pass\n" and not parsed.edited
@@ -57,6 +57,16 @@ def test_a_header_has_at_most_25_lines(count, elsewhere):
     assert [(s.dtype, s.shape) for s in parsed.claim.measurement.shapes[0].inputs] == [
         ("float32", [8, 1024, 4096])
     ] * count
+
+
+def test_a_lower_precision_is_part_of_the_claim():
+    lines = claims.lines(verdict(), measured(), H100, "0.1.0", "2026-01-02T03:04:05Z")
+    claim = kernel_file.parse(kernel_file.assemble({"class": "A", "precision": "tf32"} | lines, "")).claim
+    assert claim.verdict.held_to == "tf32" and claims.figure(claim) == "4.11× eager · TF32"
+    untimed = claims.Claim(schema.Verdict("ok", held_to="half"))
+    assert claims.figure(untimed) == "correct at half precision, not timed"
+    other = kernel_file.parse(kernel_file.assemble({"class": "A", "precision": "none at all"} | lines, ""))
+    assert other.precision == other.claim.verdict.held_to == "strict"
 
 
 def test_what_is_written_is_read_back():

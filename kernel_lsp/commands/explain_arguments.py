@@ -23,6 +23,9 @@ def add(explain: argparse.ArgumentParser) -> None:
         "--bounds", choices=["trust", "check"], help="whether kernels check their indices (default: trust)"
     )
     explain.add_argument(
+        "--precision", choices=["strict", "tf32", "half"], help="of float32 products (default: strict)"
+    )
+    explain.add_argument(
         "--leave",
         type=_operators,
         default=[],

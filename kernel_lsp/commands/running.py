@@ -105,6 +105,7 @@ def given(options: Any, further: dict[str, Any] | None = None) -> dict[str, Any]
         "overwrite": getattr(options, "overwrite", None) or None,
         "thorough": getattr(options, "thorough", None) or None,
         "bounds": getattr(options, "bounds", None),
+        "precision": getattr(options, "precision", None),
     }
     if getattr(options, "generator", None):
         cli["generators"] = comma_separated(options.generator)

@@ -79,6 +79,8 @@ def row(task: Task, width: int = _WIDTH) -> list[str]:
         return [f"[{_BAD}]{status}[/]", "–", "–", *compiled, "–", "–", last]
     verdict = judged.verdict
     status = "regressed" if report and report.regression else verdict.status
+    words = figures.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
+    status += f" · {words}" if words else ""
     return [
         f"[{_GOOD if is_good(task) else _BAD}]{status}[/]",
         ops_text(judged.candidate.note),

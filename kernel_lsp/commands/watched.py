@@ -23,6 +23,7 @@ class Kernel:
         source: the file of its class; None where it was not found.
         fingerprint: of the class as it is now.
         body: the hash of the kernel's body as it is now.
+        precision: the setting that it was asked for with.
         problem: why it cannot be validated as it is.
         reads: every file that this was found out from, there or not, as it was.
     """
@@ -32,13 +33,14 @@ class Kernel:
     source: Path | None = None
     fingerprint: str = ""
     body: str = ""
+    precision: str = "strict"
     problem: UserError | None = None
     reads: dict[Path, Stamp | None] = field(default_factory=dict)
 
     @property
-    def version(self) -> tuple[str, str, str]:
-        """What a verdict is about. Another header, comment or layout leaves it as it is."""
-        return self.fingerprint, self.body, str(self.problem or "")
+    def version(self) -> tuple[str, str, str, str]:
+        """What a verdict is about. What else stands in a header, a comment or the layout leaves it as it is."""
+        return self.fingerprint, self.body, self.precision, str(self.problem or "")
 
 
 class Survey:
@@ -98,6 +100,7 @@ def read_kernel(path: Path) -> Kernel:
     try:
         parsed = kernel_file.read(path)
         kernel.class_name, kernel.body = parsed.class_name, parsed.actual_body
+        kernel.precision = parsed.precision
         name = parsed.source.partition("::")[0]
         if name:  # it may come to be in any of the folders above
             kernel.reads |= {folder / name: stamp(folder / name) for folder in path.parents}
@@ -130,4 +133,5 @@ def find_validation(kernel: Kernel, settings: Settings) -> Validation | None:
         return None
     path = database.path_for(settings.store, settings.root)
     command = settings.interpreter_command()
-    return validations.look_up(command, settings.device, kernel.fingerprint, kernel.body, settings.bounds, path).valid
+    about = kernel.fingerprint, kernel.body, settings.bounds
+    return validations.look_up(command, settings.device, *about, path, kernel.precision).valid

@@ -106,6 +106,9 @@ def _proposed(
         if one.graph.bounds != request.settings.bounds:
             why = f'a kernel was validated with bounds = "{one.graph.bounds}"'
             continue
+        if one.precision not in ("strict", request.settings.precision):
+            why = f'a kernel was validated with precision = "{one.precision}"'
+            continue
         by_rule = _with_the_synthesizer(request) and one.kernel.generator in _BY_RULE
         if by_rule and (not on_gpu or one.version == __version__):  # only times tell that an older one is better
             why = "what was written by rule is left to the synthesizer"
@@ -137,4 +140,6 @@ def _candidate(one: Recalled, source: str) -> schema.Candidate:
     where = f"{one.class_name} ({one.file})" if one.file else one.class_name
     how = "validated" if one.here else "imported, validated"
     note = f"{written}; of {where}, {how} on {one.reached_at[:10]}, {one.device}".removeprefix("; ")
-    return schema.Candidate(source, NAME, note, variant=kernel.variant, pinned=one.graph.pinned)
+    return schema.Candidate(
+        source, NAME, note, variant=kernel.variant, pinned=one.graph.pinned, precision=one.precision
+    )

@@ -35,13 +35,16 @@ async def judge_faster(run: Run) -> None:
         return
     measurement = report.candidates[now].measurement
     took = time_of(measurement)
-    key = key_for(run.first_device, run.job.target.fingerprint, "any", run.settings.bounds)
+    precision = report.candidates[now].verdict.held_to
+    key = key_for(run.first_device, run.job.target.fingerprint, "any", run.settings.bounds, precision)
     if measurement is None or took is None or key is None:
         return
     others = [body(entry.candidate.source) for entry in report.candidates]
     store, inputs = validations.store_of(run.settings), inputs_text(measurement.shapes[0])
     try:
-        rival = await asyncio.to_thread(rivals.fastest, key.fingerprint, key.device, key.bounds, inputs, others, store)
+        rival = await asyncio.to_thread(
+            rivals.fastest, key.fingerprint, key.device, key.bounds, inputs, others, store, key.precision
+        )
         if rival is None or took <= rival.kernel * (1 + run.settings.regression_threshold / 100):
             return
         kept = await asyncio.to_thread(rivals.candidate, key.fingerprint, rival.body, store)

@@ -44,9 +44,11 @@ async def generate(run: Run) -> None:
     sources.count(report)
     report.why = _why(report)
     if report.chosen is not None:
-        await validations.keep(run, report.candidates[report.chosen])
+        chosen = report.candidates[report.chosen]
+        chosen.candidate.precision = chosen.verdict.held_to  # strict where the module has nothing to round
+        await validations.keep(run, chosen)
         if job.write:
-            writing.write(run, place, report.candidates[report.chosen])
+            writing.write(run, place, chosen)
 
 
 async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:

@@ -23,6 +23,7 @@ def build(source: str, target: schema.Target, report: schema.Report, judged: sch
         "note": candidate.note[:_MOST] or None,
         "variant": candidate.variant[:_MOST] or None,
         "pinned": candidate.pinned or None,
+        "precision": candidate.precision if candidate.precision != "strict" else None,
         "fingerprint": "",  # here and not further down, where a reader looks for what was found out
         "body": "",
     }

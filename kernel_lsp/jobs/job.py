@@ -30,6 +30,7 @@ class Job:
         further: what the worker is told beyond what every job tells it: of a look at the stages which, and for which GPU.
         explained: of such a look, what the stages gave, as ``kernel_lsp.synthesis.explain`` has it.
         bounds: the setting that it ran with, which is part of what a verdict holds for.
+        precision: the setting of this name that it ran with; of a validation, the kernel file's own.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
@@ -49,6 +50,7 @@ class Job:
     further: dict[str, Any] = field(default_factory=dict)
     explained: dict[str, Any] | None = None
     bounds: str = "trust"
+    precision: str = "strict"
     proposal: str | None = None
     state: State = "queued"
     report: Report | None = None

@@ -197,7 +197,7 @@ class Jobs:
             if self._closed:
                 raise asyncio.CancelledError
             settings = self._settings_for(job.path)
-            job.bounds = settings.bounds
+            job.bounds, job.precision = settings.bounds, settings.precision
             worker = self._worker(settings)
             if worker.lock.locked():
                 self._tell("progress", job, "queued", "Waiting for the job before", 0)

@@ -36,7 +36,7 @@ async def compare(run: Run, judged: schema.Judged, known: Validation | None) -> 
     if measurement is None or took is None or judged.verdict.status not in schema.CORRECT or run.job.training:
         return
     body = kernel_file.body_hash(judged.candidate.source)
-    key = key_for(run.first_device, run.job.target.fingerprint, body, settings.bounds)
+    key = key_for(run.first_device, run.job.target.fingerprint, body, settings.bounds, judged.candidate.precision)
     if key is None:
         return
     if measurement.beside:
@@ -77,7 +77,8 @@ def time_of(measurement: schema.Measurement | None) -> float | None:
 
 def _rival(key: Key, measurement: schema.Measurement, store: Path) -> Rival | None:
     inputs = inputs_text(measurement.shapes[0])
-    return rivals.fastest(key.fingerprint, key.device, key.bounds, inputs, other_than=[key.body], path=store)
+    about = key.fingerprint, key.device, key.bounds, inputs
+    return rivals.fastest(*about, other_than=[key.body], path=store, precision=key.precision)
 
 
 async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.SpeedComparison:
@@ -90,7 +91,7 @@ async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.Spe
         return dataclasses.replace(about, missing="the time was over before the kernel before it could be timed, too")
     run.progress("measuring", f"Timing it beside the kernel of {rival.reached_at[:10]}", 95)
     async with run.timing():
-        found = await run.compare([source, rival.source])
+        found = await run.compare([source, rival.source], key.precision)
     if found.beside:
         found.missing = found.missing or f"timed beside other work: {found.beside}"
     return dataclasses.replace(found, body=about.body, reached_at=about.reached_at, changed=about.changed)

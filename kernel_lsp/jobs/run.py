@@ -161,6 +161,7 @@ class Run:
             "training": self.job.training,
             "thorough": self.settings.thorough or self.job.follow_up,
             "bounds": self.settings.bounds,
+            "precision": self.job.precision,
             "kernel": str(self.kernel),
             "locks": str(store.parent)
             if (store := path_for(self.settings.store, self.settings.root)) is not None
@@ -232,7 +233,7 @@ class Run:
 
         seconds = max(self.remaining(), LEAST_SECONDS)
         params = self.params() | {"source": candidate.source, "seconds": seconds, "measure": measure}
-        params |= {"pinned": candidate.pinned, "recorded": self.recorded_shapes}
+        params |= {"pinned": candidate.pinned, "recorded": self.recorded_shapes, "precision": candidate.precision}
         try:
             answer = await self.worker.request(
                 "judge", params, seconds=seconds + GRACE_SECONDS, stage="judging a candidate", on_event=on_event
@@ -283,7 +284,7 @@ class Run:
 
         seconds = max(self.remaining(), LEAST_SECONDS)
         params = self.params() | {"sources": [candidate.source for candidate in candidates], "seconds": seconds}
-        params["recorded"] = self.recorded_shapes
+        params |= {"recorded": self.recorded_shapes, "precision": candidates[0].precision}
         try:
             answer = await self.worker.request(
                 "tune", params, seconds=seconds + GRACE_SECONDS, stage="validating a kernel", on_event=on_event
@@ -337,15 +338,15 @@ class Run:
         self._note(answer)
         return answer  # type: ignore[no-any-return]
 
-    async def compare(self, sources: list[str]) -> schema.SpeedComparison:
-        """The first of two kernels, the one of now, timed in turn with the other, which it had before."""
+    async def compare(self, sources: list[str], precision: str) -> schema.SpeedComparison:
+        """The first of two kernels, the one of now, timed in turn with the other, which it had before. ``precision``: of both."""
         seconds = max(self.remaining(), LEAST_SECONDS)
 
         def on_event(name: str, data: Any) -> None:
             if name == "progress":
                 self.progress("measuring", data.get("message", ""), 96)
 
-        params = self.params() | {"sources": sources, "seconds": seconds}
+        params = self.params() | {"sources": sources, "seconds": seconds, "precision": precision}
         stage = "timing the kernel beside the one before"
         try:
             answer = await self.worker.request(

@@ -18,6 +18,7 @@ async def validate(run: Run) -> None:
     kernel = run.kernel
     parsed = kernel_file.read(kernel)
     report.file = str(kernel)
+    job.precision = parsed.precision
     unchanged = run.take_fingerprint() == parsed.fingerprint
 
     await run.start_worker()
@@ -31,6 +32,7 @@ async def validate(run: Run) -> None:
         note=str(text.get("note", "")),
         variant=str(text.get("variant", "")),
         pinned=text.get("pinned") is True,
+        precision=parsed.precision,
     )
     run.progress("validating", f"Validating {kernel.name}", 20)
     async with run.timing():

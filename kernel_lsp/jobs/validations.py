@@ -38,7 +38,7 @@ async def keep_devices(settings: Settings, hello: dict[str, Any]) -> None:
 async def known(run: Run, body: str) -> Known:
     """What this machine found before for the class of a job and a body (its hash); a fault is a warning."""
     fingerprint = run.job.target.fingerprint
-    key = key_for(run.first_device, fingerprint, body, run.settings.bounds)
+    key = key_for(run.first_device, fingerprint, body, run.settings.bounds, run.job.precision)
     if key is None:
         return Known()
     try:
@@ -54,7 +54,8 @@ async def keep(run: Run, judged: schema.Judged) -> None:
     A class that was changed while it was validated is left out: which of its versions was validated is not known.
     """
     body = kernel_file.body_hash(judged.candidate.source)
-    key = key_for(run.first_device, run.job.target.fingerprint, body, run.settings.bounds)
+    precision = judged.candidate.precision
+    key = key_for(run.first_device, run.job.target.fingerprint, body, run.settings.bounds, precision)
     if key is None or run.job.training or not run.is_unchanged():
         return
     found = Validation(judged.verdict, judged.measurement, run.report.device, validations.now())
@@ -77,6 +78,7 @@ def _about(run: Run, judged: schema.Judged) -> About:
             "device": settings.device,
             "baselines": settings.baselines,
             "bounds": settings.bounds,
+            "precision": candidate.precision,
             "pinned": candidate.pinned,
         },
         graph=graph_of(run.looked_at or run.report.specimen, candidate.pinned, settings.bounds),

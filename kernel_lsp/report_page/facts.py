@@ -25,6 +25,7 @@ class Facts:
     outdated: str = ""  # what the verdict was reached with, where that is another than now
     history: list[Entry] = field(default_factory=list)  # the latest verdicts, the oldest of them first
     regression: str = ""
+    less_exact: str = ""  # that the settings ask for a higher precision by now
     error: str = ""  # how the last job failed, or why there is no kernel
     running: str = ""  # what goes on at the moment
     report: Report | None = None  # of this session

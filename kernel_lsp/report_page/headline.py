@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import claims
-from kernel_lsp.figures import factor, mix_share, mix_words, speedups
+from kernel_lsp.figures import at_precision, factor, mix_share, mix_words, speedups
 from kernel_lsp.schema import CORRECT, Measurement, ShapeMeasurement, Verdict
 
 from . import numbers
@@ -28,7 +28,13 @@ WORDS = {
 def mark(verdict: Verdict) -> Markup:
     """``✓ correct`` in its colour, with a sign for who does not see that."""
     kind, sign = _kind(verdict)
-    return span(f"verdict {kind}", f"{sign} {WORDS.get(verdict.status, verdict.status)}")
+    return span(f"verdict {kind}", f"{sign} {_said(verdict)}")
+
+
+def _said(verdict: Verdict) -> str:
+    """The status; a kernel that is correct at a lower precision alone says so."""
+    words = WORDS.get(verdict.status, verdict.status)
+    return words.replace("correct", f"correct{at_precision(verdict.held_to)}") if verdict.status in CORRECT else words
 
 
 def _kind(verdict: Verdict) -> tuple[str, str]:
@@ -51,7 +57,7 @@ def summary(facts: Facts) -> tuple[str, str, str]:
         reason = f": {verdict.reason}" if verdict.reason else ""
         line = f" (line {verdict.line})" if verdict.line else ""
         return kind, sign, _capital(numbers.stop(f"{WORDS.get(verdict.status, verdict.status)}{reason}{line}"))
-    parts = [_capital(WORDS[verdict.status])]
+    parts = [_capital(_said(verdict))]
     eager, compiled = (numbers.known(ratio) for ratio in speedups(facts.measurement))
     device = facts.measured_on
     mix = mix_words(facts.measurement)
@@ -104,6 +110,8 @@ def banners(facts: Facts) -> list[Markup]:
         found.append(("warn", "Stale", f"{facts.stale} What follows is about the version before."))
     if facts.outdated:
         found.append(("warn", "Before", f"{facts.outdated} What follows is from then."))
+    if facts.less_exact:
+        found.append(("warn", "Less exact than asked for", facts.less_exact))
     if facts.claim is not None and facts.verdict is not None:
         found.append(("none", "Claimed", claims.timed_elsewhere(facts.claim)))
     if facts.report is not None and facts.report.before:

@@ -22,7 +22,8 @@ def register(state: State) -> None:
 
 
 def lenses(state: State, document: Document) -> list[dict[str, Any]]:
-    """One lens a class, as JSON data; a second one cancels what runs, or validates what is not validated as it is.
+    """One lens a class, as JSON data; a second one cancels what runs, validates what is not validated as it is, or generates a
+    kernel as exact as the settings ask for by now.
 
     Kept while nothing changed, since they are asked for once by the client and once to see whether they changed.
     """
@@ -44,6 +45,8 @@ def _lenses(state: State, document: Document) -> list[dict[str, Any]]:
             found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
         elif s.stale or (s.verdict is None and (s.claim is not None or s.before is not None)):
             found.append(_lens(area, "Validate", "kernelLsp.validate", arguments))
+        elif s.wanted:
+            found.append(_lens(area, "Generate again", "kernelLsp.generate", arguments))
     return found
 
 

@@ -19,7 +19,7 @@ from kernel_lsp.analysis import module_classes
 from .documents import Document
 from .standing import Standing, as_it_was, standing, standing_of_kernel_file
 from .state import State
-from .words import running_words
+from .words import running_words, wanted_words
 
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
@@ -123,6 +123,7 @@ def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tu
         stale=s.stale,
         claim=s.claim,
         regression=s.regression,
+        less_exact=wanted_words(class_name, s),
         error=str(s.error or s.no_kernel or ""),
         running=running_words(s.running) if s.running is not None else "",
         report=job.report if job is not None else None,

@@ -31,6 +31,7 @@ class Standing:
         pending: whether this machine validated it is still being looked up.
         stale: why the verdict, or the claim, is about another version; "" while it is about this one.
         error: how the last job failed.
+        wanted: the setting ``precision`` where the kernel is less exact than it asks for; else "".
     """
 
     kernel_path: Path | None = None
@@ -47,6 +48,7 @@ class Standing:
     regression: str = ""
     running: Record | None = None
     error: UserError | None = None
+    wanted: str = ""
     no_kernel: str = ""  # why a generation that went through its course found none
 
     @property
@@ -144,7 +146,10 @@ def add_kernel(
     """Put what is known of ``result.kernel`` into a standing. ``path``: of the source; ``now``: the class's fingerprint."""
     kernel = result.kernel
     assert kernel is not None
-    judged = _judged_in_session(record, kernel, now, state.settings_for(path).bounds)
+    settings = state.settings_for(path)
+    if figures.less_exact(kernel.precision, settings.precision):
+        result.wanted = settings.precision
+    judged = _judged_in_session(record, kernel, now, settings.bounds)
     if judged is not None and record is not None and record.job is not None and record.job.report is not None:
         result.verdict, result.measurement = judged.verdict, judged.measurement
         result.device = record.job.report.device
@@ -152,7 +157,7 @@ def add_kernel(
         _add_claimed_times(result, kernel, now)
         _add_regression(state, result, path)
         return
-    known, looked_up = state.validations.find(path, now, kernel.actual_body)
+    known, looked_up = state.validations.find(path, now, kernel.actual_body, kernel.precision)
     if known is None:
         known, looked_up = _of_other_version(state, result, kernel, path, now, class_name, looked_up)
     found = known.valid if known is not None else None
@@ -184,7 +189,8 @@ def _of_other_version(
         result.stale = f"{class_name}, or something it uses, changed since its kernel was validated."
     else:
         return None, looked_up
-    return state.validations.find(path, kernel.fingerprint, str(kernel.header.get("body", "")))
+    body = str(kernel.header.get("body", ""))
+    return state.validations.find(path, kernel.fingerprint, body, kernel.precision)
 
 
 def _add_claimed_times(result: Standing, kernel: KernelFile, now: str | None) -> None:
@@ -205,7 +211,9 @@ def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | Non
     job = record.job if record is not None else None
     if job is None or job.report is None or now is None or (job.target.fingerprint, job.bounds) != (now, bounds):
         return None
-    return next((j for j in reversed(job.report.candidates) if j.candidate.source == kernel.body), None)
+    about = kernel.body, kernel.precision
+    judged = reversed(job.report.candidates)
+    return next((j for j in judged if (j.candidate.source, j.candidate.precision) == about), None)
 
 
 def _timed(measurement: Measurement | None) -> bool:

@@ -6,10 +6,10 @@ import datetime
 from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
-from kernel_lsp.figures import factor, mix_share, mix_words, over_compiled, over_eager, speedups
+from kernel_lsp.figures import at_precision, factor, mix_share, mix_words, over_compiled, over_eager, speedups
 
 from .standing import Standing, as_it_was
-from .words import validate_title
+from .words import validate_title, wanted_words
 
 if TYPE_CHECKING:
     from kernel_lsp.schema import Measurement, ShapeMeasurement, TensorSpec, Timing, Verdict
@@ -29,6 +29,8 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
         lines.append(f"The action “{validate_title(class_name)}” validates it again.\n")
         s = as_it_was(s)
     verdict = s.verdict
+    if s.wanted:
+        lines.append(f"⚠ {wanted_words(class_name, s)}\n")
     if s.stale:
         lines.append(f"**Stale.** {s.stale} What follows is about the version before.\n")
     if verdict is None and s.claim is not None:
@@ -41,6 +43,7 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
     else:
         mark = "✓" if s.correct else "✗"
         words = _STATUS.get(verdict.status, f"is not usable ({verdict.status})")
+        words = words.replace("is correct", f"is correct{at_precision(verdict.held_to)}")
         reason = f": {verdict.reason}" if verdict.reason else "."
         lines.append(f"{mark} **{kernel}** {words}{reason}\n")
         if s.correct or (s.measurement is not None and s.measurement.shapes):

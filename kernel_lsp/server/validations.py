@@ -18,8 +18,9 @@ FRESH_SECONDS = 2.0  # another program may validate meanwhile: an older answer i
 WAIT_SECONDS = 0.5  # that a request of the client waits for the first answer
 _MOST = 4096
 
-# What the settings say of the worker, the store and ``bounds``, then the fingerprint of the class and the hash of the body.
-_Key = tuple[str, tuple[str, ...], Path | None, str, str, str, str, str]
+# What the settings say of the worker, the store and ``bounds``, then the fingerprint of the class, the hash of the body and the
+# precision of the kernel file.
+_Key = tuple[str, tuple[str, ...], Path | None, str, str, str, str, str, str]
 
 
 class Validations:
@@ -31,13 +32,16 @@ class Validations:
         self._looking: dict[_Key, asyncio.Task[None]] = {}
         self._turn = 0  # counts what makes an answer that is under way an old one
 
-    def find(self, path: Path, fingerprint: str | None, body: str) -> tuple[Known | None, bool]:
-        """What this machine found for a class and a body (their hashes), and whether that is known by now."""
+    def find(self, path: Path, fingerprint: str | None, body: str, precision: str) -> tuple[Known | None, bool]:
+        """What this machine found for a class and a body (their hashes), and whether that is known by now.
+
+        ``precision``: the kernel file's.
+        """
         if not fingerprint or not body:
             return None, True
         settings = self._state.settings_for(path)
         worker = (settings.interpreter, tuple(settings.worker_prefix), settings.root, settings.device, settings.store)
-        key = (*worker, settings.bounds, fingerprint, body)
+        key = (*worker, settings.bounds, fingerprint, body, precision)
         at, found = self._known.get(key, (None, None))
         if (at is None or time.monotonic() - at > FRESH_SECONDS) and key not in self._looking:
             self._looking[key] = asyncio.get_running_loop().create_task(self._look(key, settings))
@@ -63,7 +67,7 @@ class Validations:
     async def _look(self, key: _Key, settings: Settings) -> None:
         turn = self._turn
         try:
-            found, problem = await asyncio.to_thread(_find, settings, *key[-2:])
+            found, problem = await asyncio.to_thread(_find, settings, *key[-3:])
             if problem is not None:
                 self._state.report_once(problem)
             if len(self._known) > _MOST:
@@ -79,14 +83,14 @@ class Validations:
             self._state.server.refresher.soon(0.0)
 
 
-def _find(settings: Settings, fingerprint: str, body: str) -> tuple[Known | None, UserError | None]:
+def _find(settings: Settings, fingerprint: str, body: str, precision: str) -> tuple[Known | None, UserError | None]:
     """In a thread: what it imports takes a while the first time, too."""
     from kernel_lsp.errors import StoreUnusable
     from kernel_lsp.store import database, validations
 
     command, path = settings.interpreter_command(), database.path_for(settings.store, settings.root)
     try:
-        known = validations.look_up(command, settings.device, fingerprint, body, settings.bounds, path)
+        known = validations.look_up(command, settings.device, fingerprint, body, settings.bounds, path, precision)
         return (known if known.valid or known.before else None), None
     except StoreUnusable as error:
         return None, error

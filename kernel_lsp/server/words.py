@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
 from kernel_lsp.analysis import ModuleClass
-from kernel_lsp.figures import factor, mix_words, skipped_text, speedups, weighted_shapes
+from kernel_lsp.figures import (
+    at_precision,
+    factor,
+    mix_words,
+    precision_words,
+    skipped_text,
+    speedups,
+    weighted_shapes,
+)
 
 from .standing import Standing
 from .state import Record
@@ -18,13 +26,23 @@ if TYPE_CHECKING:
 def speed(s: Standing) -> str:
     """``2.31× eager · 1.24× compile``; "not timed" where there is no figure.
 
-    Over recorded shapes ``1.80× eager over 3 shapes · example: 1.24× compile``.
+    Over recorded shapes ``1.80× eager over 3 shapes · example: 1.24× compile``. A kernel that is not strict says its precision:
+    ``2.31× eager · TF32``.
     """
     eager, compiled = speedups(s.measurement)
     count = len(weighted_shapes(s.measurement))
     parts = [f"{factor(eager)} eager" + (f" over {count} shapes" if count > 1 else "")] if eager else []
     parts += [("example: " if count else "") + f"{factor(compiled)} compile"] if compiled else []
-    return " · ".join(parts) or "not timed"
+    parts = parts or ["not timed"]
+    return " · ".join([*parts, *_precision(s)])
+
+
+def _precision(s: Standing) -> list[str]:
+    """The precision of a kernel that is not strict, and that the settings ask for another one by now."""
+    words = precision_words(s.verdict.held_to) if s.verdict is not None else ""
+    if not words:
+        return []
+    return [f"{words}, {precision_words(s.wanted) or s.wanted} is asked for" if s.wanted else words]
 
 
 def _before(s: Standing) -> str:
@@ -33,7 +51,7 @@ def _before(s: Standing) -> str:
         return claims.figure(s.claim) if s.claim is not None else ""
     if not s.correct:
         return s.verdict.status
-    return speed(s) if speedups(s.measurement)[0] else "correct"
+    return speed(s) if speedups(s.measurement)[0] else f"correct{at_precision(s.verdict.held_to)}"
 
 
 def lens_title(s: Standing, recorded: Recorded | None = None) -> str:
@@ -56,7 +74,7 @@ def lens_title(s: Standing, recorded: Recorded | None = None) -> str:
     if s.regression:
         return f"▼ {slower_by(s)} than before · {speed(s)}"
     skipped = f" · {text}" if (text := skipped_text(s.verdict)) else ""
-    return f"✓ {speed(s)}{skipped}" if speed(s) != "not timed" else f"✓ correct · not timed{skipped}"
+    return f"✓ {speed(s)}{skipped}" if any(speedups(s.measurement)) else f"✓ correct · {speed(s)}{skipped}"
 
 
 #: What the worker and the pipeline call their stages, as a user would.
@@ -99,6 +117,7 @@ def verdict_words(name: str, s: Standing) -> str:
         reason = s.verdict.reason or s.verdict.status
         return f"{kernel} is not usable ({s.verdict.status}): {reason}"
     skipped = f" Checks: {text}." if (text := skipped_text(s.verdict)) else ""
+    correct = f"correct{at_precision(s.verdict.held_to)}"
     eager, compiled = speedups(s.measurement)
     device = s.measurement.device if s.measurement is not None and s.measurement.device is not None else s.device
     where = f" on {device.name}" if device is not None else ""
@@ -107,7 +126,7 @@ def verdict_words(name: str, s: Standing) -> str:
         checked = " under Triton's interpreter" if s.verdict.mode == "interpreter" else where
         why = f": {missing.rstrip('.')}." if missing else "."
         said = f" {claims.timed_elsewhere(s.claim)}" if s.claim is not None else ""
-        return f"{kernel} is correct{checked}; its speed was not measured{why}{said}{skipped}"
+        return f"{kernel} is {correct}{checked}; its speed was not measured{why}{said}{skipped}"
     mix = mix_words(s.measurement)
     figures = f"{factor(eager)} eager{f' {mix}' if mix else ''}, " + (
         f"{factor(compiled)} torch.compile{' at the example' if mix else ''}"
@@ -115,9 +134,17 @@ def verdict_words(name: str, s: Standing) -> str:
         else "torch.compile not measured"
     )
     if s.regression:
-        return f"{kernel} is correct, but lost speed{where}. {s.regression}"
+        return f"{kernel} is {correct}, but lost speed{where}. {s.regression}"
     slower = " It is no faster than what PyTorch does already." if s.verdict.status == "slower" else ""
-    return f"{kernel} is correct: {figures}{where}.{slower}{skipped}"
+    return f"{kernel} is {correct}: {figures}{where}.{slower}{skipped}"
+
+
+def wanted_words(name: str, s: Standing) -> str:
+    """What is said of a kernel that is less exact than the setting ``precision`` asks for; "" of any other."""
+    if not s.wanted or s.kernel is None:
+        return ""
+    words = precision_words(s.kernel.precision)
+    return f"The kernel was asked for at {words}; precision = {s.wanted} is set by now. Generate it again for that."
 
 
 def stale_words(name: str, s: Standing) -> str:

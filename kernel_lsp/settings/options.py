@@ -275,6 +275,14 @@ class Settings:
         "GPU in every call; a kernel that does not raise there is wrong.",
         _one_of("trust", "check"),
     )
+    precision: str = _option(
+        "strict",
+        "How exact products and convolutions of float32 tensors are. `strict`: as exact as float32, or as torch where torch "
+        "itself rounds. `tf32`: operands may be rounded to TF32, ten bits of mantissa. `half`: to float16 as well, where its "
+        "range suffices; sums stay in float32. A kernel file names another precision than `strict` in its header, and is "
+        "validated under it from then on.",
+        _one_of("strict", "tf32", "half"),
+    )
     inlay_hints: bool = _option(False, "Show the speedup after the class name.")
     overwrite: bool = _option(False, "Overwrite a kernel file that was edited since kernel-lsp wrote it.")
 

@@ -16,6 +16,7 @@ WORDS = {
     "triton": "triton",
     "version": "kernel-lsp",
     "bounds": "bounds",
+    "precision": "precision",
 }
 _HASHES = ("fingerprint", "body")
 

@@ -34,6 +34,7 @@ VERDICT = (
         "measurement",
         "graph",
         "bounds",
+        "precision",
     ),
 )
 KERNEL = ("body", "source", "generator", "note", "variant")
@@ -41,7 +42,7 @@ SESSION = ("id", "command", "version", "machine", "process", "began_at")
 _VERDICTS = """
 select v.id, v.reached_at, t.project, t.file, t.class, t.fingerprint, v.body, v.device, v.driver, v.torch, v.triton,
 v.thorough, m.settings, v.ran_on, v.verdict, m.measurement, s.id, s.command, v.version, s.machine, s.process, s.began_at,
-g.graph, g.forward, g.inputs, g.state, g.ops, x.pinned, x.bounds, v.bounds
+g.graph, g.forward, g.inputs, g.state, g.ops, x.pinned, x.bounds, v.bounds, v.precision
 from verdicts v join targets t on t.id = v.target join sessions s on s.id = v.session
 left join measurements m on m.verdict = v.id left join verdict_graphs x on x.verdict = v.id
 left join graphs g on g.id = x.graph order by v.reached_at, v.id
@@ -124,5 +125,14 @@ def _verdict(row: tuple[Any, ...]) -> dict[str, Any] | None:
         return None
     if records[1] is None:
         return None
-    values = (*plain[:11], bool(plain[11]), dict(zip(SESSION, session, strict=True)), chosen, *data, graph, row[29])
+    values = (
+        *plain[:11],
+        bool(plain[11]),
+        dict(zip(SESSION, session, strict=True)),
+        chosen,
+        *data,
+        graph,
+        row[29],
+        row[30],
+    )
     return {"kind": "verdict"} | dict(zip(VERDICT, values, strict=True))

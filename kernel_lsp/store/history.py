@@ -17,7 +17,7 @@ _COLUMNS = """
 v.id, v.reached_at, t.fingerprint, v.body, coalesce(k.generator, ''), v.device, v.driver, v.torch, v.triton, v.version,
 s.command, s.machine, v.here, v.status, v.mode, v.thorough, v.passed, v.failed, v.skipped, v.error, v.eager_error,
 m.eager, m.compiled, m.kernel, m.over_eager, m.over_compiled, coalesce(m.inputs, ''),
-v.bounds, case when v.status = 'ok' then '' else v.verdict end
+v.bounds, v.precision, case when v.status = 'ok' then '' else v.verdict end
 """
 # The rows are chosen from an index alone, before anything of them is read.
 _QUERY = """
@@ -66,6 +66,7 @@ class Entry:
     over_compiled: float | None
     inputs: str
     bounds: str  # the setting
+    precision: str  # the setting
     reason: str = ""
     changed: list[Change] = field(default_factory=list)
 

@@ -146,6 +146,7 @@ def _row(data: dict[str, Any]) -> Row:
         ran_on=schema.from_json(schema.Device, _table(data["ran_on"], missing=True)),
         settings=_table(data["settings"]),
         bounds=_bounds(data),
+        precision=_text({"precision": "strict"} | data, "precision"),
         graph=_graph(data.get("graph")),
         id=_id(_text(data, "id")),
     )

@@ -140,6 +140,16 @@ def _version_5(connection: sqlite3.Connection) -> None:
     )
 
 
+def _version_6(connection: sqlite3.Connection) -> None:
+    """The setting ``precision`` is part of what a verdict holds for; those before were all strict."""
+    connection.execute("alter table verdicts add column precision text not null default 'strict'")
+    connection.execute("drop index verdicts_by_key")
+    connection.execute(
+        "create index verdicts_by_key on verdicts "
+        "(target, body, here, device, torch, triton, version, driver, bounds, precision, reached_at)"
+    )
+
+
 def _take_over(connection: sqlite3.Connection, row: tuple[Any, ...]) -> None:
     """A validation of version 1. Of its session only the version of kernel-lsp is known, of its target no file."""
     fingerprint, body, device, torch, triton, version, status, mode, passed, checks = row[:10]
@@ -192,7 +202,10 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _version_2, _version_3, _version_4, _version_5)
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    *(_version_1, _version_2, _version_3),
+    *(_version_4, _version_5, _version_6),
+)
 VERSION = len(STEPS)  # PRAGMA user_version
 
 

@@ -13,23 +13,24 @@ from kernel_lsp.store.targets import Target
 # The latest verdict of a class, as it was, on a body on a device under a setting ``bounds``; what was imported, or has no
 # file, is left out. So is a pair whose latest verdict on any device says that the kernel is wrong: also a verdict on
 # another file of the same class, or an import. What ran out of time or memory says nothing of the kernel. A kernel that is
-# wrong under "trust" is wrong under "check", too, which asks for more.
+# wrong under "trust" is wrong under "check", too, which asks for more. What was asked for at a lower precision is left out.
 _PAIRS = """
 with found_wrong as (
     select fingerprint, body, bounds from (
         select t.fingerprint, v.body, v.bounds, v.status, row_number() over (
             partition by t.fingerprint, v.body, v.device, v.bounds order by v.reached_at desc, v.rowid desc
         ) as number
-        from verdicts v join targets t on t.id = v.target where v.status not in ('timeout', 'out-of-memory')
+        from verdicts v join targets t on t.id = v.target where v.precision = 'strict' and v.status not in ('timeout', 'out-of-memory')
     ) where number = 1 and status not in ('ok', 'slower')
 )
 select t.fingerprint, t.class, t.file, t.root, t.project, k.body, k.source, k.generator, k.note, k.variant,
     v.status, v.reached_at, v.device, v.torch, v.triton, v.version, v.bounds, v.error, m.over_eager
 from verdicts v join targets t on t.id = v.target join kernels k on k.body = v.body
 left join measurements m on m.verdict = v.id
-where v.here and t.root != '' and t.file != '' and v.rowid = (
+where v.here and v.precision = 'strict' and t.root != '' and t.file != '' and v.rowid = (
     select w.rowid from verdicts w
-    where w.target = v.target and w.body = v.body and w.device = v.device and w.bounds = v.bounds and w.here
+    where w.target = v.target and w.body = v.body and w.device = v.device and w.bounds = v.bounds
+    and w.precision = v.precision and w.here
     and w.status not in ('timeout', 'out-of-memory') order by w.reached_at desc, w.rowid desc limit 1
 ) and v.status in ('ok', 'slower')
 and (t.fingerprint, k.body, v.bounds) not in (select fingerprint, body, bounds from found_wrong)

@@ -1,4 +1,4 @@
-"""Removing old verdicts, and what belongs to them alone. The latest of each class stays, on each device and under each setting ``bounds``."""
+"""Removing old verdicts, and what belongs to them alone. The latest of each class stays, on each device and under each setting ``bounds`` and ``precision``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from kernel_lsp.store import database
 
-# Numbered from the latest on, by class (whatever it was like), device, machine and setting ``bounds``.
+# Numbered from the latest on, by class (whatever it was like), device, machine and setting ``bounds`` and ``precision``.
 _REMOVED = """
 delete from verdicts where id in (
     select id from (
         select v.id, v.reached_at, row_number() over (
-            partition by t.root, t.project, t.file, t.class, iif(t.file = '', t.fingerprint, ''), v.device, v.here, v.bounds
+            partition by t.root, t.project, t.file, t.class, iif(t.file = '', t.fingerprint, ''), v.device, v.here, v.bounds, v.precision
             order by v.reached_at desc, v.rowid desc
         ) as number
         from verdicts v join targets t on t.id = v.target
@@ -42,7 +42,7 @@ class Pruned:
 
 
 def prune(path: Path, days: float | None, keep: int | None) -> Pruned:
-    """Remove every verdict older than ``days`` that is none of the latest ``keep`` of its class, device and setting ``bounds``.
+    """Remove every verdict older than ``days`` that is none of the latest ``keep`` of its class, device and setting ``bounds`` and ``precision``.
 
     Args:
         days: None: of any age.

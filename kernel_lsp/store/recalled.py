@@ -21,11 +21,13 @@ _LOOKED_AT = 500  # of the latest verdicts for one graph
 # What the latest verdict on the same class, body and device, under the same setting, found wrong is out.
 _VERDICTS = f"""
 select g.graph, g.forward, g.inputs, g.state, g.ops, x.pinned, x.bounds,
-    v.body, t.class, t.file, v.reached_at, v.here, v.device, m.kernel, m.over_eager, v.version, t.root, m.inputs
+    v.body, t.class, t.file, v.reached_at, v.here, v.device, m.kernel, m.over_eager, v.version, t.root, m.inputs,
+    v.precision
 from graphs g join verdict_graphs x on x.graph = g.id join verdicts v on v.id = x.verdict
 join targets t on t.id = v.target left join measurements m on m.verdict = v.id
 where {{where}} and (
     select status from verdicts w where w.target = v.target and w.body = v.body and w.device = v.device and w.bounds = v.bounds
+    and w.precision = v.precision
     order by w.reached_at desc, w.rowid desc limit 1
 ) in ('ok', 'slower')
 order by v.reached_at desc, v.rowid desc limit {_LOOKED_AT}
@@ -47,6 +49,7 @@ class Recalled:
         version: of kernel-lsp, then.
         root: the class's project folder; empty for what was imported.
         inputs: the shapes that were timed.
+        precision: the setting that it was validated under.
     """
 
     kernel: Kernel
@@ -62,6 +65,7 @@ class Recalled:
     version: str
     root: str = ""
     inputs: str = ""
+    precision: str = "strict"
 
 
 def anything(path: Path | None) -> bool:
@@ -117,11 +121,11 @@ def overlap(ops: dict[str, int], others: dict[str, int]) -> float:
 
 def _recalled(connection: sqlite3.Connection, rows: list[tuple[Any, ...]], device: str) -> list[Recalled]:
     """One for each body and setting: the fastest on the device first, then those validated there, then the latest."""
-    bodies: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+    bodies: dict[tuple[str, str, str], list[tuple[Any, ...]]] = {}
     for row in rows:
-        bodies.setdefault((row[7], row[6]), []).append(row)
+        bodies.setdefault((row[7], row[6], row[18]), []).append(row)
     found = []
-    for (body, _), of_body in bodies.items():
+    for (body, *_), of_body in bodies.items():
         text = connection.execute("select * from kernels where body = ?", (body,)).fetchone()
         there = [row for row in of_body if row[12] == device]
         latest = there[0] if there else of_body[0]
@@ -129,7 +133,7 @@ def _recalled(connection: sqlite3.Connection, rows: list[tuple[Any, ...]], devic
         if text is not None:
             with contextlib.suppress(*_DAMAGED):
                 graph = graphs.read(*latest[:7])
-                class_name, file, reached_at, here, on, _, over_eager, version, root, inputs = latest[8:]
+                class_name, file, reached_at, here, on, _, over_eager, version, root, inputs, precision = latest[8:]
                 best = min(times, default=None)
                 found.append(
                     Recalled(
@@ -146,6 +150,7 @@ def _recalled(connection: sqlite3.Connection, rows: list[tuple[Any, ...]], devic
                         version=version,
                         root=root,
                         inputs=inputs or "",
+                        precision=precision,
                     )
                 )
     found.sort(key=lambda one: one.reached_at, reverse=True)

@@ -1,7 +1,7 @@
 """What was validated on this machine: the proof for what a kernel file says of itself.
 
 A header is text that anyone can write, and so is a file to import. A verdict counts as reached here only where this
-machine reached it, for exactly this class, body, device, versions and setting ``bounds``; the latest such verdict counts. Each function
+machine reached it, for exactly this class, body, device, versions and settings ``bounds`` and ``precision``; the latest such verdict counts. Each function
 opens the file, does one short thing and closes it again.
 """
 
@@ -46,6 +46,7 @@ class Key:
     version: str  # of kernel-lsp
     driver: str = ""  # empty without a GPU
     bounds: str = "trust"  # the setting: whether it has to raise where an index is out of range
+    precision: str = "strict"  # the setting: what float32 products may be off by
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Known:
     """What this machine knows of a class and a body.
 
     Attributes:
-        valid: what it found with the device, the versions and the setting ``bounds`` of now.
+        valid: what it found with the device, the versions and the settings ``bounds`` and ``precision`` of now.
         before: where there is none, the latest that it found with others.
         changed: what is another now: "with torch 2.11.0 before; now 2.13.0".
     """
@@ -87,11 +88,14 @@ class Known:
     changed: str = ""
 
 
-def key_for(device: schema.Device | None, fingerprint: str, body: str, bounds: str) -> Key | None:
-    """The key of a class and a body (their hashes) on a device under a setting; None where any of it is not known."""
+def key_for(
+    device: schema.Device | None, fingerprint: str, body: str, bounds: str, precision: str = "strict"
+) -> Key | None:
+    """The key of a class and a body (their hashes) on a device under two settings; None where any of it is not known."""
     if device is None or not (fingerprint and body and device.name and device.torch and device.triton):
         return None
-    return Key(fingerprint, body, device.name, device.torch, device.triton, __version__, device.driver, bounds)
+    versions = device.torch, device.triton, __version__, device.driver
+    return Key(fingerprint, body, device.name, *versions, bounds, precision)
 
 
 def keep(key: Key, validation: Validation, path: Path | None, about: About | None = None) -> None:
@@ -115,6 +119,7 @@ def keep(key: Key, validation: Validation, path: Path | None, about: About | Non
         ran_on=validation.device,
         settings=about.settings,
         bounds=key.bounds,
+        precision=key.precision,
         graph=about.graph,
     )
     with database.writing(path) as connection:
@@ -133,13 +138,22 @@ def find(key: Key, path: Path | None) -> Validation | None:
         return _find(connection, key)[0] if connection is not None else None
 
 
-def look_up(command: list[str], wanted: str, fingerprint: str, body: str, bounds: str, path: Path | None) -> Known:
+def look_up(
+    command: list[str],
+    wanted: str,
+    fingerprint: str,
+    body: str,
+    bounds: str,
+    path: Path | None,
+    precision: str = "strict",
+) -> Known:
     """What is known where no worker runs: for the device and versions that the last one named, under the settings of now.
 
     Args:
         command: of the interpreter whose worker would run.
         wanted: the setting ``device``.
         bounds: the setting of this name.
+        precision: the setting that the kernel file names.
 
     Raises:
         StoreUnusable: the file cannot be read.
@@ -151,7 +165,7 @@ def look_up(command: list[str], wanted: str, fingerprint: str, body: str, bounds
             device = pick_device({"devices": devices_of(connection, command)}, wanted)
         except (TypeError, AttributeError, ValueError):  # not what a worker says
             device = None
-        return _known(connection, key_for(device, fingerprint, body, bounds), fingerprint, body)
+        return _known(connection, key_for(device, fingerprint, body, bounds, precision), fingerprint, body)
 
 
 def known_of(key: Key | None, fingerprint: str, body: str, path: Path | None) -> Known:
@@ -176,7 +190,7 @@ def _known(connection: sqlite3.Connection, key: Key | None, fingerprint: str, bo
 
 def _find(connection: sqlite3.Connection, key: Key, any_device: bool = False) -> tuple[Validation | None, Key | None]:
     """The latest validation, and what it held for."""
-    columns = () if any_device else ("device", "torch", "triton", "version", "driver", "bounds")
+    columns = () if any_device else ("device", "torch", "triton", "version", "driver", "bounds", "precision")
     index = "verdicts_by_body" if any_device else "verdicts_by_key"
     query = _NEWEST.format(index=index, more="".join(f" and {name} = ?" for name in columns))
     values = [getattr(key, name) for name in columns]
@@ -187,7 +201,7 @@ def _find(connection: sqlite3.Connection, key: Key, any_device: bool = False) ->
         return None, None
     rowid, _ = max(newest, key=lambda row: (row[1], row[0]))
     query = """
-        select v.verdict, m.measurement, v.ran_on, v.reached_at, device, torch, triton, version, driver, bounds
+        select v.verdict, m.measurement, v.ran_on, v.reached_at, device, torch, triton, version, driver, bounds, precision
         from verdicts v left join measurements m on m.verdict = v.id where v.rowid = ?
     """
     row = connection.execute(query, (rowid,)).fetchone()

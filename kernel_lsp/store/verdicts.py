@@ -33,6 +33,7 @@ class Row:
     ran_on: schema.Device | None = None
     settings: dict[str, Any] = field(default_factory=dict)  # that decide what is checked and timed
     bounds: str = "trust"  # the setting: whether a kernel had to raise where an index is out of range
+    precision: str = "strict"  # the setting: what float32 products may be off by
     graph: Graph | None = None  # kept where the kernel was found correct
     id: str = field(default_factory=lambda: os.urandom(16).hex())
 
@@ -48,7 +49,7 @@ def keep(connection: sqlite3.Connection, row: Row, here: bool) -> bool:
         *(row.device, row.driver, row.torch, row.triton, row.session.version),
         *(verdict.status, verdict.mode, int(row.thorough)),
         *(passed, len(verdict.checks) - passed, len(verdict.skipped), verdict.error, verdict.eager_error),
-        *(row.reached_at, text_of(row.ran_on), text_of(verdict), row.bounds),
+        *(row.reached_at, text_of(row.ran_on), text_of(verdict), row.bounds, row.precision),
     )
     query = f"insert or ignore into verdicts values ({', '.join('?' * len(values))})"
     if connection.execute(query, values).rowcount != 1:

@@ -7,6 +7,7 @@ printing (a kernel's text, the host function, the file). ``stages.py`` has those
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -53,15 +54,16 @@ def synthesize(
     import_file: str = "",
     check_indices: bool = False,
     gpu: str | None = None,
+    precision: str = "strict",
 ) -> list[Candidate]:
     """Candidates for ``module``, the default schedule first, then alternatives worth timing.
 
     ``exported`` comes from ``capture``; ``import_from`` is the module that a kernel file gets the class from, and
     ``import_file`` its file where no import statement can name it (see ``loading``). ``check_indices``: the kernel files raise
-    where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
+    where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. ``precision``: the setting. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
     """
     with told(exported, class_name):
-        return _candidates(module, exported, class_name, import_from, import_file, check_indices, gpu)
+        return _candidates(module, exported, class_name, import_from, import_file, check_indices, gpu, precision)
 
 
 def _candidates(
@@ -72,6 +74,7 @@ def _candidates(
     import_file: str,
     check_indices: bool,
     gpu: str | None,
+    precision: str,
 ) -> list[Candidate]:
     on = target(gpu)
     pairs: list[tuple[bool, bool]] = []  # whether products share a kernel with the one before, and whether others could
@@ -86,13 +89,14 @@ def _candidates(
         chained: bool | None = None,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
-        found = lowered(exported, left, on, halves=halves, tf32=tf32, joined=joined, parts=parts, chained=chained)
+        how: dict[str, Any] = {"halves": halves, "tf32": tf32, "joined": joined, "parts": parts, "chained": chained}
+        found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
         if halves and not found.rounded:
             return [], {}
         return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
 
-    called = _operators(exported)
+    called, strict = _operators(exported), precision == "strict"
     result, chosen = of()
     apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
     if not called.isdisjoint(_LEFT["recurrent layers"]):
@@ -104,16 +108,19 @@ def _candidates(
     if together:  # what is measured decides whether scores go through memory
         result += _new(of(chained=not pairs[0][0], most=_CHAINED)[0], result)
     # Without a GPU nothing is faster in halves, and torch does not round.
-    rounded = of(halves=True, most=_ROUNDED)[0][:_ROUNDED] if gpu is not None else []
+    rounded = of(halves=True, most=_ROUNDED)[0][:_ROUNDED] if gpu is not None or precision == "half" else []
+    if not strict:  # what is not a convolution was rounded before
+        rounded = _new(rounded, result)
     if together and gpu is not None:
         other = of(halves=True, chained=not pairs[-1][0], most=_CHAINED)[0][:_CHAINED]
+        other = other if strict else _new(other, result)
         rounded, result = (rounded + other, result) if rounded else (rounded, result + other)
     exact: list[Candidate] = []
     if rounded:
         scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []
         exact, apart = [*_default(result), *scheduled, *_in_other_arithmetic(result)], apart[:1]
         planes: list[Candidate] = []
-        if 0 < sum(name in _LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
+        if strict and 0 < sum(name in _LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
             # torch, which may round convolutions, does not do so at all sizes
             found = of(halves=True, tf32=False, most=_PLANES)[0]
             planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
@@ -136,8 +143,10 @@ def _candidates(
             result[place:place] = left
             if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
                 result = [one for one in result if not any(one is other for other in exact)]
+    # They are validated and timed as schedules of one kernel, under one precision; strict where there is nothing to round.
+    under = next((one.precision for one in result if one.precision != "strict"), "strict")
     for place, candidate in enumerate(result):
-        candidate.parent = 0 if place else None
+        candidate.parent, candidate.precision = 0 if place else None, under
     return result
 
 
@@ -215,6 +224,7 @@ def _scheduled(
                 continue
             candidate = Candidate(text, GENERATOR, note=note, variant=variant, kept=counted(graph.kept))
             precisions = [schedule.precision for schedule in chosen.values() if isinstance(schedule, Product | Chained)]
+            candidate.precision = graph.precision
             candidate.arithmetic = ", ".join(found.rounded) or (precisions[0] if precisions else "")
             candidate.faults = [error.to_json() for error in failures(graph, class_name)]
             result.append(candidate)

@@ -46,6 +46,7 @@ def explain(
     target_name: str | None = None,
     left: frozenset[str] = frozenset(),
     check_indices: bool = False,
+    precision: str = "strict",
 ) -> dict[str, Any]:
     """The stages of the synthesizer for ``module``, as JSON data: ``graph``, ``kernels``, ``schedule``, ``text``, ``error``.
 
@@ -53,12 +54,12 @@ def explain(
     what ended the synthesizer on the way (``NothingToLower``, ``NotWritable``) as JSON, None where there is a kernel.
     ``target_name``: the GPU that schedules are chosen for, and on which products may be made of halves; where None, schedules
     are those for the default and nothing is rounded. ``left``: operators that stay with
-    torch ("aten.conv2d"). ``check_indices`` as for ``synthesize``.
+    torch ("aten.conv2d"). ``check_indices`` and ``precision`` as for ``synthesize``.
     """
     result: dict[str, Any] = {"class_name": class_name, **dict.fromkeys(STAGES), "error": None}
     try:
         with told(exported, class_name):
-            _fill(result, module, exported, stages, target_name, left, check_indices)
+            _fill(result, module, exported, stages, target_name, left, check_indices, precision)
     except UserError as error:
         result["error"] = error.to_json()
     return result
@@ -72,9 +73,10 @@ def _fill(
     target_name: str | None,
     left: frozenset[str],
     check_indices: bool,
+    precision: str,
 ) -> None:
     class_name, gpu = result["class_name"], target(target_name)
-    found = lowered(exported, left, gpu, halves=target_name is not None)
+    found = lowered(exported, left, gpu, halves=target_name is not None, precision=precision)
     with contextlib.suppress(Unwritable):  # then the arguments keep the names of the exported nodes
         name_arguments(found.graph, Signature(module, *exported.example_inputs))
     names = ValueNames(found.graph)

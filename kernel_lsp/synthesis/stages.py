@@ -14,13 +14,14 @@ from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
 
 from .graph.sizes import ZERO
-from .graph.value import Contract, Graph, Input, Value, input_of, operands, topological
+from .graph.value import Contract, Graph, Input, Op, Value, input_of, operands, topological
 from .graph.verify import verify
 from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .kernel.verify import verify as verify_plan
 from .operators import lower
 from .operators.lower import Untraceable
+from .passes import asked
 from .passes.chains import between, chains
 from .passes.cuts import cut_last
 from .passes.float8_products import of_float8, unconverted_products
@@ -34,7 +35,7 @@ from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
 from .printing import bounds
-from .schedule.cost import chain_pays, float16_pays, planes_pay, product_parts
+from .schedule.cost import chain_pays, float16_pays, half_pays, planes_pay, product_parts
 from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
 
@@ -62,6 +63,7 @@ def lowered(
     joined: bool = False,
     parts: bool = True,
     chained: bool | None = None,
+    precision: str = "strict",
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
 
@@ -70,6 +72,8 @@ def lowered(
     what it is told; without it they have float32's. ``joined``: recurrences share a launch, where they fit there.
     ``parts``: sums of thin products are cut in parts; without it not those of float8, which often wait for memory alone.
     ``chained``: whether products share a kernel with the one before (``passes/chains.py``); None: where that pays.
+    ``precision``: the setting; where it is not strict, float32 products are rounded whatever torch does: with ``halves`` to float16
+    where that pays (products that are no convolutions for "half" alone), else to TF32.
     """
     graph = lower(exported, left, float8_of(on) if on is not None else "rounded")
     verify(graph)
@@ -88,7 +92,10 @@ def lowered(
     pairs, apart = _chained(graph, on, halves, chained)
     in_pairs = {product.op for pair in pairs.items() for product in pair}
     rounded: list[str] = []
-    if on is not None and halves:
+    if on is not None and precision != "strict":
+        rounded = _rounded_as_asked(graph, on, precision, halves, in_pairs)
+        share(graph)
+    elif on is not None and halves:
         tf32 = tf32 and tf32_convolutions()
         if channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints), planes=not tf32):
             rounded.append("float16 convolutions" if tf32 else "convolutions of float16 planes")
@@ -105,6 +112,21 @@ def lowered(
     whole = {v for second, first in pairs.items() for v in between(first, operands(second)[0])}
     chunks = split_long_reductions(graph, graph.hints, whole)
     return Lowered(graph, defined, chunks, rounded, pairs, apart)
+
+
+def _rounded_as_asked(graph: Graph, on: Target, precision: str, halves: bool, in_pairs: set[Op]) -> list[str]:
+    """What was rounded for the setting ``precision``, in words. ``in_pairs``: products that share a kernel, which rounds as it goes."""
+    rounded: list[str] = []
+    if halves and channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints)):
+        rounded.append("float16 convolutions")
+    pays = halves and precision == "half"
+    if pays and asked.in_float16(graph, lambda op: op not in in_pairs and half_pays(op, on, graph.hints)):
+        rounded.append("float16 products")
+    if asked.in_tf32(graph):
+        rounded.append("TF32 products")
+    if rounded:
+        graph.precision = precision
+    return rounded
 
 
 def _parts(op: Contract, on: Target, graph: Graph, parts: bool) -> int:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import channel, compare, exchange, pieces, tf32
+from kernel_lsp import figures
+from kernel_lsp.validation import asked, channel, compare, exchange, pieces, tf32
 from kernel_lsp.validation.oracle import Reference, tensors_of
 from kernel_lsp.validation.slices import narrowed
 
@@ -36,41 +37,92 @@ def compared(
     if reference.exact is not None:
         exact = plainly(reference.exact)
         found = compare.compare(out, eager, exact)
+        explained: list[float] | None = None
+        if not found.passed and math.isfinite(found.error) and tree is not None and referee.held_to != "strict":
+            found, explained = _as_asked(referee, out, reference, tree, train, found)
         if not found.passed and math.isfinite(found.error) and tree is not None:
             floors, elsewhere = referee.oracle.rounding(tree, reference, train)
             elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
             if may_round(referee):
                 elsewhere = max(elsewhere, referee.example_error, _error_in_tf32(referee, tree, reference, train))
-            found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere)
-        return noted(referee, found)
+            found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere, explained=explained)
+        return _said_of(referee, noted(referee, found))
     worst = compare.Comparison(eager_error=eager_error)
+    most = 0.0
     if reference.slices and compare.structure(out) == compare.structure(eager):
-        worst = _in_slices(exchange.expected_of(out), exchange.expected_of(eager), reference)
+        worst, most = _in_slices(
+            referee, exchange.expected_of(out), exchange.expected_of(eager), reference, tree, train
+        )
         noted(referee, worst)
         if not worst.passed or not reference.said:  # wrong, or all of it was looked at
-            return worst
+            return _said_of(referee, worst)
         referee.progress.limits.append(reference.said)
-    worst.reason = compare.agree(out, eager, worst.eager_error).reason
-    return worst
+    worst.reason = compare.agree(out, eager, max(worst.eager_error, most)).reason
+    if not worst.passed and tree is not None and referee.held_to != "strict":
+        found_errors = asked.errors(referee.oracle, tree, reference, train, referee.held_to, len(asked.FACTORS))
+        most = max(most, _noted_as_explained(referee, found_errors))
+        worst.reason = compare.agree(out, eager, max(worst.eager_error, most)).reason
+    return _said_of(referee, worst)
 
 
-def _in_slices(mine: list[torch.Tensor], eager: list[torch.Tensor], reference: Reference) -> compare.Comparison:
-    """Against float64 slice by slice, by the scale of the whole and eager's error over all of the slices."""
-    worst, suspect = compare.Comparison(), compare.Comparison()
+def _as_asked(
+    referee: Referee, out: Any, reference: Reference, tree: Any, train: bool, found: compare.Comparison
+) -> tuple[compare.Comparison, list[float] | None]:
+    """The comparison by what the precision explains that was asked for, and what that is: by one sample of rounding, and
+    where that does not do by all. ``found``: the comparison without."""
+    explained = None
+    for samples in (1, len(asked.FACTORS)):
+        explained = asked.errors(referee.oracle, tree, reference, train, referee.held_to, samples)
+        if explained is None:
+            break
+        found = compare.compare(out, plainly(reference.eager), plainly(reference.exact), explained=explained)
+        _noted_as_explained(referee, explained)
+        if found.passed:
+            break
+    return found, explained
+
+
+def _noted_as_explained(referee: Referee, explained: list[float] | None) -> float:
+    """The largest of the errors, which is kept for what has none of its own."""
+    most = max(explained or [0.0], default=0.0)
+    referee.explained = max(referee.explained, most)
+    return most
+
+
+def _said_of(referee: Referee, found: compare.Comparison) -> compare.Comparison:
+    """A reason that names the precision that the candidate is held to."""
+    if found.reason and referee.held_to != "strict" and math.isfinite(found.error):
+        found.reason += f" (at {figures.precision_words(referee.held_to)})"
+    return found
+
+
+def _in_slices(
+    referee: Referee, mine: list[torch.Tensor], eager: list[torch.Tensor], reference: Reference, tree: Any, train: bool
+) -> tuple[compare.Comparison, float]:
+    """Against float64 slice by slice, by the scale of the whole and eager's error over all of the slices; and the largest error
+    that the precision explains which was asked for."""
+    worst, suspect, most = compare.Comparison(), compare.Comparison(), 0.0
     if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(mine, eager, strict=True)):
-        return compare.compare(mine, eager, eager)  # which says what is different
+        return compare.compare(mine, eager, eager), most  # which says what is different
     scales = [compare.scale_of(t) for t in eager]
     assert reference.slices is not None
     for part in reference.slices():
         exact = exchange.expected_of(part.exact)
         one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact, scales=scales)
+        if not one.passed and math.isfinite(one.error) and tree is not None and referee.held_to != "strict":
+            explained = asked.errors_of_slice(
+                referee.oracle, tree, part, train, referee.held_to, len(asked.FACTORS), scales
+            )
+            most = max(most, _noted_as_explained(referee, explained))
+            narrow = narrowed(mine, part.dims, part), narrowed(eager, part.dims, part)
+            one = compare.compare(*narrow, exact, scales=scales, explained=explained)
         worst.error, worst.eager_error = max(worst.error, one.error), max(worst.eager_error, one.eager_error)
         if one.reason and one.error > suspect.error:
             suspect = one
             suspect.reason = f"in slice {part.start} to {part.stop}: {one.reason}"
     if suspect.reason and any(suspect.error > compare.allowed(worst.eager_error, t.dtype) for t in eager):
         worst.reason = suspect.reason
-    return worst
+    return worst, most
 
 
 def noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
@@ -80,7 +132,9 @@ def noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
     return result
 
 
-def but_for_nan(referee: Referee, out: Any, reference: Reference, found: compare.Comparison) -> compare.Comparison:
+def but_for_nan(
+    referee: Referee, out: Any, reference: Reference, found: compare.Comparison, tree: Any = None, train: bool = False
+) -> compare.Comparison:
     """After products a NaN passes for an infinity: what 0 * inf comes into depends on how a product is split."""
     taken = []
     for mine, theirs in zip(tensors_of(out), tensors_of(reference.eager), strict=False):
@@ -90,7 +144,7 @@ def but_for_nan(referee: Referee, out: Any, reference: Reference, found: compare
         taken.append(torch.where(torch.isnan(mine) & torch.isinf(theirs), theirs, mine))
     again = iter(taken)
     changed = pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
-    second = compared(referee, changed, reference)
+    second = compared(referee, changed, reference, tree=tree, train=train)
     if second.passed:
         referee.progress.limits.append(
             "infinities that go into products: it gives NaN for some that eager gives as inf"
@@ -113,6 +167,13 @@ def precision(referee: Referee) -> str:
 def products(referee: Referee) -> bool:
     words = ("mm", "matmul", "linear", "conv", "dot", "einsum", "attention")
     return any(word in op for op in referee.inputs.ops for word in words)
+
+
+def multiplies_float32(referee: Referee) -> bool:
+    """Whether the module has products, of float32 as far as inputs and parameters tell."""
+    kinds = [leaf.example.dtype for leaf in referee.inputs.leaves]
+    kinds += [p.dtype for p in (*referee.module.parameters(), *referee.module.buffers())]
+    return torch.float32 in kinds and products(referee)
 
 
 def may_round(referee: Referee) -> bool:

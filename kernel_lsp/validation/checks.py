@@ -206,7 +206,7 @@ def _state(referee: Referee, step: plan.Step, reference: Reference) -> None:
         raise referee.failed("wrong", step.name, f"{step.name}: {when} it has no {what} {missing[0]!r}")
     for name, theirs in expected.items():
         what = "parameter" if name in parameters else "buffer"
-        found = compare.compare(mine[name], theirs, theirs, f"{what} {name}")
+        found = compare.compare(mine[name], theirs, theirs, f"{what} {name}", eager_error=referee.explained)
         if not found.passed:
             raise referee.failed("wrong", step.name, f"{step.name}: {when} {found.reason}")
 
@@ -227,7 +227,7 @@ def _random_training(
             return copied(answer.tree)
 
     out = asked(SEED)
-    found = compare.agree(out, agreement.plainly(reference.eager), 0.0)
+    found = compare.agree(out, agreement.plainly(reference.eager), referee.explained)
     if found.passed:
         referee.passed(step.name, "under equal random states it gives what eager gives")
     elif agreement.identical(out, asked(SEED + 1)):

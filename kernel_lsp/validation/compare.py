@@ -67,22 +67,38 @@ def compare(
     scales: list[torch.Tensor] | None = None,
     floors: list[float] | None = None,
     eager_error: float = 0.0,
+    explained: list[float] | None = None,
 ) -> Comparison:
     """Trees of CPU or GPU tensors of one structure; ``oracle`` in float64, or eager's own where there is none.
 
     ``scales``: of each tensor, where these are parts of larger ones. ``floors``: for each tensor what it may be off by
     absolutely (noise.py). ``eager_error``: the largest that eager's was seen to be on other inputs.
+    ``explained``: for each tensor the error that the precision explains which was asked for (asked.py).
     """
-    known, noise = iter(scales or []), iter(floors or [])
+    known, noise, asked = iter(scales or []), iter(floors or []), iter(explained or [])
     return _over_trees(
         candidate,
         eager,
         oracle,
         what,
         lambda c, e, o, name: _compare_one(
-            c, e, o, name, None, next(known, None), noise=next(noise, 0.0), eager_error=eager_error
+            *(c, e, o, name, None, next(known, None)),
+            noise=next(noise, 0.0),
+            eager_error=max(eager_error, next(asked, 0.0)),
         ),
     )
+
+
+def each_error(found: Any, right: Any, scales: list[torch.Tensor] | None = None) -> list[float]:
+    """Of each tensor of a tree the largest relative error; 0 where it is no finite number, or the trees differ."""
+    if structure(found) != structure(right):
+        return [0.0] * len(_tensors(right))
+    known = iter(scales or [])
+    errors = [
+        _compare_one(f, r, r, "", math.inf, next(known, None)).error
+        for f, r in zip(_tensors(found), _tensors(right), strict=True)
+    ]
+    return [error if math.isfinite(error) else 0.0 for error in errors]
 
 
 def allowed(eager_error: float, dtype: torch.dtype) -> float:

@@ -220,7 +220,8 @@ def begin(
     referee: Referee, specimen: dict[str, Any], rates: dict[str, float]
 ) -> tuple[schema.Measurement, schema.ShapeMeasurement]:
     """A measurement that holds what is known before anything is timed."""
-    rate = roofline.matmul_rate(rates, dtype(referee), agreement.may_round(referee))
+    rounds = agreement.may_round(referee) or referee.held_to != "strict"
+    rate = roofline.matmul_rate(rates, dtype(referee), rounds)
     device = _device(referee.inputs.device, rates["copy_bandwidth"], rate)
     measurement = schema.Measurement(device=device)
     measurement.measured_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

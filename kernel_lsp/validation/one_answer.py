@@ -56,7 +56,7 @@ def check(
         referee.progress.within_1e2 = compare.within(out, agreement.plainly(reference.eager), 1e-2)
     found = agreement.compared(referee, out, reference, eager_error, tree, step.train)
     if not found.passed and step.infinite and (agreement.products(referee) or referee.inputs.has_op("prod", "cumprod")):
-        found = agreement.but_for_nan(referee, out, reference, found)
+        found = agreement.but_for_nan(referee, out, reference, found, tree, step.train)
     if step.inside:
         referee.example_error = max(referee.example_error, found.eager_error)
     if not found.passed and (referee.oracle.seed is not None or _varies(referee, step, tree, found.eager_error)):

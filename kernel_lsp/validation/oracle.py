@@ -236,9 +236,9 @@ class Oracle:
             return eager
         return exact
 
-    def eager(self, tree: tuple[Any, Any]) -> Any:
+    def eager(self, tree: tuple[Any, Any], train: bool = False) -> Any:
         """Eager's result alone."""
-        return self._call(copied(tree), False)[0]
+        return self._call(copied(tree), train)[0]
 
     def exact(self, tree: tuple[Any, Any], train: bool) -> Any:
         """The module's result in float64 alone; None where that does not run, which is not noted here."""

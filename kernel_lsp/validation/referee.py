@@ -76,6 +76,8 @@ class Referee:
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
     example_error: float = 0.0  # eager's own at the example's size
     rounds: bool | None = None  # whether torch takes TF32 at the example's size, where that is known
+    precision: str = "strict"  # the setting that the candidate was asked for with
+    explained: float = 0.0  # the largest relative error that this precision was seen to explain
     lends: bool = False  # tensors go to the trial in lent device memory
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory
@@ -92,6 +94,11 @@ class Referee:
         """Run the checks, those that may wait only while time allows; stops at the first that fails."""
         self.prepare()
         return self._whole()
+
+    @property
+    def held_to(self) -> str:
+        """The precision by which answers are compared: the one asked for, strict where no product of float32 is rounded for it."""
+        return self.precision if agreement.multiplies_float32(self) else "strict"
 
     def prepare(self) -> None:
         """Find out how tensors get to the trial, and have an oracle ready."""
@@ -192,6 +199,7 @@ class Referee:
             limits=limits,
             within_1e2=self.progress.within_1e2,
             skipped=list(self.progress.skipped),
+            held_to=self.held_to,
         )
 
     # what the trial is asked

@@ -118,6 +118,7 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
         reference.slices = None
         reference.said = ""
     request = {"do": "call", "names": list(referee.inputs.names), "seed": referee.oracle.seed}
+    lower = referee.held_to != "strict"
     with _progress_of_its_own(referee):
         for i, one in enumerate(tried):
             if one.reason:
@@ -125,7 +126,9 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
             try:
                 referee.ask({"do": "choose", "name": str(i)})
                 with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
-                    one.reason = agreement.compared(referee, answer.tree, reference, referee.example_error).reason
+                    one.reason = agreement.compared(
+                        referee, answer.tree, reference, referee.example_error, tree if lower else None
+                    ).reason
                 kernels = referee.ask({"do": "kernels"})["kernels"]
                 one.spills = max((k["spills"] or 0 for k in kernels), default=0)
                 if one.spills > MOST_SPILLED and any(not other.reason for other in tried[:i]):

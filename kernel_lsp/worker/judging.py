@@ -257,6 +257,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
         held = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
         referee.alone = functools.partial(_alone, referee, held)
     referee.check_bounds = given.get("bounds") == "check"
+    referee.precision = given.get("precision") or "strict"
     if ready.hollow:
         referee.progress.limits.append(
             f"the example's own values: inputs of {ready.hollow} were not made on this machine"

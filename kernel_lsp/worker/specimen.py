@@ -69,6 +69,7 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             import_file=specimen.file,
             check_indices=given.get("bounds") == "check",
             gpu=given.get("gpu"),
+            precision=given.get("precision") or "strict",
         )
         return {
             "specimen": schema.to_json(specimen),
@@ -99,6 +100,7 @@ def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             target_name=given["gpu"],
             left=frozenset(given["leave"]),
             check_indices=given.get("bounds") == "check",
+            precision=given.get("precision") or "strict",
         )
         return {"specimen": schema.to_json(seen.specimen), "explained": data}
 

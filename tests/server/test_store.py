@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from kernel_lsp import analysis, schema
+from kernel_lsp import analysis, kernel_file, schema
 from kernel_lsp.store import history
 from kernel_lsp.store.info import info
 from kernel_lsp.store.validations import Validation
@@ -75,6 +75,36 @@ async def test_a_kernel_that_trusted_its_indices_is_not_validated_where_it_has_t
     client.set_configuration({"bounds": "trust"}, section="kernelLsp")
     client.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+
+
+async def test_a_kernel_that_is_less_exact_than_is_asked_for_by_now_can_be_generated_again(
+    client: Client, module: Path
+) -> None:
+    kernel = write_kernel(module)
+    parsed = kernel_file.read(kernel)
+    header = {key: value for key, value in parsed.header.items() if key != "body"} | {"precision": "tf32"}
+    kernel.write_text(kernel_file.assemble(header, parsed.body))
+    await client.start(module.parent, options={"settings": {"precision": "tf32"}})
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-not-validated"])  # what is kept of this body is strict
+    records = (
+        schema.from_json(schema.Verdict, VERDICT | {"held_to": "tf32"}),
+        schema.from_json(schema.Measurement, MEASUREMENT),
+    )
+    validate_here(parsed.fingerprint, BODY, Validation(*records, None, "2026-01-02T00:00:00+00:00"), precision="tf32")
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    assert await client.lenses(uri) == ["✓ 2.31× eager · 1.24× compile · TF32"]
+    client.set_configuration({"precision": "strict"}, section="kernelLsp")
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams({}))
+
+    async def told() -> bool:
+        return len(await client.lenses(uri)) == 2
+
+    await client.until(told)
+    title = "✓ 2.31× eager · 1.24× compile · TF32, strict is asked for"
+    assert await client.lenses(uri) == [title, "Generate again"]
+    page = await page_of(client, uri)
+    assert "Correct at TF32" in page and "The kernel was asked for at TF32; precision = strict is set by now." in page
 
 
 @pytest.mark.slow

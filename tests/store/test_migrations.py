@@ -166,11 +166,13 @@ def test_what_version_3_kept_holds_for_the_setting_that_it_was_reached_under(tmp
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:  # back to what version 3 had
         connection.execute("drop index verdicts_by_key")
         connection.execute("alter table verdicts drop column bounds")
+        connection.execute("alter table verdicts drop column precision")
         connection.execute("pragma user_version = 3")
     entries = history.of_class(path, file, tmp_path, "Norm", 9).entries
     assert [entry.bounds for entry in entries] == ["trust", "check", "check"]
     assert validations.find(dataclasses.replace(KEY, body=entries[0].body), path) == found(1)
     assert validations.find(dataclasses.replace(KEY, body=entries[2].body), path) is None
+    assert {entry.precision for entry in entries} == {"strict"}
 
 
 def test_the_database_of_another_program_is_left_as_it_is(tmp_path):

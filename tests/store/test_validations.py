@@ -172,7 +172,7 @@ def test_a_row_that_is_no_verdict_is_as_if_it_were_not_there(path, text):
 
 def test_a_look_up_reads_an_index_alone_however_many_verdicts_there_are(path):
     validations.keep(KEY, FOUND, path)
-    columns = ("device", "torch", "triton", "version", "driver", "bounds")
+    columns = ("device", "torch", "triton", "version", "driver", "bounds", "precision")
     with database.reading(path) as connection:
         query = validations._NEWEST.format(
             index="verdicts_by_key", more="".join(f" and {name} = ?" for name in columns)

@@ -318,6 +318,7 @@ class Graph:
     ways: list[str] = field(default_factory=list)  # what passes did to it that another candidate does without
     not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
     float8: Float8 = "rounded"
+    precision: str = "strict"  # the setting that products were rounded for
 
 
 def input_of(value: Value) -> Input:

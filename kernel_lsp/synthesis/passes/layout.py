@@ -32,7 +32,7 @@ _READ_TOGETHER = 4
 
 #: The largest magnitude of a tensor of which float16 loses no more than TF32 does, relative to that magnitude: the largest
 #: number it has; and where its spacing at zero, 2^-24, is an eighth of TF32's there. Much smaller numbers lose more.
-_LEAST_PEAK, _MOST_PEAK = 2.0**-11, 65504.0
+LEAST_PEAK, MOST_PEAK = 2.0**-11, 65504.0
 
 
 def channels_last(graph: Graph, worthwhile: Callable[[Contract, Contract], bool], *, planes: bool = False) -> int:
@@ -109,7 +109,7 @@ def _convolution(op: Contract, planes: bool) -> Contract | None:
         for v, name in zip((last, packed), names, strict=True)
     )
     peaks = tuple(peak_of(v) for v in (last, packed))
-    exact = Exact(op, peaks, _LEAST_PEAK, _MOST_PEAK, tf32=True)
+    exact = Exact(op, peaks, LEAST_PEAK, MOST_PEAK, tf32=True)
     seen_last = Build.view(last, windows, "window")
     return Contract(seen_last, packed, seen, order, op.axes, outer=outer, lengths=lengths, exact=exact)
 

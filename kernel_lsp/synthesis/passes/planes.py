@@ -55,7 +55,7 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
         if isinstance(value.op, Contract)
         and value.op.left.dtype == value.op.right.dtype == torch.float32
         and not value.op.tf32
-        and not any(_repeats(operand, graph.hints) for operand in (value.op.left, value.op.right))
+        and not any(repeats(operand, graph.hints) for operand in (value.op.left, value.op.right))
         and worthwhile(value.op)
     ]
     for value in products:
@@ -79,7 +79,7 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
     return len(products)
 
 
-def _repeats(operand: Value, hints: dict[sympy.Symbol, int]) -> bool:
+def repeats(operand: Value, hints: dict[sympy.Symbol, int]) -> bool:
     """Whether it is a view that has elements of a tensor several times, as windows do: its planes would be larger."""
     while isinstance(operand.op, View):
         seen, viewed = (numel(v.shape).subs(hints) for v in (operand, operand.op.operand))
@@ -111,14 +111,14 @@ def _chosen(operand: Value, place: sympy.Expr, planes: dict[_Layout, Value]) -> 
 
     Of an operand that is a view, what it views is split, in the order in which it lies in memory.
     """
-    base, view = _viewed(operand)
+    base, view = viewed(operand)
     layout = base, tuple(range(len(base.shape))), None
     if layout not in planes:
         planes[layout] = planes_of(base)
     return of_each_product(planes[layout], view, place)
 
 
-def _viewed(operand: Value) -> tuple[Value, Map]:
+def viewed(operand: Value) -> tuple[Value, Map]:
     """The tensor in memory of which ``operand`` is a view that has each element once, and that view."""
     base, view = operand, Map(operand.shape, operand.shape, dims(len(operand.shape)), inverse=dims(len(operand.shape)))
     while isinstance(base.op, View) and base.op.map.inverse is not None:
@@ -134,7 +134,7 @@ def _aligned(op: Contract, hints: dict[sympy.Symbol, int], planes: dict[_Layout,
     None where they do so as they lie in memory, or where an operand is no matrix with its dimensions in some order.
     """
     letter = op.summed
-    sides = [(*_viewed(v), axes) for v, axes in ((op.left, op.left_axes), (op.right, op.right_axes))]
+    sides = [(*viewed(v), axes) for v, axes in ((op.left, op.left_axes), (op.right, op.right_axes))]
     if len(letter) != 1 or op.varies(letter) != (True, True) or any(view.permutation is None for _, view, _ in sides):
         return None
 

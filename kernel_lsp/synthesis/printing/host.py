@@ -80,7 +80,7 @@ class Host:
 
 def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     """Write the host function ``function`` for a plan."""
-    printer = _Printer(plan, function)
+    printer = _Printer(plan, function, asked=graph.precision != "strict")
     for operation in plan.operations:
         printer.operation(operation)
     printer.host.body.append(f"return {_result(graph, printer.variables)}")
@@ -88,7 +88,7 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
 
 
 class _Printer:
-    def __init__(self, plan: HostPlan, function: str) -> None:
+    def __init__(self, plan: HostPlan, function: str, *, asked: bool = False) -> None:
         self.host = Host(plan)
         wanted = [operation.program.name for operation in plan.operations if isinstance(operation, Launch)]
         self.names = Names([function, *wanted])
@@ -103,7 +103,7 @@ class _Printer:
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
         self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
-        if any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
+        if not asked and any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
             self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 
     @staticmethod

@@ -119,6 +119,14 @@ def compose(
     return "\n\n".join(parts) + "\n"
 
 
+#: what a file says of products that were rounded because the setting ``precision`` asked for it
+_ROUNDED = {
+    "tf32": "Asked for with precision = tf32: the operands of float32 products are rounded to ten bits of mantissa.",
+    "half": "Asked for with precision = half: the operands of float32 products are rounded to float16 where its range "
+    "suffices and that is faster, else to TF32.",
+}
+
+
 def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, replayed: bool) -> str:
     count, launches = len(host.kernels), len(host.programs)
     kernels = "one Triton kernel" if count == 1 else f"{count} Triton kernels"
@@ -139,6 +147,8 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
     tilings = list(dict.fromkeys(program.tiling for program in host.programs))
     lines += textwrap.wrap(" ".join(tilings), _WIDTH)
     lines += textwrap.wrap(_traffic(graph, host, hints), _WIDTH)
+    if graph.precision != "strict":
+        lines += ["", *textwrap.wrap(_ROUNDED[graph.precision], _WIDTH)]
     if replayed:
         lines += ["", *textwrap.wrap(replay.ABOUT, _WIDTH)]
     return '"""' + "\n".join(lines) + '\n"""'

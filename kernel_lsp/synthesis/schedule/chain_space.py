@@ -73,6 +73,8 @@ def chains(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
             Chained(64, 64, d, k, 4, 2),
             Chained(64, 16, d, k, 4, 2),
         ]
+    if kernel.product.tf32:
+        tiles = [dataclasses.replace(tile, precision="tf32") for tile in tiles]
     fitted = [_fitted(tile, found.rows, found.keys) for tile in tiles]
     kept: list[Chained] = []
     for most in (REGISTERS, _SPILLED):

@@ -5,6 +5,7 @@ has a file, which adds its cases when it is imported.
 """
 
 from . import (  # noqa: F401 (importing them is what fills CASES)
+    asked_precision,
     attention,
     convolution,
     float8,

@@ -27,6 +27,7 @@ class Case:
     steps: tuple[int, ...] = (0, 1, 3)  # of ``inputs``: the sizes at which it runs under the interpreter
     training: bool = False  # in training mode, where its buffers may change
     tf32: bool = True  # of those convolutions have the error of TF32
+    precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
 
 
 CASES: dict[str, Case] = {}
@@ -58,11 +59,11 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     """The candidates of a case."""
     exported = capture(module, tuple(arguments), training=case.training)
     names = {"class_name": type(module).__name__, "import_from": origin}
-    if not case.halves:
+    if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
-    pay = {"planes_pay": lambda *_: True, "float16_pays": lambda *_: True}
+    pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays"), lambda *_: True)
     with mock.patch.multiple(stages, tf32_convolutions=lambda: case.tf32, **pay):
-        return synthesize(module, exported, gpu="H100", **names)
+        return synthesize(module, exported, gpu="H100", precision=case.precision, **names)
 
 
 def made(case: Case, module: nn.Module, arguments: list[Any], origin: str, variant: str = "") -> Candidate:

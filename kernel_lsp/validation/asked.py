@@ -1,0 +1,151 @@
+"""What a kernel may be off by that was asked for with ``precision`` ``tf32`` or ``half``.
+
+The module runs in float64 with the operands of its products rounded as such a kernel rounds them, and its answer moves: that is what
+the precision explains, on these inputs and at each output, and no more. Rounding is a sample of errors, each below half a unit of the
+eleventh bit; another kernel of the same module takes other samples (it scales an operand before it rounds it, say). So operands are
+also rounded after they were multiplied by a factor, and divided by it again: up to ``FACTORS`` samples, of which the largest counts.
+
+Tensor cores add up eight products at a time and cut the sum off at float32's 24 bits. A sum of K products may be off by K / 8 units of the
+last place of what it comes to on its way, which is added with a random sign.
+
+As for any kernel, ``compare.FACTOR`` times that is allowed, and never more than ``MOST`` explains: where rounding alone makes an answer
+useless, because sums cancel or a comparison tips over, a kernel that rounds is wrong. Products are those of matrices and convolutions; what else the module
+computes is held to float32.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernel_lsp.validation import compare, randomness
+from kernel_lsp.validation.slices import Part, cut
+from kernel_lsp.validation.tf32 import rounded as in_tf32
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.oracle import Oracle, Reference
+
+#: the relative error beyond which nothing is explained any more: three times as much is allowed, and less than 0.1 has to be off
+MOST = 0.03
+
+#: how each operand is scaled before it is rounded, in turn: between two powers of two, so that other bits are cut off
+FACTORS = (1.0, 1.25, 1.4375, 1.625, 1.75, 1.9375)
+
+#: products → where their operands are among the arguments; a bias is added in float32
+_OPERANDS = {
+    **dict.fromkeys(("aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.vdot"), (0, 1)),
+    **dict.fromkeys(("aten.addmm", "aten.baddbmm", "aten.addbmm", "aten.addmv"), (1, 2)),
+    **dict.fromkeys(("aten.convolution", "aten.cudnn_convolution", "aten.cudnn_convolution_transpose"), (0, 1)),
+    **dict.fromkeys(("aten._convolution", "aten.mkldnn_convolution"), (0, 1)),
+}
+
+#: float16's range, as kernels look at it: what is larger overflows, and a tensor of nothing but smaller numbers would lose bits
+_LEAST_HALF, _MOST_HALF = 2.0**-11, 65504.0
+
+#: relative error of a sum in tensor cores, for each product in it: one unit of float32's last place for eight of them
+_OF_A_SUM = 2.0**-26
+
+
+class _Rounding(TorchDispatchMode):
+    """Rounds the operands of products, and lets their sums be off as those of tensor cores are. ``sample``: which factor."""
+
+    def __init__(self, precision: str, sample: int) -> None:
+        super().__init__()
+        self.round = in_half if precision == "half" else in_ten_bits
+        self.factor = FACTORS[sample]
+        self.seed = sample
+        self.products = 0  # of floating point numbers wide enough to be rounded
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        places = _OPERANDS.get(str(func).rpartition(".")[0])
+        if places is None or not all(isinstance(args[i], torch.Tensor) and _wide(args[i]) for i in places):
+            return func(*args, **(kwargs or {}))
+        args = list(args)
+        for i in places:
+            args[i] = self.round(args[i] * self.factor) / self.factor
+        self.products += 1
+        return self._summed(func(*args, **(kwargs or {})), args[places[1]], str(func))
+
+    def _summed(self, result: torch.Tensor, right: torch.Tensor, name: str) -> torch.Tensor:
+        length = right.shape[1:].numel() if "conv" in name else right.shape[-2 if right.dim() > 1 else -1]
+        generator = torch.Generator(result.device).manual_seed(self.seed + self.products)
+        factors = torch.rand(result.shape, generator=generator, device=result.device, dtype=result.dtype)
+        factors.sub_(0.5).sign_().mul_(length * _OF_A_SUM).add_(1)
+        return result.mul_(factors)
+
+
+def _wide(tensor: torch.Tensor) -> bool:
+    return tensor.dtype in (torch.float64, torch.float32)
+
+
+def in_ten_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Rounded to TF32, to nearest."""
+    return in_tf32(tensor.double()).to(tensor.dtype)
+
+
+def in_half(tensor: torch.Tensor) -> torch.Tensor:
+    """Rounded to float16, to nearest, with its coarse numbers near zero; to TF32 where float16's range does not suffice."""
+    if tensor.numel() == 0:
+        return tensor
+    peak = tensor.abs().max()
+    if not bool(torch.isfinite(peak)) or not _LEAST_HALF <= float(peak) <= _MOST_HALF / 2:
+        return in_ten_bits(tensor)
+    return tensor.half().to(tensor.dtype)
+
+
+def errors(
+    oracle: Oracle, tree: Any, reference: Reference, train: bool, precision: str, samples: int
+) -> list[float] | None:
+    """Of each output the largest relative error that rounding explains; None where the module has no such product.
+
+    Each is ``MOST`` at most. Where float64 does not run, or does not fit, the same is done in the module's own dtype. ``samples``: how many.
+    """
+    exact = reference.exact if reference.exact is not None and reference.exact is not reference.eager else None
+    wide = exact is not None
+
+    def run() -> Any:
+        return oracle.exact(tree, train) if wide else oracle.eager(tree, train)
+
+    return _errors(run, exact if wide else reference.eager, precision, samples, oracle.seed)
+
+
+def errors_of_slice(
+    oracle: Oracle, tree: Any, part: Part, train: bool, precision: str, samples: int, scales: list[torch.Tensor]
+) -> list[float] | None:
+    """The same for a slice of the inputs, of which ``part`` is float64's answer. ``scales``: of the whole outputs."""
+    inputs = cut(tree, oracle.independent[0]["inputs"], part.start, part.stop)
+    return _errors(lambda: oracle.exact(inputs, train), part.exact, precision, samples, None, scales)
+
+
+def _errors(
+    run: Callable[[], Any],
+    right: Any,
+    precision: str,
+    samples: int,
+    seed: int | None,
+    scales: list[torch.Tensor] | None = None,
+) -> list[float] | None:
+    worst: list[float] = []
+    for sample in range(samples):
+        if seed is not None:
+            randomness.seed(seed)
+        rounding = _Rounding(precision, sample)
+        with _in_products(), rounding:
+            found = run()
+        if found is None or not rounding.products:
+            return None
+        moved = [min(one, MOST) for one in compare.each_error(found, right, scales)]
+        worst = [max(pair) for pair in zip(moved, worst or moved, strict=True)]
+    return worst
+
+
+@contextlib.contextmanager
+def _in_products() -> Iterator[None]:
+    """Within this context attention is computed as two products, which a dispatch mode sees."""
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
