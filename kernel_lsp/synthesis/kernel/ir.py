@@ -226,6 +226,27 @@ class Dot(Expr):
 
 
 @dataclass(frozen=True)
+class Joined(Expr):
+    """Two tiles of one shape, transposed, and their elements along the last dimension in turn: ``even``'s, then ``odd``'s.
+
+    ``shape``: of the result, constants of the launch; ``over``: its axes.
+    """
+
+    even: Expr
+    odd: Expr
+    shape: tuple[Variable, Variable]
+    over: frozenset[Axis]
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.even, self.odd)
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return self.over
+
+
+@dataclass(frozen=True)
 class ProgramId(Expr):
     place: int
 

@@ -19,6 +19,7 @@ from ..kernel.ir import (
     Expr,
     FoldAxis,
     Full,
+    Joined,
     Leave,
     Load,
     Number,
@@ -155,6 +156,9 @@ class Printer:
             if expr.value == 0:
                 return f"tl.zeros({shape}, dtype={_dtype(expr.dtype)})"
             return f"tl.full({shape}, {literal(expr.value)}, dtype={_dtype(expr.dtype)})"
+        if isinstance(expr, Joined):
+            shape = ", ".join(self.name(size) for size in expr.shape)
+            return f"tl.reshape(tl.join(tl.trans({self.text(expr.even)}), tl.trans({self.text(expr.odd)})), [{shape}])"
         assert isinstance(expr, Dot)
         precision = f", input_precision={self.name(expr.precision)}" if expr.precision else ""
         short = f", max_num_imprecise_acc={self.name(expr.short)}" if expr.short else ""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 
 import sympy
 import torch
@@ -34,6 +35,7 @@ from ..kernel.ir import (
     Dot,
     Expr,
     Full,
+    Joined,
     Leave,
     Load,
     Number,
@@ -49,7 +51,7 @@ from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from ..passes.fusion import from_float8
 from .elementwise import blocked, mask_of
-from .extents import contract_atoms, multiplied, total
+from .extents import alternating, contract_atoms, multiplied, total
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Product
 from .summation import summation
@@ -120,15 +122,54 @@ def contract(
         program.body += _leave_in_range(value, arguments)
     # Phases and groups of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     together = op.exact is not None and op.exact.product.convolves
-    axes = _tile_order(domain, program, ends, blocks, group, atoms.batch, together)
+    pair = alternating(kernel, atoms, hints) if tile.joined else None
+    axes = _tile_order(domain, program, ends, blocks, group, [a for a in atoms.batch if a is not pair], together)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
-    acc = Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
-    program.body += set_all(
-        (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, (0, 2))),
-        (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, (1, 2))),
-        mask_of(rows, "row_mask", ends["M"]),
-        *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
-    )
+    program.body += _places(rows, cols, blocks, ends, exact_n)
+    parts = _Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)
+    tiled = [rows, cols]
+    if pair is None:
+        total_of_all = _sum(parts, at)
+    else:
+        total_of_all, tiled = _joined(parts, at, pair, exact_n)
+    ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
+    ending.reduced[value] = total_of_all
+    for v, i in kernel.stores:
+        ending.count(v, i)
+    for v, i in kernel.stores:
+        ending.store(v, i, kernel.destination(v, i))
+    program.body += ending.lines
+    of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
+    only = "Only where the rounded operands leave their range. " if kernel.exact else ""
+    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
+    return program
+
+
+@dataclass
+class _Parts:
+    """What the statements of a contraction share; ``axes``: those that the program's place gives."""
+
+    domain: Domain
+    program: Program
+    tile: Product
+    op: Contract
+    axes: list[Axis]
+    rows: Axis
+    cols: Axis
+    depth: list[sympy.Symbol]
+    outer: list[sympy.Symbol]
+    ends: dict[str, Expr]
+    blocks: dict[str, Variable]
+    stored: set[Value]
+    strided: set[Value]
+
+
+def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
+    """The statements that sum one tile over all that is summed; the variable that holds it. ``at``: the index of each letter."""
+    domain, program, tile, op = parts.domain, parts.program, parts.tile, parts.op
+    axes, rows, cols, depth, outer = parts.axes, parts.rows, parts.cols, parts.depth, parts.outer
+    ends, blocks, stored, strided = parts.ends, parts.blocks, parts.stored, parts.strided
+    arguments, acc = program.arguments, Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     dtype = multiplied(op)
     eighths = dtype in FLOAT8
     lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, axes, arguments, stored, {}))
@@ -180,17 +221,42 @@ def contract(
     else:
         loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
     program.body += walk.loops(acc, zeros, loop)
-    ending = Builder(domain, [*axes, rows, cols], arguments, stored, kernel.placed)
-    ending.reduced[value] = walk.result(acc)
-    for v, i in kernel.stores:
-        ending.count(v, i)
-    for v, i in kernel.stores:
-        ending.store(v, i, kernel.destination(v, i))
-    program.body += ending.lines
-    of = " of the transposed result" if tile.exchanged else ""
-    only = "Only where the rounded operands leave their range. " if kernel.exact else ""
-    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
-    return program
+    return walk.result(acc)
+
+
+def _joined(parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, exact_n: bool) -> tuple[Ref, list[Axis]]:
+    """Both phases along ``pair``, whose results alternate, as one tile with twice the rows; the axes as its dimensions lie.
+
+    Alone each phase stores every second element, which takes 1.6 times as long (docs/performance.md).
+    """
+    program, blocks, ends = parts.program, parts.blocks, dict(parts.ends)
+    found: list[Expr] = []
+    for phase in range(2):
+        one = _sum(parts, {letter: index.xreplace({pair: sympy.Integer(phase)}) for letter, index in at.items()})
+        kept = program.arguments.variable(("even", "odd")[phase])
+        program.body.append(Set(kept, one))
+        found.append(dataclasses.replace(one, variable=kept))
+    both = Axis(parts.rows.variable, [*parts.rows.atoms, pair], "tile")
+    blocks = blocks | {"M": program.block("BLOCK_PAIRS", 2 * parts.tile.m)}
+    ends["M"] = apply("mul", ends["M"], Number(2))
+    program.body += _places(both, parts.cols, blocks, ends, exact_n, across=True)
+    axes = frozenset({both, parts.cols})
+    result = Ref(program.arguments.variable("both"), axes, torch.float32)
+    program.body.append(Set(result.variable, Joined(found[0], found[1], (blocks["N"], blocks["M"]), axes)))
+    return result, [parts.cols, both]
+
+
+def _places(
+    rows: Axis, cols: Axis, blocks: dict[str, Variable], ends: dict[str, Expr], exact_n: bool, across: bool = False
+) -> list[Statement]:
+    """The statements that give each row and column of the tile its index, and tell which lie inside. ``across``: rows are its last dimension."""
+    lanes = ((1, 2), (0, 2)) if across else ((0, 2), (1, 2))
+    return set_all(
+        (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, lanes[0])),
+        (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, lanes[1])),
+        mask_of(rows, "row_mask", ends["M"]),
+        *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
+    )
 
 
 def exchanged(op: Contract) -> Contract:

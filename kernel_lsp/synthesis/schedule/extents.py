@@ -106,6 +106,21 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
     return found
 
 
+def alternating(kernel: Kernel, atoms: ContractAtoms, hints: Hints) -> sympy.Symbol | None:
+    """The atom of a contraction's batch, of two places, whose results lie in turn in memory: two phases of a transposed convolution."""
+    found: set[sympy.Symbol] = {a for a in atoms.batch if kernel.domain.size[a] == 2}
+    for value, index in kernel.stores:
+        filled, at = kernel.destination(value, index)
+        try:
+            coefficients, _ = kernel.domain.terms(offset(at, filled.shape))
+        except Unalignable:
+            return None
+        if not any(coefficients.get(a) == 2 for a in atoms.rows):
+            return None
+        found &= {a for a in found if coefficients.get(a) == ONE}
+    return min(found, key=str, default=None) if kernel.stores and not kernel.folds else None
+
+
 def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, torch.dtype]:
     """(rows, columns, summed, batch, dtype) of a contraction for the example inputs."""
     op, atoms = kernel.product, contract_atoms(kernel)

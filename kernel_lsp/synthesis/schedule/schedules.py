@@ -86,7 +86,8 @@ class Product:
     ``precision``: how float32 is multiplied. ``restart``: summed elements after which the tensor cores' sum is added to one in
     registers and begins again at zero (0: never). ``exchanged``: the operands are; the tile is one of the result's transpose, so that the
     longer side of a thin result is the one of which tensor cores take 64 rows at a time. ``flat``: steps go along the places of a window and
-    its channels as along one sum, so that only the last step is not full; else each place, or line of places, begins a step.
+    its channels as along one sum, so that only the last step is not full; else each place, or line of places, begins a step. ``joined``: a
+    program computes two phases of a transposed convolution whose results alternate in memory, and stores them together.
     """
 
     m: int
@@ -99,11 +100,12 @@ class Product:
     restart: int = 0
     exchanged: bool = False
     flat: bool = False
+    joined: bool = False
 
     def __str__(self) -> str:
         exchanged = " exchanged" if self.exchanged else ""
-        flat = ", one sum over all places" if self.flat else ""
-        how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {self.stages} stages{flat}"
+        how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {self.stages} stages"
+        how += ", one sum over all places" * self.flat + ", phases in pairs" * self.joined
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 

@@ -11,7 +11,9 @@ from ..passes.float8_products import of_float8
 from .chain_space import chains
 from .extents import (
     LONGEST_ROW,
+    alternating,
     contiguous_is_kept,
+    contract_atoms,
     goes_over_windows,
     inner_atoms,
     power_of_two,
@@ -118,6 +120,9 @@ _DEPTHS, _STEP, _CLEARLY = (64, 32, 16), 8, 0.85
 #: Columns of a result from which tiles of many rows are tried, too.
 _NARROW = 32
 
+#: The tile of each of two phases whose results alternate: both are in registers at once.
+_PAIRS = Product(128, 64, 32, 4, 3)
+
 #: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
 _RESTART = 512
 
@@ -165,7 +170,11 @@ def _walked(
         )
         for tile in fitted
     ]
-    return list(dict.fromkeys(found))[:3]
+    found = list(dict.fromkeys(found))[:3]
+    if not emulated and alternating(kernel, contract_atoms(kernel), hints) is not None:
+        pairs = _fitted(_PAIRS, m, n, k, itemsize, target)
+        found.insert(1, dataclasses.replace(pairs, joined=True))
+    return found
 
 
 def _taken(summed: int, depth: int) -> int:

@@ -18,6 +18,9 @@ from tests.synthesis.cases import CASES
         ("float16_few_conv3d", "convolutions of float16 planes"),
         ("float16_two", "one sum over all places"),  # by default place by place
         ("planes_conv3d", "64 x 16 x 32 tiles"),  # the three products around the lines
+        ("float16_few_transposed", "phases in pairs"),
+        ("float16_grouped_transposed", "phases in pairs"),
+        ("float16_transposed", "phases in pairs"),
     ],
 )
 def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: Any, tmp_path: Path) -> None:
