@@ -232,6 +232,12 @@ def _eval(evaluation: argparse.ArgumentParser, shared: argparse.ArgumentParser, 
         metavar="FILE",
         help="times of torch.compile from elsewhere, for where eager agrees within 5 %% (docs/evaluation.md)",
     )
+    options.add_argument(
+        "--precision",
+        choices=["strict", "tf32", "half"],
+        default="strict",
+        help="of float32 products; what is not strict is shown apart, and counts at 1e-2 alone (default: strict)",
+    )
     options.add_argument("--device", help="auto (every GPU here), cuda, cuda:N or interpreter (default: auto)")
     options.add_argument("--seconds", type=float, help="time budget of each problem (default: 300)")
     options.add_argument("--executor", choices=["local", "ray"], default="local", help="ray: the GPUs of a Ray cluster")

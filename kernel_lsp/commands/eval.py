@@ -25,7 +25,13 @@ from kernel_lsp.suites.found import Found
 
 SUITES = {"kernelbench": kernelbench.read, "folder": folder.read}
 
-_COMPARED = ("seconds", "generators", "samples", "baselines")  # of a header: records made with others do not compare
+_COMPARED = (
+    "seconds",
+    "generators",
+    "samples",
+    "baselines",
+    "precision",
+)  # of a header: records made with others do not compare
 
 
 @dataclass
@@ -84,6 +90,7 @@ def _asked(options: Any) -> Evaluation:
         "generators": settings.generators,
         "samples": settings.samples,
         "baselines": settings.baselines,
+        "precision": settings.precision,
         "device": settings.device,
         "kernel-lsp": __version__,
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

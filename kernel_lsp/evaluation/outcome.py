@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import __version__, errors, schema
+from kernel_lsp import __version__, errors, figures, schema
 from kernel_lsp.evaluation.outcomes import FURTHEST, shown_index
-from kernel_lsp.evaluation.records import OK, Problem, Record
+from kernel_lsp.evaluation.records import NOT_STRICT, OK, Problem, Record
 from kernel_lsp.store.sessions import machine
 
 #: Errors that say something of the machine or the settings: the next problem would meet them as well, so they are
@@ -59,7 +59,7 @@ _STATUS_OF_ERROR = {
 _OUT_OF_MEMORY = ("out of memory", "OutOfMemoryError", "MemoryError", "DefaultCPUAllocator", "can't allocate memory")
 
 #: The statuses that a record can have here; a newer kernel-lsp may know more.
-STATUSES = tuple(dict.fromkeys([OK, *_STATUS_OF_ERROR.values(), "failed", *FURTHEST]))
+STATUSES = tuple(dict.fromkeys([OK, NOT_STRICT, *_STATUS_OF_ERROR.values(), "failed", *FURTHEST]))
 
 
 def record_of(
@@ -82,8 +82,9 @@ def record_of(
         status, reason = status_of(error), str(error)
     elif report is not None and shown is not None:
         verdict = report.candidates[shown].verdict
-        good = verdict.status in schema.CORRECT
-        status, reason = (OK, "") if good else (verdict.status, verdict.reason)
+        status, reason = (OK, "") if verdict.status in schema.CORRECT else (verdict.status, verdict.reason)
+        if status == OK and verdict.held_to != "strict":
+            status, reason = NOT_STRICT, not_strict(verdict)
     else:
         status, reason = "no-candidates", "No generator proposed a kernel."
     record = Record(
@@ -100,6 +101,11 @@ def record_of(
         at=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
     )
     return Record.from_json(_without_places(record.to_json(), _places(folder)))
+
+
+def not_strict(verdict: schema.Verdict) -> str:
+    """What is said of a kernel that is correct at a lower precision alone."""
+    return f"It is correct{figures.at_precision(verdict.held_to)}, which was asked for; that is not strict."
 
 
 def status_of(error: errors.UserError) -> str:
@@ -130,7 +136,13 @@ def _samples(report: schema.Report | None) -> dict[str, list[int]]:
     What was not judged, since the time was over, counts as not drawn: nobody knows whether it is correct.
     """
     sources = report.sources if report is not None else []
-    return {one.generator: [one.samples - one.unjudged, one.correct] for one in sources if one.samples}
+    found = {one.generator: [one.samples - one.unjudged, one.correct] for one in sources if one.samples}
+    right = (
+        [entry for entry in report.candidates if entry.verdict.status in schema.CORRECT] if report is not None else []
+    )
+    for name in {entry.candidate.generator for entry in right if entry.verdict.held_to != "strict"} & found.keys():
+        found[name][1] = sum(e.verdict.held_to == "strict" and e.candidate.generator == name for e in right)
+    return found
 
 
 def _versions(report: schema.Report | None, hello: dict[str, Any]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kernel_lsp import schema
-from kernel_lsp.evaluation.records import Record
+from kernel_lsp.evaluation.records import NOT_STRICT, Record
 
 #: What a kernel is held against: eager, and torch.compile by mode.
 BASELINES = ("eager", "default", "reduce-overhead", "max-autotune")
@@ -55,6 +55,7 @@ class Outcome:
     memory: dict[str, int] = field(default_factory=dict)  # bytes
     device: str = ""
     machine: str = ""
+    held_to: str = "strict"  # the precision that the shown kernel was asked for at
     readable: bool = True  # whether the record's report, if it has one, could be read
 
 
@@ -72,7 +73,9 @@ def of(record: Record) -> Outcome:
     outcome.not_lowered = not_lowered(record, report)
     if report is not None:
         _add_report(outcome, report)
-    if record.status == "ok" and not outcome.correct:
+    if record.status == "ok" and outcome.held_to != "strict":
+        outcome.status = NOT_STRICT
+    elif record.status == "ok" and not outcome.correct:
         # A record that contradicts itself must not count as a success.
         outcome.status = "no-verdict"
         outcome.reason = outcome.reason or "The record says ok, and has no correct kernel."
@@ -156,7 +159,9 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
     outcome.memory = {kind: count for kind, count in report.memory.items() if count > 0}
     judged = shown(report)
     if judged is not None:
-        outcome.correct = outcome.status == "ok" and judged.verdict.status in schema.CORRECT
+        outcome.held_to = judged.verdict.held_to
+        strict = outcome.held_to == "strict"  # whatever the record says: no other kernel meets the strict standard
+        outcome.correct = outcome.status == "ok" and judged.verdict.status in schema.CORRECT and strict
         outcome.generator = judged.candidate.generator
         outcome.error, outcome.eager_error = judged.verdict.error, judged.verdict.eager_error
         if outcome.correct:

@@ -18,6 +18,8 @@ FORMAT = 1
 OK = "ok"
 #: No verdict yet: such a record stands for nothing, and its problem is run again.
 INTERRUPTED = "interrupted"
+#: A kernel that was asked for at a lower precision and is correct at that alone: it meets no strict standard.
+NOT_STRICT = "not-strict"
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Record:
     ``status`` is "ok" for a kernel that meets the strict standard. Else it is one of these; readers must bear others:
 
     - of the candidates (``error`` is None): "wrong", "not-drop-in", "cheating", "timeout", "out-of-memory", "crashed",
-      "compile-error", "rejected";
+      "compile-error", "rejected"; "not-strict" for a kernel that is correct at the lower precision that was asked for;
     - of the module or the job (``error`` says which): "not-lowered", "not-exportable", "not-comparable", "no-candidates",
       "failed" (the class cannot be run), "out-of-memory", "timeout", "crashed", "no-device".
     """

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, is_stand_in, of
 from kernel_lsp.evaluation.passing import Passing, passing
-from kernel_lsp.evaluation.records import FORMAT, Record
+from kernel_lsp.evaluation.records import FORMAT, NOT_STRICT, Record
+from kernel_lsp.figures import PRECISIONS, precision_words
 
 #: fast_p for these p, by the name they have in the scores.
 THRESHOLDS = {"0": 0.0, "1": 1.0, "1.5": 1.5, "2": 2.0, "3": 3.0}
@@ -273,6 +274,14 @@ def _warnings(scores: Scores, repeated: int) -> list[str]:
         seen = scores.versions.get(name, {})
         if len(seen) > 1:
             said.append(f"The records come from {len(seen)} versions of {name}: {', '.join(sorted(seen))}.")
+    for held_to in PRECISIONS:
+        lower = sum(outcome.status == NOT_STRICT and outcome.held_to == held_to for outcome in scores.outcomes)
+        if lower:
+            what = "kernel was" if lower == 1 else "kernels were"
+            said.append(
+                f"{lower} {what} asked for at {precision_words(held_to)}, which is not strict: "
+                f"{'it counts' if lower == 1 else 'they count'} at 1e-2 alone."
+            )
     if repeated:
         said.append(
             f"{repeated} record{'s repeat' if repeated > 1 else ' repeats'} a problem; the latest of each counts."

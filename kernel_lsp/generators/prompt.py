@@ -111,14 +111,24 @@ No tests, no example calls.
 What ModelNew has to be, since it takes Model's place:
 - The same constructor, and the same names and shapes in its state_dict: {state}. Simplest: copy Model's `__init__`.
 - `forward({parameters})` returns tensors of the same shapes and dtypes as Model's, and changes none of its arguments.
-- Numbers as accurate as eager's: accumulate in float32 and do not lower the precision (`tl.dot` of float32 needs \
-`input_precision="ieee"`). Softmax and the like subtract the maximum first.
+- {precision} Softmax and the like subtract the maximum first.
 {sizes}
 {bounds}- Sizes need not be powers of two: mask every load and store at the edges; `tl.arange` and block sizes take powers of two.
 - Tensors are contiguous CUDA tensors, on one device, without gradients; other calls never reach ModelNew.
 - The grid has at most 2**31 - 1 programs in its first dimension and 65535 in the second and third.
 - Only torch and triton are imported. The main work is done in Triton: no torch operator for it, not even as a fallback.
 """
+
+#: the wish of each setting ``precision``; those that are not strict are for both kinds of prompt
+_PRECISION = {
+    "strict": "Numbers as accurate as eager's: accumulate in float32 and do not lower the precision (`tl.dot` of float32 needs "
+    '`input_precision="ieee"`).',
+    "tf32": "Products of float32 may be rounded to TF32 and are to be as fast as that allows: `tl.dot` with "
+    '`input_precision="tf32"`, accumulated in float32. Everything else has to be as accurate as eager\'s.',
+    "half": "Operands of float32 products may be rounded to float16 and are to be as fast as that allows: `tl.dot` of float16, "
+    'accumulated in float32. Beyond 65504 float16 is infinite: take `input_precision="tf32"` for operands that large. '
+    "Everything else has to be as accurate as eager's.",
+}
 
 #: the wish of ``bounds = "check"``, for both kinds of prompt
 _BOUNDS = (
@@ -143,28 +153,34 @@ def read_template(text: str) -> str | None:
     return _without_begin(max(found, key=len)) if found else None
 
 
-def completion(source: str, template: str | None, check_bounds: bool = False) -> str:
+def completion(source: str, template: str | None, check_bounds: bool = False, precision: str = "strict") -> str:
     """The prompt for a model that was trained on one template; with None, on a text of that structure.
 
-    ``source`` defines Model, get_inputs and get_init_inputs. Braces in it stand for themselves. ``check_bounds`` adds a
-    comment to it: the template stays the one that the model knows.
+    ``source`` defines Model, get_inputs and get_init_inputs. Braces in it stand for themselves. ``check_bounds``, and a
+    ``precision`` that is not strict, add a comment to it: the template stays the one that the model knows.
     """
     if template is None:
         template = _OWN
     elif PLACE not in template:
         template = _without_begin(_with_place(template) or f"{template}\n{PLACE}\n")
     before, _, after = template.partition(PLACE)
-    return before + source.strip("\n") + (f"\n\n# {_BOUNDS}" if check_bounds else "") + after
+    wishes = [_BOUNDS] if check_bounds else []
+    wishes += [_PRECISION[precision]] if precision != "strict" else []
+    return before + source.strip("\n") + "".join(f"\n\n# {wish}" for wish in wishes) + after
 
 
 def chat(
-    subject: Subject, notes: Sequence[str] = (), examples: Sequence[str] = (), check_bounds: bool = False
+    subject: Subject,
+    notes: Sequence[str] = (),
+    examples: Sequence[str] = (),
+    check_bounds: bool = False,
+    precision: str = "strict",
 ) -> list[dict[str, str]]:
     """The first messages of a conversation; one of the user alone, since some models know no other role at the start.
 
     ``notes``: what is known to be fast for such a module, on such a device (``kernel_lsp.knowledge``).
     ``examples``: kernels of like modules that were validated as correct, with what was measured.
-    ``check_bounds``: a kernel that does not raise where an index is out of range is wrong.
+    ``check_bounds``: a kernel that does not raise where an index is out of range is wrong. ``precision``: the setting.
     """
     varying = [condition.replace(" == ", " (in the example ") + ")" for condition in subject.exact]
     if varying:
@@ -177,6 +193,7 @@ def chat(
         known += "\n\n".join(["Kernels of like modules that were validated as correct before:", *examples]) + "\n\n"
     text = text.replace("{notes}", known)
     text = text.replace("{parameters}", ", ".join(["self", *subject.parameters])).replace("{sizes}", sizes)
+    text = text.replace("{precision}", _PRECISION[precision])
     text = text.replace("{bounds}", f"- {_BOUNDS}\n" if check_bounds else "")
     return [{"role": "user", "content": text.replace("{source}", subject.source.strip("\n"))}]
 

@@ -148,10 +148,11 @@ async def _proposals(run: Search) -> AsyncIterator[Proposal]:
 
 def _asked(run: Search, template: str | None, examples: Sequence[str]) -> dict[str, Any]:
     """The prompt, as a host takes it."""
-    check_bounds = run.request.settings.bounds == "check"
+    settings = run.request.settings
+    wishes = settings.bounds == "check", settings.precision
     if run.chat:
-        return {"messages": prompt.chat(run.subject, _notes(run.request), examples, check_bounds)}
-    return {"prompt": prompt.completion(run.subject.source, template, check_bounds)}
+        return {"messages": prompt.chat(run.subject, _notes(run.request), examples, *wishes)}
+    return {"prompt": prompt.completion(run.subject.source, template, *wishes)}
 
 
 def _notes(request: Request) -> list[str]:
@@ -342,4 +343,5 @@ def _candidate(run: Search, answer: str, seed: int, hashed: str | None) -> Candi
         seed=seed,
         # Without an exported graph nothing tells which dimensions may vary: the envelope holds them all.
         pinned=run.request.specimen is not None and not run.request.specimen.ops,
+        precision=run.request.settings.precision,
     )

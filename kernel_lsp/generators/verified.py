@@ -38,6 +38,7 @@ async def examples(request: Request, leaves: bool) -> list[str]:
     except StoreUnusable as error:
         log.warning("%s", error)
         return []
+    found = [one for one in found if one.precision in ("strict", request.settings.precision)]
     if leaves:
         found = [one for one in found if _of_the_project(one, request.path)]
     texts: list[str] = []

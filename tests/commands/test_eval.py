@@ -178,9 +178,13 @@ def test_the_settings_given_reach_the_jobs(evaluate, executor, shown) -> None:
         "baselines": ["default", "reduce-overhead"],
         "generators": ["synthesizer"],
         "seconds": 7.0,
+        "precision": "strict",
     }
     evaluate("--results", "r2.jsonl", "--baseline", "none")
-    assert executor.plan.settings == {"baselines": []}
+    assert executor.plan.settings == {"baselines": [], "precision": "strict"}  # whatever pyproject.toml says
+    evaluate("--results", "r3.jsonl", "--precision", "tf32")
+    assert executor.plan.settings["precision"] == "tf32"
+    assert results_file.read(Path("r3.jsonl")).header["precision"] == "tf32"
 
 
 def test_other_settings_than_before_are_said(evaluate, executor, shown, capsys) -> None:

@@ -121,3 +121,14 @@ def test_status_and_report_are_of_the_same_candidate() -> None:
 def test_nothing_at_all() -> None:
     record = record_of(PROBLEM, "eval", schema.Report(schema.Target("", "Model")), None, 1.0)
     assert record.status == "no-candidates"
+
+
+@pytest.mark.parametrize(("precision", "words"), [("tf32", "TF32"), ("half", "half precision")])
+def test_a_kernel_of_a_lower_precision_is_no_strict_result(precision: str, words: str) -> None:
+    made = report("ok", chosen=0)
+    made.candidates[0].verdict.held_to = precision
+    record = record_of(PROBLEM, "eval", made, None, 1.0)
+    reason = f"It is correct at {words}, which was asked for; that is not strict."
+    assert (record.status, record.reason) == ("not-strict", reason)
+    assert record.samples == {"kernelllm": [4, 0]}
+    assert "not-strict" in STATUSES

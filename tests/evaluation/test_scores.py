@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_lsp import schema
+from kernel_lsp.evaluation import words
 from kernel_lsp.evaluation.outcomes import of
 from kernel_lsp.evaluation.passing import pass_at, passing
 from kernel_lsp.evaluation.records import Record
@@ -320,3 +321,18 @@ def test_pass_at_k_by_generator():
     assert (one.generator, one.problems, one.drawn, one.correct, one.least) == ("kernelllm", 2, 15, 5, 5)
     assert one.at["1"] == pytest.approx(0.25) and one.covers == {"1": 2, "5": 2, "10": 1}
     assert one.at["10"] == 1.0
+
+
+@pytest.mark.parametrize("status", ["not-strict", "ok"], ids=["as recorded", "a record that says otherwise"])
+def test_what_is_not_strict_counts_at_1e_2_alone_and_is_marked(status):
+    lower = judged(800, close=True)
+    lower.verdict.held_to = "tf32"
+    found = score([record(problem(1), report(judged(200, close=True))), record(problem(2), report(lower), status)])
+    (_, group) = found.groups
+    assert (group.correct, group.correct_1e2) == (1, 2)
+    against = group.against[0]
+    assert (against.fast["0"], against.fast_1e2["0"]) == (0.5, 1.0)
+    assert against.geomeans["all"].speedup == pytest.approx(2.0)
+    assert [failure.status for failure in found.failures] == ["not-strict"]
+    assert "1 kernel was asked for at TF32, which is not strict: it counts at 1e-2 alone." in found.warnings
+    assert words.result(found.outcomes[1]) == "not strict (TF32), 8.00× eager, 1e-2 met"

@@ -213,3 +213,15 @@ def test_one_that_was_not_timed_says_so():
 def test_its_length_is_bounded():
     said = told(Verdict("crashed", "x" * 10_000, 1, [Check("c", False, "y" * 10_000)] * 100), source="z" * 10_000)
     assert said.endswith("class ModelNew.")
+
+
+@pytest.mark.parametrize(("precision", "wish"), [("tf32", "rounded to TF32"), ("half", "rounded to float16")])
+def test_a_lower_precision_is_asked_for(precision, wish):
+    subject = Subject(MODULE, "m", "Words")
+    [strict], [lower] = prompt.chat(subject), prompt.chat(subject, precision=precision)
+    assert "do not lower the precision" in strict["content"] and wish not in strict["content"]
+    assert "do not lower the precision" not in lower["content"] and wish in lower["content"]
+    assert "{precision}" not in strict["content"] + lower["content"]
+    asked = prompt.completion(MODULE, None, precision=precision)
+    (said,) = [line for line in asked.splitlines() if wish in line]
+    assert said.startswith("# ") and "precision" not in prompt.completion(MODULE, None)
