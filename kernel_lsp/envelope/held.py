@@ -71,10 +71,13 @@ def read(owner: type, name: str) -> bool:
     return any(_words(method.__code__, name) for method in _methods(owner))
 
 
-def absent(source: str, module: torch.nn.Module) -> list[str]:
-    """Conditions that the module still lacks what its methods ask for with hasattr or getattr and do not find."""
+def absent(source: str, module: torch.nn.Module, carried: frozenset[str] = frozenset()) -> list[str]:
+    """Conditions that the module still lacks what its methods ask for with hasattr or getattr and do not find.
+
+    ``carried``: the Python of attributes that it may have got since.
+    """
     asked = {word for method in _methods(type(module)) for word in _asked(method.__code__)}
-    return [f'not hasattr({source}, "{word}")' for word in sorted(asked) if not hasattr(module, word)]
+    return [f'not hasattr({source}, "{word}")' for word in sorted(asked) if not (hasattr(module, word) or f"{source}.{word}" in carried)]
 
 
 def _asked(code: Any) -> set[str]:

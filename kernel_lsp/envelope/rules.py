@@ -28,7 +28,8 @@ class Basis:
 
     ``arguments``: the tensors that forward is given; ``state``: the module's own that the kernel reads. ``names``: the
     Python of a state tensor → the name that a condition gives it. ``exact``: whether an equal number of another type
-    would change the result's dtype. ``requires``: conditions of the kernel's tiling. ``opaque``: nothing is known of
+    would change the result's dtype. ``carried``: the Python of attributes that forward assigns, and that may hold anything but
+    for what ``state`` says. ``requires``: conditions of the kernel's tiling. ``opaque``: nothing is known of
     the kernel but what it was validated with.
     """
 
@@ -41,6 +42,7 @@ class Basis:
     sizes: Sizes = field(default_factory=Sizes)
     requires: list[str] = field(default_factory=list)
     opaque: bool = False
+    carried: frozenset[str] = frozenset()
 
 
 def conditions(basis: Basis) -> list[str]:
@@ -68,7 +70,7 @@ def conditions(basis: Basis) -> list[str]:
     # An opaque kernel's state has fixed sizes; in a graph it may have those that the conditions on sizes are about.
     result = [*basis.signature.conditions, *arguments]
     result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
-    result += settings(basis.module, exact=basis.exact, opaque=basis.opaque)
+    result += settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
     result += gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
     if basis.opaque:
         return looked_up_once(result, basis.names)
@@ -76,9 +78,11 @@ def conditions(basis: Basis) -> list[str]:
     return lookups.looked_up_once(result, basis.module, basis.names, arguments_of_forward)
 
 
-def settings(module: torch.nn.Module, *, exact: bool, opaque: bool) -> list[str]:
+def settings(
+    module: torch.nn.Module, *, exact: bool, opaque: bool, carried: frozenset[str] = frozenset()
+) -> list[str]:
     """The conditions on what the module's tree holds beside parameters and buffers, on its mode and its hooks."""
-    held = [*configuration(module, exact), *(unregistered(module) if opaque else [])]
+    held = [*configuration(module, exact, carried), *(unregistered(module) if opaque else [])]
     return [*held, *mode_conditions(module), *hooks(module)]
 
 

@@ -56,17 +56,18 @@ def structure(module: torch.nn.Module) -> list[str]:
     return result
 
 
-def configuration(module: torch.nn.Module, exact: bool) -> list[str]:
+def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] = frozenset()) -> list[str]:
     """What the constructor may set and forward may read: numbers, strings and functions held by the module's tree.
 
-    ``exact``: whether an equal number of another type would change the result's dtype.
+    ``exact``: whether an equal number of another type would change the result's dtype. ``carried``: the Python of
+    attributes that are left out, since forward assigns them.
     """
     result: list[str] = []
     mode = mode_dependent(module)
     for source, child in submodules(module):
         own, kind = is_of_torch(child), type(child)
         for name, value in vars(child).items():
-            if of_every_module(name) or (own and (name.startswith("_") or name in _TORCH_DERIVED)):
+            if f"{source}.{name}" in carried or of_every_module(name) or (own and (name.startswith("_") or name in _TORCH_DERIVED)):
                 continue
             if name.startswith("_") and not read(kind, name):
                 continue  # bookkeeping of a library; public names may be read by functions given the module
@@ -83,7 +84,7 @@ def configuration(module: torch.nn.Module, exact: bool) -> list[str]:
             elif not own:
                 result += settings_in(kind, f"{source}.{name}", name, value)
         if not own:
-            result += absent(source, child)
+            result += absent(source, child, carried)
     return result
 
 

@@ -18,6 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from . import attributes
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -32,10 +33,13 @@ _OF_VMAP = "torch._functorch.predispatch"
 
 
 class Assigned(Exception):
-    """Forward changes a tensor that is neither argument nor buffer; ``attribute``: "self.cell.hidden"."""
+    """Forward changes a tensor that is neither argument nor buffer; ``attribute``: "self.cell.hidden".
 
-    def __init__(self, attribute: str) -> None:
-        self.attribute = attribute
+    ``others``: more of them, as far as torch.export has named them. ``why``: what keeps a kernel from doing the same, where that is known.
+    """
+
+    def __init__(self, attribute: str, others: tuple[str, ...] = (), why: str = "") -> None:
+        self.attribute, self.others, self.why = attribute, others, why
         super().__init__(f"forward assigns {attribute}")
 
 
@@ -60,8 +64,25 @@ def capture(
 
     ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in
     torch.export. Where torch.export cannot reason about the sizes only the first dimension of each tensor is left
-    dynamic, then none; in a deep convolutional network, or where sizes become long expressions, the first of these is not tried or given up. Raises ``Assigned``, or whatever torch.export raises for dynamic sizes.
+    dynamic, then none; in a deep convolutional network, or where sizes become long expressions, the first of these is not tried or given up.
+    Plain tensor attributes that forward assigns are inputs and results of the graph (``attributes.of``). Raises ``Assigned`` for other
+    ones, or whatever torch.export raises for dynamic sizes.
     """
+    paths: list[str] = []
+    while True:
+        try:
+            return _captured(module, args, kwargs or {}, training, paths)
+        except Assigned as error:
+            named = [name.removeprefix("self.") for name in (error.attribute, *error.others)]
+            if error.why or not all(attributes.is_plain(module, path) and path not in paths for path in named):
+                raise
+            paths = sorted({*paths, *named})
+
+
+def _captured(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool, paths: list[str]
+) -> ExportedProgram:
+    """``paths``: the attributes that forward assigns."""
     first: Exception | None = None
     attempts: list[Callable[[int], bool]] = [lambda i: i == 0, lambda i: False]
     if sum(isinstance(part, _ConvNd) for part in module.modules()) <= _DEEP:
@@ -69,7 +90,9 @@ def capture(
     for dynamic in attempts:
         try:
             with _Limited() if dynamic(1) else contextlib.nullcontext():
-                return _exported(_copied(module).train(training), args, kwargs or {}, dynamic)
+                if paths:
+                    return _with_attributes(module, args, kwargs, training, dynamic, paths)
+                return _exported(_copied(module).train(training), args, kwargs, dynamic)
         except Assigned:
             raise
         except _TooInvolved:
@@ -82,11 +105,36 @@ def capture(
     raise first
 
 
+def _with_attributes(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    training: bool,
+    dynamic: Callable[[int], bool],
+    paths: list[str],
+) -> ExportedProgram:
+    """The graph of calls that find in their attributes what a call before them has left there, as all but the first do."""
+    first: dict[str, torch.Tensor] = {}
+    try:
+        while True:
+            copied = _copied(module).train(training)
+            _name_keywords(copied, args, kwargs)
+            carried = attributes.Carried(copied, paths, first)
+            exported = _exported(carried.module, args, {**kwargs, **carried.arguments}, dynamic)
+            more = attributes.settled(carried, (args, kwargs))
+            if not more:
+                return attributes.finished(exported, carried, args, kwargs)
+            first |= more
+    except attributes.Unkept as error:
+        raise Assigned(f"self.{error.path}", why=error.why) from None
+
+
 def _exported(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic: Callable[[int], bool]
 ) -> ExportedProgram:
     """``dynamic``: whether dimension i of a tensor may vary."""
     shapes = pytree.tree_map(lambda value: _sizes(value, dynamic), (args, kwargs))
+    shapes[1].update(attributes.fixed(kwargs))
     _name_keywords(module, args, kwargs)
     with torch.no_grad(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -98,7 +146,7 @@ def _exported(
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             return exported.run_decompositions({}) if _traced_again(exported) else exported
-        except Assigned:
+        except (Assigned, attributes.Unkept):
             raise
         except Exception as error:
             _check_assigned([*(str(warning.message) for warning in said), str(error)])
@@ -135,9 +183,11 @@ def _check_assigned(messages: list[str]) -> None:
     """Raises ``Assigned`` if one of torch's messages says so."""
     for pattern in _ASSIGNED:
         for found in filter(None, map(pattern.search, messages)):
-            for name in found["names"].split(", "):
-                if "._flat_weights" not in name:  # a recurrent layer's own list of its parameters
-                    raise Assigned(name if name.startswith("self.") else f"self.{name}")
+            # but for a recurrent layer's own list of its parameters
+            names = [name for name in found["names"].split(", ") if "._flat_weights" not in name]
+            if names:
+                first, *others = (name if name.startswith("self.") else f"self.{name}" for name in names)
+                raise Assigned(first, tuple(others))
 
 
 def _copied(module: torch.nn.Module) -> torch.nn.Module:

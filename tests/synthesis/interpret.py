@@ -58,6 +58,21 @@ def _wide(t: torch.Tensor) -> torch.Tensor:
     return t.float() if t.dtype.is_floating_point and t.dtype.itemsize == 1 else t
 
 
+def attributes(module: Any) -> dict[str, Any]:
+    """The plain tensors and None that the module's tree has in attributes, by path."""
+    found = {}
+    for path, part in module.named_modules():
+        own = {n: v for n, v in vars(part).items() if v is None or isinstance(v, torch.Tensor)}
+        found |= {f"{path}.{name}": value for name, value in own.items()}
+    return found
+
+
+def one_memory(tensors: list[Any]) -> list[int]:
+    """For each tensor, which one is the first that lies in its memory."""
+    places = [t.untyped_storage().data_ptr() if isinstance(t, torch.Tensor) else -1 for t in tensors]
+    return [places.index(place) for place in places]
+
+
 def on_device(leaf: Any) -> Any:
     return leaf.to(DEVICE) if isinstance(leaf, torch.Tensor) else leaf
 
@@ -86,16 +101,31 @@ def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) ->
     kernel = kind(*case.init).train(case.training)
     kernel.load_state_dict(module.state_dict())
     kernel, module = kernel.to(DEVICE), module.to(DEVICE)
-    errors, inside = [], []
+    for part, other in zip(kernel.modules(), module.modules(), strict=True):
+        for key, value in vars(other).items():
+            if isinstance(value, torch.Tensor):
+                setattr(other, key, value.to(DEVICE))
+                setattr(part, key, value.to(DEVICE, copy=True))
+    errors, inside, memory = [], [], []
     with torch.no_grad():
+        if case.settled:
+            first = pytree.tree_map(on_device, case.inputs(0))
+            kernel(*first), module(*first)
         for step in case.steps if DEVICE == "cpu" else (0, 1, 3):
             arguments = pytree.tree_map(on_device, case.inputs(step))
             before = [t.clone() for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
             inside.append(kernel._in_envelope(*arguments))
+            held, theirs = attributes(kernel), attributes(module)
             got, expected = kernel(*arguments), module(*arguments)
             assert pytree.tree_structure(got) == pytree.tree_structure(expected)
             pairs = [*zip(pytree.tree_leaves(got), pytree.tree_leaves(expected), strict=True)]
             pairs += zip(kernel.buffers(), module.buffers(), strict=True)
+            for old, new, results in ((held, attributes(kernel), got), (theirs, attributes(module), expected)):
+                pairs_of_memory = [*old.values(), *new.values(), *pytree.tree_leaves(results), *arguments]
+                memory.append(one_memory(pairs_of_memory))
+            assert memory[-1] == memory[-2], (memory, [*attributes(module)])
+            after = zip([*held.values(), *attributes(kernel).values()], [*theirs.values(), *attributes(module).values()])
+            pairs += [pair for pair in after if isinstance(pair[1], torch.Tensor)]
             errors.append(max(error(a, b) for a, b in pairs))
             given = [t for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
             assert all(

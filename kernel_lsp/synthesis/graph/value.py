@@ -42,7 +42,7 @@ class Input(Op):
     """A tensor that the module is given or holds: ``source`` is Python for it inside ``forward``."""
 
     source: str
-    kind: str  # "argument", "parameter", "buffer" or "constant"
+    kind: str  # "argument", "parameter", "buffer", "attribute" (a plain tensor that forward assigns) or "constant"
     contiguous: bool = False  # parameters and buffers that were contiguous when exported
 
 
@@ -300,13 +300,32 @@ Float8 = Literal["", "read", "rounded"]
 
 
 @dataclass
+class Assigned:
+    """A plain attribute that forward assigns; ``source``: Python for it inside ``forward``.
+
+    ``leaf``: the place in ``Graph.output_leaves`` of what it becomes; where that is None, it becomes the tensor ``same``, which forward
+    is given or the module holds, or None. ``returned``: it is the same tensor as something that forward returns; else it has
+    memory of its own.
+    """
+
+    source: str
+    leaf: int | None = None
+    same: Value | None = None
+    returned: bool = False
+
+
+@dataclass
 class Graph:
     """A lowered module: its tensor arguments, what it returns, and which ATen operators could not be lowered."""
 
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     output_spec: Any = None  # pytree spec of what forward returns
-    output_leaves: list[Any] = field(default_factory=list)  # a Value, a constant or None per leaf
+    #: a Value, a constant or None for each leaf of what forward returns, then a Value for each attribute that it assigns
+    output_leaves: list[Any] = field(default_factory=list)
+    assigned: list[Assigned] = field(default_factory=list)  # attributes that forward assigns
+    looked_at: list[Value] = field(default_factory=list)  # attributes that forward assigns and reads, if only their sizes
+    carried: set[str] = field(default_factory=set)  # Python of attributes that may hold anything, but for ``looked_at``
     updates: dict[Value, Value] = field(default_factory=dict)  # buffers that forward changes → what they become
     lowered: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls

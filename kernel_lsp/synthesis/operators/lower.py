@@ -18,7 +18,21 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
-from ..graph.value import Fault, Float8, Graph, Input, Pointwise, Scalar, TorchCall, Value, View, input_of, topological
+from .. import attributes
+from ..graph.value import (
+    Assigned,
+    Fault,
+    Float8,
+    Graph,
+    Input,
+    Pointwise,
+    Scalar,
+    TorchCall,
+    Value,
+    View,
+    input_of,
+    topological,
+)
 from . import arguments, constants, data_dependence, decompose, float8, registry
 from .elementwise import cast
 
@@ -91,11 +105,14 @@ def _subgraph(node: Any) -> Untraceable:
 
 
 def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
-    """What forward returns, and what it makes of its buffers."""
-    buffers = {input_of(value).source: value for value in graph.inputs if input_of(value).kind == "buffer"}
-    for spec, given in zip(exported.graph_signature.output_specs, node.args[0], strict=True):
+    """What forward returns, and what it makes of its buffers and attributes."""
+    buffers = {input_of(v).source: v for v in graph.inputs if input_of(v).kind in ("buffer", "attribute")}
+    kept = attributes.of(exported)
+    specs = exported.graph_signature.output_specs
+    own = len(specs) - sum(one.result is not None for one in kept)  # what comes after these is in attributes
+    for i, (spec, given) in enumerate(zip(specs, node.args[0], strict=True)):
         value = env.get(given) if isinstance(given, torch.fx.Node) else given
-        if spec.kind is OutputKind.USER_OUTPUT:
+        if spec.kind is OutputKind.USER_OUTPUT or i >= own:
             graph.output_leaves.append(value)
             continue
         if spec.kind is not OutputKind.BUFFER_MUTATION:
@@ -110,9 +127,35 @@ def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: G
             raise Untraceable("mutation", f"forward sets the buffer {attribute(spec.target)} to a number")
         if value is not buffer:
             graph.updates[buffer] = value
+    returned = [v for v in graph.output_leaves[: len(graph.output_leaves) - (len(specs) - own)] if isinstance(v, Value)]
+    for one in kept:
+        if one.assigned:
+            graph.assigned.append(_assigned(one, graph, len(graph.output_leaves) - (len(specs) - own), returned))
+    graph.carried = {attribute(one.path) for one in kept if one.given or not one.read}
+    graph.looked_at = [buffers[attribute(one.path)] for one in kept if one.given and one.read]
     # What a buffer held before is copied: by the end of forward there is something else in its memory.
     graph.output_leaves = [_outlasting(v, graph) for v in graph.output_leaves]
     graph.updates = {buffer: _outlasting(v, graph) for buffer, v in graph.updates.items()}
+
+
+def _assigned(one: attributes.Kept, graph: Graph, first: int, returned: list[Value]) -> Assigned:
+    """``first``: the place in the graph's leaves of what attributes become; ``returned``: what forward returns."""
+    source = attribute(one.path)
+    if "getattr(" in source:
+        raise Untraceable("mutation", f"forward assigns {source}, which no statement can name")
+    if one.argument is not None:
+        return Assigned(source, same=[v for v in graph.inputs if input_of(v).kind == "argument"][one.argument])
+    if one.state is not None:
+        return Assigned(source, same=next(v for v in graph.inputs if input_of(v).source == attribute(str(one.state))))
+    if one.result is None:
+        return Assigned(source)
+    leaf = first + one.result
+    value = graph.output_leaves[leaf]
+    if not isinstance(value, Value):
+        raise Untraceable("mutation", f"forward assigns {source} a tensor of a constant")
+    if one.returned and value not in returned:
+        raise Untraceable("mutation", f"forward assigns {source} a tensor that it returns in another form")
+    return Assigned(source, leaf, returned=one.returned)
 
 
 def _outlasting(leaf: Any, graph: Graph) -> Any:
@@ -170,13 +213,15 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
             except NotLowered as error:
                 raise Untraceable("constant tensor", f"{error} that forward makes from Python data") from None
         raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
-    return _input(spec.target if kind in ("parameter", "buffer") else node.name, kind, fake, graph)
+    if kind == "buffer" and any(one.path == spec.target for one in attributes.of(exported)):
+        kind = "attribute"
+    return _input(node.name if kind in ("constant", "argument") else spec.target, kind, fake, graph)
 
 
 def _input(target: str, kind: str, fake: torch.Tensor, graph: Graph) -> Value:
     """The input of that kind; ``target``: an argument's name, or the path of what the module holds."""
     source = target if kind == "argument" else attribute(target)
-    op = Input(source, kind, contiguous=kind != "argument" and fake.is_contiguous())
+    op = Input(source, kind, contiguous=kind not in ("argument", "attribute") and fake.is_contiguous())
     value = Value(op, shape_of(fake.shape), fake.dtype, target.replace(".", "_"))
     graph.inputs.append(value)
     return value

@@ -34,21 +34,36 @@ def conditions(
     kernels' offsets have 32 bits.
     """
     state = [(name, v) for name, v in used if input_of(v).kind != "argument"]
+    looked_at = [v for v in graph.looked_at if all(v is not other for _, other in state)]
     return rules.conditions(
         rules.Basis(
             module,
             signature,
             arguments=[_tensor(v) for v in graph.inputs if input_of(v).kind == "argument"],
-            state=[_tensor(v) for _, v in state],
+            state=[_tensor(v) for v in [*(v for _, v in state), *looked_at]],
             names={input_of(v).source: name for name, v in state if name not in signature.names},
             # An integer times 2 is an integer, times 2.0 it is a float.
             exact=any(not v.dtype.is_floating_point for v in graph.inputs),
             sizes=Sizes(graph.ranges, graph.equal, graph.not_one, graph.assumed, bounded),
-            requires=requires,
+            requires=[*requires, *_apart(graph)],
+            carried=frozenset(graph.carried),
         )
     )
 
 
+def _apart(graph: Graph) -> list[str]:
+    """That an attribute which is changed in place lies in other memory than what is read beside it."""
+    memory = "{}.untyped_storage().data_ptr()".format
+    read = [v for v in graph.inputs if input_of(v).kind == "argument" or v in graph.looked_at]
+    return [
+        f"{memory(input_of(one).source)} != {memory(input_of(other).source)}"
+        for one in graph.updates
+        if input_of(one).kind == "attribute"
+        for other in read
+        if other is not one
+    ]
+
+
 def _tensor(value: Value) -> Tensor:
     read = input_of(value)
-    return Tensor(read.source, value.dtype, value.shape, argument=read.kind == "argument")
+    return Tensor(read.source, value.dtype, value.shape, argument=read.kind in ("argument", "attribute"))

@@ -18,7 +18,7 @@ from ..graph.functions import literal
 from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same_shape
-from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
+from ..graph.value import Contract, Graph, Input, Scalar, Shape, TorchCall, Value, View, input_of, operands
 from ..kernel.steps import Kernel
 from ..schedule.plan import (
     MOST_ELEMENTS,
@@ -83,7 +83,7 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     printer = _Printer(plan, function, asked=graph.precision != "strict")
     for operation in plan.operations:
         printer.operation(operation)
-    printer.host.body.append(f"return {_result(graph, printer.variables)}")
+    printer.host.body.append(f"return {_result(graph, plan, printer.variables)}")
     return printer.host
 
 
@@ -352,8 +352,38 @@ def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
     return f".view({', '.join(extents) or '()'})"
 
 
-def _result(graph: Graph, variables: dict[Value, str]) -> str:
-    leaves = [variables[v] if isinstance(v, Value) else repr(v) for v in graph.output_leaves]
+def _result(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
+    """What the host function returns: what forward does, and beside that what attributes become, in their order."""
+    kept = [(one, graph.output_leaves[one.leaf]) for one in graph.assigned if one.leaf is not None]
+    own = graph.output_leaves[: len(graph.output_leaves) - len(kept)]
+    returned = _returned(graph, [variables[v] if isinstance(v, Value) else repr(v) for v in own])
+    views = {operation.value for operation in plan.operations if isinstance(operation, TakeView)}
+    taken = {_memory(v, views) for v in own if isinstance(v, Value)}
+    texts = []
+    for one, value in kept:
+        memory = _memory(value, views)
+        shared = memory in taken or isinstance(memory.op, Input)
+        texts.append(f"{variables[value]}{'.clone()' if shared and not one.returned else ''}")
+        taken.add(memory)
+    if not texts:
+        return returned
+    return ", ".join([f"({returned})" if returned.startswith("*") or _is_bare_tuple(graph) else returned, *texts])
+
+
+def _is_bare_tuple(graph: Graph) -> bool:
+    """Whether what forward returns is a tuple, which is written without parentheses."""
+    return graph.output_spec.type is tuple and not graph.output_spec.is_leaf()
+
+
+def _memory(value: Value, views: set[Value]) -> Value:
+    """The value in whose memory it lies; ``views``: those that torch takes."""
+    while value in views and isinstance(value.op, View):
+        value = value.op.operand
+    return value
+
+
+def _returned(graph: Graph, leaves: list[str]) -> str:
+    """What forward returns; ``leaves``: Python for its tensors and constants."""
 
     def build(spec: Any, rest: list[str]) -> str:
         if spec.is_leaf():

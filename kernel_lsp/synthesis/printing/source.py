@@ -15,7 +15,7 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.functions import FUNCTIONS
 from ..graph.monoids import MONOIDS
-from ..graph.value import Graph, Value, input_of, numel
+from ..graph.value import Assigned, Graph, Value, input_of, numel
 from ..kernel.ir import Apply, PrefixScan
 from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
@@ -114,7 +114,7 @@ def compose(
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         made.host_function,
         *(replay.definitions(class_name, torch_calls=host.torch_calls > 0) if replayed else []),
-        _class(plain, made.base, host, signature, checks, function, replayed),
+        _class(plain, made.base, host, signature, checks, function, replayed, graph.assigned),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -201,7 +201,14 @@ def _host_function(name: str, host: Host) -> str:
 
 
 def _class(
-    plain: str, base: str, host: Host, signature: Signature, checks: list[str], name: str, replayed: bool
+    plain: str,
+    base: str,
+    host: Host,
+    signature: Signature,
+    checks: list[str],
+    name: str,
+    replayed: bool,
+    assigned: list[Assigned],
 ) -> str:
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
@@ -222,11 +229,24 @@ def _class(
     def forward({declared}):
         {first}
             return super().forward({passed})
-        return {run}
+        {_ending(run, assigned)}
 
     def _in_envelope({declared}):
         """{test}"""
 {textwrap.indent(_test(checks), "        ")}'''
+
+
+def _ending(run: str, assigned: list[Assigned]) -> str:
+    """The end of forward: it returns what ``run`` gives, and assigns attributes what the module's forward does."""
+    if not assigned:
+        return f"return {run}"
+    made = ["result", *(one.source for one in assigned if one.leaf is not None)]
+    others = [one for one in assigned if one.leaf is None]
+    values = [run, *("None" if one.same is None else input_of(one.same).source for one in others)]
+    inner = made[0] if len(made) == 1 else ", ".join(made)
+    if others:  # all at once: what is assigned may be what another attribute held
+        inner = ", ".join([f"({inner})" if len(made) > 1 else inner, *(one.source for one in others)])
+    return f"{inner} = {', '.join(values)}\n        return result"
 
 
 def _test(checks: list[str]) -> str:

@@ -168,7 +168,7 @@ def host_plan(
         op = input_of(value)
         if not value.shape or value in strided or value not in read:
             continue
-        if op.kind == "argument" or op.source in scattered:
+        if op.kind in ("argument", "attribute") or op.source in scattered:
             result.operations.append(Contiguous(value))
         else:
             result.held.append(value)
@@ -209,6 +209,8 @@ def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value
     found: dict[Value, Value] = {}
     for buffer, value in graph.updates.items():
         if value in graph.output_leaves or list(graph.updates.values()).count(value) > 1:
+            continue
+        if input_of(buffer).kind == "attribute":  # it may lie in memory in any way
             continue
         if input_of(buffer).source in scattered or value.shape != buffer.shape or value.dtype != buffer.dtype:
             continue

@@ -7,6 +7,7 @@ has a file, which adds its cases when it is imported.
 from . import (  # noqa: F401 (importing them is what fills CASES)
     asked_precision,
     attention,
+    attributes,
     convolution,
     float8,
     float16_convolutions,

@@ -26,6 +26,7 @@ class Case:
     halves: bool = False  # products are made of half precision ones, whether that pays or not
     steps: tuple[int, ...] = (0, 1, 3)  # of ``inputs``: the sizes at which it runs under the interpreter
     training: bool = False  # in training mode, where its buffers may change
+    settled: bool = False  # the first call, in which attributes come into being, is eager's
     tf32: bool = True  # of those convolutions have the error of TF32
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
 
