@@ -171,6 +171,7 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "damaged": _list(cleaned),
         "autotuned": _map(_count),
         "aliases": _list(_list(_count)),
+        "attributes": _map(_list(_count)),
         "kept": _flag,
         "instances": _list(_count_of_elements),
         "random": _flag,

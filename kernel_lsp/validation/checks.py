@@ -59,6 +59,25 @@ def check(referee: Referee, step: plan.Step) -> None:
         out_of_range.check(referee, step)
     else:
         _bounded_values(referee, step)
+        if step.required and referee.oracle.made:
+            _first_call(referee, step)
+
+
+def _first_call(referee: Referee, step: plan.Step) -> None:
+    """A call that finds attributes as the constructor leaves them: those before began with what such a call had left."""
+    tree = step.make(referee.inputs)
+    names = tuple(referee.inputs.names)
+    step = dataclasses.replace(step, name=f"{step.name}, the first call", inside=False, required=False)
+    referee.reload()
+    with referee.oracle.at_first():
+        reference = referee.oracle.answer(tree, step.train, _OTHER_SECONDS)
+        # What it made of attributes may have come about in another way, and be looked at by no other call.
+        reference.attributes = {}
+        request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
+        with referee.asking(request, (*tree, None), reference.eager, names) as answer:
+            found = one_answer.check(referee, step, answer, reference, tree, 0.0)
+    referee.reload()
+    referee.passed(step.name, f"relative error {found.error:.2g} (eager {found.eager_error:.2g})")
 
 
 def finish(referee: Referee, step: plan.Step) -> None:
@@ -129,7 +148,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
                 # A copy: the next call's answer will lie in other memory.
                 out = copied(answer.tree)
                 message = answer.message
-        if step.inside and not step.repeat:
+        if step.inside and (not step.repeat or reference.attributes):
             _state(referee, step, reference)
         if repetition == 0 and step.decoy:
             if not message["launches"] and not step.inside and referee.progress.launched:
@@ -190,8 +209,9 @@ def _again(referee: Referee, step: plan.Step, tree: tuple[Any, Any], reference: 
 
 
 def _state(referee: Referee, step: plan.Step, reference: Reference) -> None:
-    """The candidate's buffers and parameters, running statistics among them, are the module's after as many calls."""
+    """The candidate's buffers, attributes and parameters, running statistics among them, are the module's after as many calls."""
     expected: dict[str, torch.Tensor] = {k: reference.after.get(k, v) for k, v in referee.module.named_buffers()}
+    expected |= {path: reference.after[path] for path in reference.attributes}
     parameters = {k: p.detach() for k, p in referee.module.named_parameters()}
     few = sum(map(memory.size, parameters.values())) <= _FEW
     if few:
@@ -199,16 +219,21 @@ def _state(referee: Referee, step: plan.Step, reference: Reference) -> None:
     if not expected:
         return
     when = f"after a call{' in training mode' if referee.training else ''}"
-    with referee.asking({"do": "buffers", "parameters": few}, expected=expected) as answer:
+    with referee.asking({"do": "buffers", "parameters": few, "attributes": [*reference.attributes]}, expected=expected) as answer:
         mine = {name: tensor.to(referee.inputs.device) for name, tensor in answer.tree.items()}
     if missing := sorted(expected.keys() - mine.keys()):
-        what = "parameter" if missing[0] in parameters else "buffer"
+        what = _what(missing[0], parameters, reference)
         raise referee.failed("wrong", step.name, f"{step.name}: {when} it has no {what} {missing[0]!r}")
     for name, theirs in expected.items():
-        what = "parameter" if name in parameters else "buffer"
-        found = compare.compare(mine[name], theirs, theirs, f"{what} {name}", eager_error=referee.explained)
+        exact = reference.exact_after.get(name, theirs) if name in reference.attributes else theirs
+        what = _what(name, parameters, reference)
+        found = compare.compare(mine[name], theirs, exact, f"{what} {name}", eager_error=referee.explained)
         if not found.passed:
             raise referee.failed("wrong", step.name, f"{step.name}: {when} {found.reason}")
+
+
+def _what(name: str, parameters: dict[str, torch.Tensor], reference: Reference) -> str:
+    return "parameter" if name in parameters else "attribute" if name in reference.attributes else "buffer"
 
 
 def _random_training(

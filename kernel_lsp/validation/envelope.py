@@ -67,6 +67,8 @@ def another_dtype(referee: Referee, step: plan.Step) -> None:
     try:
         args, kwargs = copied(tree)
         with torch.no_grad(), state.unchanged(referee.oracle.double):
+            # Attributes are as the candidate gets them: no conversion of the module changes their dtype.
+            state.put_back(referee.oracle.double, referee.oracle.moving(), only_known=True, anew=True)
             expected = channel.plain(referee.oracle.double.train(referee.training)(*args, **kwargs))
     except torch.OutOfMemoryError:
         raise

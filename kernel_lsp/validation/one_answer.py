@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from kernel_lsp import errors
-from kernel_lsp.validation import agreement, compare, plan, sampling
+from kernel_lsp.validation import agreement, attributes, compare, plan, sampling
 from kernel_lsp.validation.guards import unwritten
 from kernel_lsp.validation.oracle import Reference, tensors_of
 
@@ -64,6 +64,9 @@ def check(
     if not found.passed:
         raise referee.failed("wrong", step.name, f"{where}: {found.reason}")
     _aliases(referee, step, message, reference, tree, where)
+    for path, theirs in reference.attributes.items():
+        if said := attributes.difference(path, message["attributes"].get(path), theirs, names):
+            raise referee.failed("wrong", step.name, f"{where}: {said}")
     _strides(referee, step, answer.metas, reference.eager, where)
     draws = referee.oracle.seed is not None or step.train or referee.training
     if message["random"] and not draws:

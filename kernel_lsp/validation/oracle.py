@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import aliasing, channel, memory, noise, randomness, slices, state, torch_work
+from kernel_lsp.validation import aliasing, attributes, channel, memory, noise, randomness, slices, state, torch_work
 from kernel_lsp.validation.compare import compare
 from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.scaled_products import ScaledProducts
@@ -51,6 +51,8 @@ class Reference:
     need: int = 0
     there: int = 0
     after: dict[str, Any] = field(default_factory=dict)  # what the call changed in the module, by path
+    exact_after: dict[str, Any] = field(default_factory=dict)  # the same in float64, where the whole answer is
+    attributes: dict[str, list[int]] = field(default_factory=dict)  # of ``after``, as attributes.handled gives them
     aliases: list[list[int]] = field(default_factory=list)  # as aliasing.shared gives them
     kept: bool = False  # a result lies in memory that the module keeps
 
@@ -68,6 +70,9 @@ class Oracle:
         self.limits: list[str] = []
         self.double: torch.nn.Module | None = None
         self.moves: set[str] = set()  # paths of buffers and attributes that a call was seen to change
+        self.first: dict[str, Any] = {}  # what attributes held before the first call that are of another kind since
+        self.made: list[str] = []  # all attributes that are; every call but the first begins with what that left there
+        self.called = False
         self.seed: int | None = None  # where the module draws random numbers: what eager and the candidate start from
         self._renew()
 
@@ -134,13 +139,42 @@ class Oracle:
 
     def _call(self, tree: tuple[Any, Any], train: bool) -> tuple[Any, dict[str, Any]]:
         """Eager's result, and what the call changed in the module, which is put back."""
+        return self._watched(tree, train)[:2]
+
+    def _watched(self, tree: tuple[Any, Any], train: bool) -> tuple[Any, dict[str, Any], dict[str, list[int]]]:
+        """The same, and what it did with plain attributes."""
         with torch.no_grad(), state.unchanged(self.module) as before:
+            held = attributes.held(self.module)
             eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
             after = state.changed(self.module, before)
-            if after:  # what is put back must not change the result
-                eager = copied(eager)
+            after |= attributes.replaced(self.module, held, after)
+            facts: dict[str, list[int]] = {}
+            if after:
+                beside = [*tensors_of(tree), *tensors_of(eager)]
+                facts = attributes.handled(self.module, held, before, beside, after)
+                eager = copied(eager)  # what is put back must not change the result
+            first = {} if self.called else attributes.come_about(self.module, before, after)
+        self.called = True
         self.moves |= after.keys()
-        return eager, after
+        if first:  # from now on every call begins with what the first one left
+            self.made = [*first]
+            self.first = {path: before[path] for path in first if path in before}
+            self._settle(first)
+        return eager, after, facts
+
+    @contextlib.contextmanager
+    def at_first(self) -> Iterator[None]:
+        """Within this context attributes are as before the first call."""
+        with attributes.at_first(self.module, self.first, self.made):
+            self._renew()
+            yield
+        self._renew()
+
+    def _settle(self, made: dict[str, Any]) -> None:
+        for path, value in made.items():
+            owner, _, name = path.rpartition(".")
+            setattr(self.module.get_submodule(owner), name, value.clone())
+        self._renew()
 
     def answer(self, tree: tuple[Any, Any], train: bool = False, seconds: float = float("inf")) -> Reference:
         """Both answers to (args, kwargs), without gradients; float64 on as much as takes ``seconds``.
@@ -155,7 +189,11 @@ class Oracle:
         if self.seed is not None:
             randomness.seed(self.seed)
         random_state = randomness.state()
-        eager, after = self._call(given, train)
+        settled = bool(self.made)
+        eager, after, facts = self._watched(given, train)
+        if bool(self.made) != settled:
+            del given, eager
+            return self.answer(tree, train, seconds)
         if watched and self.seed is None and randomness.state() != random_state:
             self.seed = SEED
             self.limits.append(RANDOM)
@@ -167,7 +205,7 @@ class Oracle:
         aliases = aliasing.shared(tensors_of(eager), tensors_of(given))
         mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(given), strict=True)) if not identical(a, b)]
         del given
-        reference = Reference(eager, None, mutated, after=after, aliases=aliases, kept=kept)
+        reference = Reference(eager, None, mutated, after=after, aliases=aliases, kept=kept, attributes=facts)
         if self.seed is not None:  # in float64 it would draw other numbers
             return reference
         if self.double is None:
@@ -178,11 +216,11 @@ class Oracle:
         independent = self.independent if self.training or not train else []
         there = memory.free(before)
         if need <= _SHARE * there and (need <= _LITTLE or not independent):
-            reference.exact = self._exact(tree, eager, train)
+            reference.exact = self._exact(tree, eager, train, reference.exact_after)
         elif independent and self._sliceable(tree, eager, independent[0]):
             reference.slices = lambda: self._slices(reference, tree, train, independent[0], need, seconds)
         elif need <= _SHARE * there:
-            reference.exact = self._exact(tree, eager, train)
+            reference.exact = self._exact(tree, eager, train, reference.exact_after)
         else:
             reference.need, reference.there = need, there
             reference.said = (
@@ -222,13 +260,19 @@ class Oracle:
         if done < size:
             reference.said = f"float64 on all of the example: on {done} of {size} slices, and eager's own answer on all"
 
-    def _exact(self, tree: tuple[Any, Any], eager: Any, train: bool) -> Any:
+    def _exact(
+        self, tree: tuple[Any, Any], eager: Any, train: bool, after: dict[str, Any] | None = None
+    ) -> Any:
+        """``after`` gets what the call changed."""
         if self.double is None:
             return eager
         args, kwargs = doubled(copied(tree))
         try:
-            with torch.no_grad(), _made_wide(), state.unchanged(self.double):
+            with torch.no_grad(), _made_wide(), state.unchanged(self.double) as before:
                 exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
+                if after is not None:
+                    after |= state.changed(self.double, before)
+                exact = copied(exact) if after else exact
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
@@ -341,7 +385,8 @@ def tensors_of(tree: Any) -> list[torch.Tensor]:
 
 
 def widen(module: torch.nn.Module) -> torch.nn.Module:
-    """The module in float64, buffers too."""
+    """The module in float64, buffers and plain attributes too."""
+    attributes.widened(module)
     return module.double()
 
 

@@ -216,6 +216,7 @@ class Referee:
         self.settle()
         if message["do"] == "call":
             self.rewind()
+            message = message | {"attributes": sorted(self.oracle.moves)}
         began = time.monotonic()
         if not self.lends or not tensors_of(tree):
             self.reach.send(message, tree)

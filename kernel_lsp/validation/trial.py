@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from kernel_lsp import schema
 from kernel_lsp.validation import (
     aliasing,
+    attributes,
     channel,
     failures,
     fingerprints,
@@ -103,8 +104,8 @@ class Trial:
         return {}, None
 
     def buffers(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """The buffers as they are now, with the parameters where that is asked for."""
-        named = dict(self.module.named_buffers())
+        """The buffers as they are now, with the parameters and plain attributes that are asked for."""
+        named = dict(self.module.named_buffers()) | attributes.held(self.module, message.get("attributes", []))
         if message.get("parameters"):
             named |= dict(self.module.named_parameters())
         return {}, {name: tensor.detach().clone() for name, tensor in named.items()}
@@ -193,6 +194,9 @@ class Trial:
         self.launches.muted = self.launches.graphs.muted = message.get("muted", False)
         self.launches.graphs.integers = message.get("fresh_integers")
         self.launches.reset()
+        paths = message.get("attributes", [])
+        held = attributes.held(self.module, paths)
+        values = {path: tensor.detach().clone() for path, tensor in held.items()}
         modes = [m.training for m in self.module.modules()]
         poisoned = guards.Poisoned(watch)
         poisoned.sought = self.launches.sought = frozenset(message.get("sought", []))
@@ -237,6 +241,7 @@ class Trial:
             "damaged": watch.damaged() + self._moved(tensors, places, message["names"]),
             "autotuned": dict(interpreter.autotuned),
             "aliases": aliasing.shared(outputs, tensors),
+            "attributes": attributes.handled(self.module, held, values, [*tensors, *outputs], paths),
             "kept": bool(aliasing.shared(outputs, self.earlier)) and not aliasing.shared(self.earlier, tensors),
         }
         self.earlier = [t.detach() for t in outputs] if sum(map(memory.size, outputs)) <= 64 << 20 else []

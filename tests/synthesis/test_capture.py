@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from kernel_lsp.synthesis import attributes
 from kernel_lsp.synthesis.capture import Assigned, capture
 
 
@@ -41,18 +42,48 @@ def test_what_depends_on_the_data_stays_an_error() -> None:
 
 
 class Remembering(nn.Module):
-    def __init__(self) -> None:
+    """Changes what attributes hold; ``how``: which of them."""
+
+    def __init__(self, how: str) -> None:
         super().__init__()
+        self.how = how
         self.seen = torch.zeros(3)
+        self.each = [torch.zeros(3)]
+        self.made: torch.Tensor | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.seen.copy_(x)
+        if self.how == "in place":
+            self.seen.copy_(x)
+        elif self.how == "assigned":
+            self.seen = x + self.seen
+        elif self.how == "made":
+            self.made = x + (0 if self.made is None else self.made)
+        elif self.how == "in a list":
+            self.each[0] = x * 2
+        elif self.how == "a view":
+            self.seen = x[1:]
         return self.seen + 1
 
 
-def test_a_tensor_attribute_changed_in_place_is_named() -> None:
-    module = Remembering()
-    with pytest.raises(Assigned, match=r"self\.seen"):
+@pytest.mark.parametrize(
+    ("how", "path", "read", "assigned"),
+    [("in place", "seen", True, False), ("assigned", "seen", True, True), ("made", "made", True, True)],
+)
+def test_a_tensor_attribute_that_forward_changes_is_an_input_of_the_graph(how, path, read, assigned) -> None:
+    module = Remembering(how)
+    exported = capture(module, (torch.ones(3),))
+    (kept,) = attributes.of(exported)
+    assert (kept.path, kept.given, kept.read, kept.assigned) == (path, True, read, assigned)
+    assert len(exported.graph_signature.user_inputs) == len(exported.graph_signature.user_outputs) == 1
+    assert module.seen.tolist() == [0, 0, 0] and module.made is None and type(module) is Remembering
+
+
+@pytest.mark.parametrize(
+    ("how", "attribute"), [("in a list", r"self\.each\[0\]"), ("a view", r"self\.seen")]
+)
+def test_an_attribute_that_a_kernel_could_not_keep_is_named(how, attribute) -> None:
+    module = Remembering(how)
+    with pytest.raises(Assigned, match=attribute):
         capture(module, (torch.ones(3),))
     assert module.seen.tolist() == [0, 0, 0]
 
