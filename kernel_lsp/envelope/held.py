@@ -77,7 +77,11 @@ def absent(source: str, module: torch.nn.Module, carried: frozenset[str] = froze
     ``carried``: the Python of attributes that it may have got since.
     """
     asked = {word for method in _methods(type(module)) for word in _asked(method.__code__)}
-    return [f'not hasattr({source}, "{word}")' for word in sorted(asked) if not (hasattr(module, word) or f"{source}.{word}" in carried)]
+    return [
+        f'not hasattr({source}, "{word}")'
+        for word in sorted(asked)
+        if not (hasattr(module, word) or f"{source}.{word}" in carried)
+    ]
 
 
 def _asked(code: Any) -> set[str]:

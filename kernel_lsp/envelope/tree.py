@@ -67,7 +67,11 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
     for source, child in submodules(module):
         own, kind = is_of_torch(child), type(child)
         for name, value in vars(child).items():
-            if f"{source}.{name}" in carried or of_every_module(name) or (own and (name.startswith("_") or name in _TORCH_DERIVED)):
+            if (
+                f"{source}.{name}" in carried
+                or of_every_module(name)
+                or (own and (name.startswith("_") or name in _TORCH_DERIVED))
+            ):
                 continue
             if name.startswith("_") and not read(kind, name):
                 continue  # bookkeeping of a library; public names may be read by functions given the module

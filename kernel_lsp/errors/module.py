@@ -74,7 +74,10 @@ class NotExportable(UserError):
 
 
 class AttributeAssigned(UserError):
-    template = "{class_name}.forward changes {attribute}, which is no argument (line {line}): a kernel that stands in for it would not. Hand it to forward and return its new value."
+    template = "{class_name}.forward changes {attribute} (line {line}): a kernel that stands in for it would not, since {why}. Hand it to forward and return its new value."
+
+    def __init__(self, *, why: str = "", **values: Any) -> None:
+        super().__init__(why=why or "it changes no more than a module's own tensors", **values)
 
 
 class NothingToLower(UserError):

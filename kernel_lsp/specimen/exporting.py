@@ -53,7 +53,9 @@ def export(
         return capture(module, example.args, example.kwargs, training=training)
     except Assigned as error:
         at, line = _assignment(module, error.attribute) or _forward_at(module) or (path, 1)
-        return errors.AttributeAssigned(path=at, line=line, class_name=class_name, attribute=error.attribute)
+        return errors.AttributeAssigned(
+            path=at, line=line, class_name=class_name, attribute=error.attribute, why=error.why
+        )
     except Exception as error:
         traceback.print_exc()
         if not ran:  # perhaps it does not even run

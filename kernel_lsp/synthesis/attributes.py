@@ -80,7 +80,9 @@ class Carried:
     paths: list[str]
     first: dict[str, torch.Tensor]
     kept: list[Kept] = field(default_factory=list)
-    made: dict[str, torch.Tensor] = field(default_factory=dict)  # path → what it holds after a call in which it was traced
+    made: dict[str, torch.Tensor] = field(
+        default_factory=dict
+    )  # path → what it holds after a call in which it was traced
 
     def __post_init__(self) -> None:
         self._forward = self.module.forward
@@ -260,7 +262,9 @@ def finished(
             signature.output_specs[i] = dataclasses.replace(spec, kind=OutputKind.BUFFER_MUTATION, target=path)
     whole = exported.module_call_graph[0].signature
     assert whole is not None
-    whole.out_spec = whole.out_spec.children()[0] if callable(whole.out_spec.children) else whole.out_spec.children_specs[0]
+    whole.out_spec = (
+        whole.out_spec.children()[0] if callable(whole.out_spec.children) else whole.out_spec.children_specs[0]
+    )
     whole.in_spec = pytree.tree_structure((args, kwargs))
     exported.example_inputs = (args, kwargs)
     exported.graph_module.meta[_META] = tuple(carried.kept)

@@ -35,7 +35,9 @@ def replaced(module: torch.nn.Module, before: dict[str, torch.Tensor], known: It
     """Copies of what attributes hold that hold another tensor than ``before``, if one of the same numbers; but for those ``known``."""
     now = held(module)
     return {
-        path: now[path].detach().clone() for path, old in before.items() if path not in known and now.get(path, old) is not old
+        path: now[path].detach().clone()
+        for path, old in before.items()
+        if path not in known and now.get(path, old) is not old
     }
 
 

@@ -219,7 +219,9 @@ def _state(referee: Referee, step: plan.Step, reference: Reference) -> None:
     if not expected:
         return
     when = f"after a call{' in training mode' if referee.training else ''}"
-    with referee.asking({"do": "buffers", "parameters": few, "attributes": [*reference.attributes]}, expected=expected) as answer:
+    with referee.asking(
+        {"do": "buffers", "parameters": few, "attributes": [*reference.attributes]}, expected=expected
+    ) as answer:
         mine = {name: tensor.to(referee.inputs.device) for name, tensor in answer.tree.items()}
     if missing := sorted(expected.keys() - mine.keys()):
         what = _what(missing[0], parameters, reference)

@@ -99,9 +99,7 @@ def _called(instance: Any, args: Any, kwargs: Any, compiled: dict[str, Any]) -> 
         instance(*args, **kwargs)
 
 
-def _launch_on_the_cpu(
-    path: str, class_name: str, make: Any, args: Any, kwargs: Any, compiled: dict[str, Any]
-) -> None:
+def _launch_on_the_cpu(path: str, class_name: str, make: Any, args: Any, kwargs: Any, compiled: dict[str, Any]) -> None:
     """With the example itself: nothing is run, so the memory that the launcher allocates is never touched.
 
     The file is imported as under the interpreter, where a launcher is content with CPU tensors, but its kernels are

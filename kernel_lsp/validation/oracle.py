@@ -260,9 +260,7 @@ class Oracle:
         if done < size:
             reference.said = f"float64 on all of the example: on {done} of {size} slices, and eager's own answer on all"
 
-    def _exact(
-        self, tree: tuple[Any, Any], eager: Any, train: bool, after: dict[str, Any] | None = None
-    ) -> Any:
+    def _exact(self, tree: tuple[Any, Any], eager: Any, train: bool, after: dict[str, Any] | None = None) -> Any:
         """``after`` gets what the call changed."""
         if self.double is None:
             return eager

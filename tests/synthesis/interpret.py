@@ -124,7 +124,8 @@ def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) ->
                 pairs_of_memory = [*old.values(), *new.values(), *pytree.tree_leaves(results), *arguments]
                 memory.append(one_memory(pairs_of_memory))
             assert memory[-1] == memory[-2], (memory, [*attributes(module)])
-            after = zip([*held.values(), *attributes(kernel).values()], [*theirs.values(), *attributes(module).values()])
+            mine = [*held.values(), *attributes(kernel).values()]
+            after = zip(mine, [*theirs.values(), *attributes(module).values()], strict=True)
             pairs += [pair for pair in after if isinstance(pair[1], torch.Tensor)]
             errors.append(max(error(a, b) for a, b in pairs))
             given = [t for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]

@@ -78,9 +78,7 @@ def test_a_tensor_attribute_that_forward_changes_is_an_input_of_the_graph(how, p
     assert module.seen.tolist() == [0, 0, 0] and module.made is None and type(module) is Remembering
 
 
-@pytest.mark.parametrize(
-    ("how", "attribute"), [("in a list", r"self\.each\[0\]"), ("a view", r"self\.seen")]
-)
+@pytest.mark.parametrize(("how", "attribute"), [("in a list", r"self\.each\[0\]"), ("a view", r"self\.seen")])
 def test_an_attribute_that_a_kernel_could_not_keep_is_named(how, attribute) -> None:
     module = Remembering(how)
     with pytest.raises(Assigned, match=attribute):

@@ -121,14 +121,14 @@ def test_no_such_device_to_judge_on(worker, write):
 
 def test_a_forward_that_assigns_an_attribute(worker, write):
     text = (
-        "class Cell(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.state = torch.zeros(4, 8)\n"
-        "    def forward(self, x):\n        self.state = torch.tanh(self.state + x)\n        return self.state * 2\n"
+        "class Cell(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.state = [torch.zeros(4, 8)]\n"
+        "    def forward(self, x):\n        self.state[0] = torch.tanh(self.state[0] + x)\n        return self.state[0] * 2\n"
         "class Good(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.cell = Cell()\n"
         "    def forward(self, x):\n        return self.cell(x)\n"
     )
     path = write(HEAD + text + INPUTS)
     assert worker.call("introspect", path=path, class_name="Good")["outputs"][0]["shape"] == [4, 8]
-    with pytest.raises(WorkerError, match=r"changes self\.cell\.state") as caught:
+    with pytest.raises(WorkerError, match=r"changes self\.cell\.state\[0\] .*module's own tensors") as caught:
         worker.call("synthesize", path=path, class_name="Good")
     assert caught.value.code == "AttributeAssigned"
     assert caught.value.where["line"] == 8

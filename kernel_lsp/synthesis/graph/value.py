@@ -324,7 +324,9 @@ class Graph:
     #: a Value, a constant or None for each leaf of what forward returns, then a Value for each attribute that it assigns
     output_leaves: list[Any] = field(default_factory=list)
     assigned: list[Assigned] = field(default_factory=list)  # attributes that forward assigns
-    looked_at: list[Value] = field(default_factory=list)  # attributes that forward assigns and reads, if only their sizes
+    looked_at: list[Value] = field(
+        default_factory=list
+    )  # attributes that forward assigns and reads, if only their sizes
     carried: set[str] = field(default_factory=set)  # Python of attributes that may hold anything, but for ``looked_at``
     updates: dict[Value, Value] = field(default_factory=dict)  # buffers that forward changes → what they become
     lowered: list[str] = field(default_factory=list)

@@ -16,9 +16,10 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute, snake_case
 
+from ..attributes import Kept
+from ..attributes import of as attributes_of
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
-from .. import attributes
 from ..graph.value import (
     Assigned,
     Fault,
@@ -107,7 +108,7 @@ def _subgraph(node: Any) -> Untraceable:
 def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
     """What forward returns, and what it makes of its buffers and attributes."""
     buffers = {input_of(v).source: v for v in graph.inputs if input_of(v).kind in ("buffer", "attribute")}
-    kept = attributes.of(exported)
+    kept = attributes_of(exported)
     specs = exported.graph_signature.output_specs
     own = len(specs) - sum(one.result is not None for one in kept)  # what comes after these is in attributes
     for i, (spec, given) in enumerate(zip(specs, node.args[0], strict=True)):
@@ -138,7 +139,7 @@ def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: G
     graph.updates = {buffer: _outlasting(v, graph) for buffer, v in graph.updates.items()}
 
 
-def _assigned(one: attributes.Kept, graph: Graph, first: int, returned: list[Value]) -> Assigned:
+def _assigned(one: Kept, graph: Graph, first: int, returned: list[Value]) -> Assigned:
     """``first``: the place in the graph's leaves of what attributes become; ``returned``: what forward returns."""
     source = attribute(one.path)
     if "getattr(" in source:
@@ -213,7 +214,7 @@ def _placeholder(node: Any, spec: Any, exported: ExportedProgram, graph: Graph) 
             except NotLowered as error:
                 raise Untraceable("constant tensor", f"{error} that forward makes from Python data") from None
         raise Untraceable("constant tensor", f"{attribute(spec.target)} is no buffer, register_buffer makes it one")
-    if kind == "buffer" and any(one.path == spec.target for one in attributes.of(exported)):
+    if kind == "buffer" and any(one.path == spec.target for one in attributes_of(exported)):
         kind = "attribute"
     return _input(node.name if kind in ("constant", "argument") else spec.target, kind, fake, graph)
 
