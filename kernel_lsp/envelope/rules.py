@@ -80,7 +80,7 @@ def conditions(basis: Basis) -> list[str]:
 
 def settings(module: torch.nn.Module, *, exact: bool, opaque: bool, carried: frozenset[str] = frozenset()) -> list[str]:
     """The conditions on what the module's tree holds beside parameters and buffers, on its mode and its hooks."""
-    held = [*configuration(module, exact, carried), *(unregistered(module) if opaque else [])]
+    held = [*configuration(module, exact, carried), *(unregistered(module, carried) if opaque else [])]
     return [*held, *mode_conditions(module), *hooks(module)]
 
 

@@ -66,13 +66,15 @@ def _layout_conditions(tensor: Tensor) -> list[str]:
     return result
 
 
-def unregistered(module: torch.nn.Module) -> list[str]:
-    """Tensors that are neither parameters nor buffers, but for those of one element, which are settings."""
+def unregistered(module: torch.nn.Module, carried: frozenset[str] = frozenset()) -> list[str]:
+    """Tensors that are neither parameters nor buffers, but for those of one element, which are settings, and those ``carried``."""
     result = []
     for path, child in module.named_modules():
         for name, value in vars(child).items():
             if isinstance(value, torch.Tensor) and value.numel() != 1 and value.layout is torch.strided:
                 source = f"{attribute(path)}.{name}"
+                if source in carried:
+                    continue
                 result += [f"{source}.dtype == {value.dtype}", f"{source}.shape == {tuple(value.shape)}"]
                 result.append(f"{source}.stride() == {value.stride()}")
     return result

@@ -14,7 +14,7 @@ from kernel_lsp.envelope.sizes import Sizes
 from kernel_lsp.envelope.tensors import Tensor
 from kernel_lsp.naming import attribute
 from kernel_lsp.synthesis.graph.names import Names
-from kernel_lsp.synthesis.graph.value import Graph, input_of
+from kernel_lsp.synthesis.graph.value import Graph, Value, input_of
 from kernel_lsp.synthesis.operators.lower import lower, placeholders
 from kernel_lsp.synthesis.printing.envelope import name_arguments
 
@@ -32,16 +32,18 @@ def conditions(
     held = [*module.named_parameters(), *module.named_buffers()]
     state = [_tensor(attribute(name), tensor, False) for name, tensor in held]
     names = Names(name.removeprefix("*").partition("=")[0] for name in signature.names)
+    kept = [] if graph is None else [_kept(value) for value in graph.looked_at]
     free = rules.conditions(
         rules.Basis(
             module,
             signature,
             arguments,
-            state,
+            [*state, *kept],
             names={one.source: names.fresh(one.source.removeprefix("self")) for one in state},
             exact=any(not one.dtype.is_floating_point for one in [*arguments, *state]),
             sizes=Sizes() if graph is None else Sizes(graph.ranges, graph.equal, graph.not_one, graph.assumed),
             opaque=True,
+            carried=frozenset() if graph is None else frozenset(graph.carried),
         )
     )
     return free, [text for one in arguments for text in _pinned(one)]
@@ -51,6 +53,13 @@ def _tensor(source: str, tensor: torch.Tensor, argument: bool, shape: tuple[symp
     """With the layout of the example's. ``shape`` says which sizes are free; without it none is."""
     sizes = tuple(sympy.Integer(n) for n in tensor.shape) if shape is None else shape
     return Tensor(source, tensor.dtype, sizes, argument, like=tensor)
+
+
+def _kept(value: Value) -> Tensor:
+    """An attribute that forward reads and assigns, as the example's calls but the first find it."""
+    shape = [int(n) for n in value.shape]
+    like = torch.empty(shape, dtype=value.dtype, device="meta")
+    return Tensor(input_of(value).source, value.dtype, value.shape, argument=True, like=like)
 
 
 def _pinned(tensor: Tensor) -> list[str]:

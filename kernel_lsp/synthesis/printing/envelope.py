@@ -55,12 +55,12 @@ def _apart(graph: Graph) -> list[str]:
     """That an attribute which is changed in place lies in other memory than what is read beside it."""
     memory = "{}.untyped_storage().data_ptr()".format
     read = [v for v in graph.inputs if input_of(v).kind == "argument" or v in graph.looked_at]
+    changed = [v for v in graph.updates if input_of(v).kind == "attribute"]
     return [
         f"{memory(input_of(one).source)} != {memory(input_of(other).source)}"
-        for one in graph.updates
-        if input_of(one).kind == "attribute"
+        for i, one in enumerate(changed)
         for other in read
-        if other is not one
+        if other is not one and other not in changed[:i]
     ]
 
 
