@@ -46,6 +46,8 @@ class _Canonical:
         for node in self._needed(output):
             self._write(node)
         self.lines.append(f"return {self._argument(output.args)}")
+        # What forward assigns to attributes of its own: those keep their names, which callers may look at.
+        self.lines += map(str, exported.graph_module.meta.get("attributes", ()))
 
     def _user_inputs(self, exported: ExportedProgram) -> list[Node]:
         nodes = [node for node in exported.graph.nodes if node.op == "placeholder"]

@@ -7,6 +7,7 @@ label of the candidate that is run has in it, by default of any. ``written``: a 
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
@@ -108,6 +109,7 @@ def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) ->
                 setattr(part, key, value.to(DEVICE, copy=True))
     errors, inside, memory = [], [], []
     with torch.no_grad():
+        assert all(copy.deepcopy(kernel).state_dict().keys() == one.state_dict().keys() for one in (kernel, module))
         if case.settled:
             first = pytree.tree_map(on_device, case.inputs(0))
             kernel(*first), module(*first)
