@@ -42,6 +42,7 @@ class Kept:
     returned: bool = False
     argument: int | None = None
     state: str | None = None
+    handed_out: bool = False  # something that forward returns lies in the memory of what it held before
 
 
 class Unkept(Exception):
@@ -151,13 +152,15 @@ class Carried:
 
     def _noted(self, result: Any, arguments: list[torch.Tensor], held: dict[str, Any]) -> tuple[torch.Tensor, ...]:
         """Fills ``kept``; what attributes hold in the end, where that is a result of the graph."""
-        state = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers()), **held}
+        parameters = dict(self.module.named_parameters())
+        state = {**parameters, **dict(self.module.named_buffers()), **held}
         leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         self.kept, self.made = [], {}
         results: list[torch.Tensor] = []
         for path in self.paths:
             now = self._now.get(path, _ABSENT)
             one = Kept(path, path in held, self._met.get(path) == "read")
+            one.handed_out = path in held and any(_memory(leaf) == _memory(held[path]) for leaf in leaves)
             one.assigned = now is not (held[path] if path in held else self._before[path])
             self.kept.append(one)
             if isinstance(now, torch.Tensor):
@@ -168,6 +171,8 @@ class Carried:
                 what = "is deleted" if now is _ABSENT else f"becomes a {type(now).__name__}"
                 raise Unkept(path, f"it {what}")
             self._find(one, now, arguments, state)
+            if one.state in parameters:
+                raise Unkept(path, "it becomes a parameter")
             if one.argument is not None or one.state is not None:
                 continue
             one.returned = _among(now, leaves, path) is not None
@@ -190,13 +195,16 @@ def _among(tensor: torch.Tensor, others: list[torch.Tensor], path: str) -> int |
     for i, other in enumerate(others):
         if tensor is other:
             return i
-    memory = StorageWeakRef(tensor.untyped_storage())
     for i, other in enumerate(others):
-        if StorageWeakRef(other.untyped_storage()) == memory:
+        if _memory(other) == _memory(tensor):
             if _laid_out(tensor) == _laid_out(other):
                 return i
             raise Unkept(path, "it becomes a view of another tensor, where clone() would make it one of its own")
     return None
+
+
+def _memory(tensor: torch.Tensor) -> StorageWeakRef:
+    return StorageWeakRef(tensor.untyped_storage())
 
 
 def _laid_out(tensor: torch.Tensor) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from .kernel.domain import Unalignable
 from .kernel.steps import Lowered, Planned
 from .kernel.verify import verify as verify_plan
 from .operators import lower
-from .operators.lower import Untraceable
+from .operators.untraceable import Untraceable
 from .passes import asked
 from .passes.chains import between, chains
 from .passes.cuts import cut_last

@@ -10,32 +10,29 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.naming import attribute, snake_case
 
-from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.value import (
-    Assigned,
     Fault,
     Float8,
     Graph,
     Input,
-    Pointwise,
     Scalar,
     TorchCall,
     Value,
-    View,
     input_of,
     topological,
 )
-from . import arguments, constants, data_dependence, decompose, float8, registry
+from . import arguments, constants, data_dependence, decompose, float8, registry, results
 from .elementwise import cast
+from .untraceable import Untraceable
 
 #: Operators that compute nothing on tensors; they are neither lowered nor counted.
 _BOOKKEEPING = (
@@ -53,18 +50,6 @@ RAISE_FAULTS = "KERNEL_LSP_RAISE_FAULTS"
 _PACKAGE = f"synthesis{os.sep}"
 
 
-class Untraceable(Exception):
-    """A node that neither lowers nor can stand as a torch call (its result is no tensor of known shape)."""
-
-    def __init__(self, op: str, detail: str, place: tuple[str, int] | None = None) -> None:
-        self.op, self.detail, self.place = (
-            op,
-            detail,
-            place,
-        )  # place: (file, line) of the user's code, where it is known
-        super().__init__(f"{op}: {detail}")
-
-
 def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: Float8 = "rounded") -> Graph:
     """The graph of an exported program, the operators in ``left`` kept as calls of torch. Raises ``Untraceable``.
 
@@ -80,11 +65,11 @@ def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: F
             graph.hints = graph.hints or _size_hints(graph, exported)
             env[node] = _call(node, env, graph, left)
         elif node.op == "output":
-            _results(node, env, exported, graph)
+            results.fill(node, env, exported, graph)
         else:
             raise _subgraph(node)
-    results = [v for v in graph.output_leaves if isinstance(v, Value)]
-    graph.outputs = list(dict.fromkeys([*results, *graph.updates.values()]))
+    leaves = [v for v in graph.output_leaves if isinstance(v, Value)]
+    graph.outputs = list(dict.fromkeys([*leaves, *graph.updates.values()]))
     graph.output_spec = exported.call_spec.out_spec
     graph.ranges = {symbol: _range(bounds) for symbol, bounds in exported.range_constraints.items()}
     graph.assumed = assumed(exported, graph)
@@ -103,70 +88,6 @@ def _subgraph(node: Any) -> Untraceable:
     name = next((_name(user.target) for user in node.users), str(node.target))
     op, detail = _SUBGRAPHS.get(name, (f"torch.{name}", "what it runs is decided by values in the tensors"))
     return Untraceable(op, detail, data_dependence.place(next(iter(node.users), node)))
-
-
-def _results(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
-    """What forward returns, and what it makes of its buffers and attributes."""
-    buffers = {input_of(v).source: v for v in graph.inputs if input_of(v).kind in ("buffer", "attribute")}
-    kept = attributes_of(exported)
-    specs = exported.graph_signature.output_specs
-    own = len(specs) - sum(one.result is not None for one in kept)  # what comes after these is in attributes
-    for i, (spec, given) in enumerate(zip(specs, node.args[0], strict=True)):
-        value = env.get(given) if isinstance(given, torch.fx.Node) else given
-        if spec.kind is OutputKind.USER_OUTPUT or i >= own:
-            graph.output_leaves.append(value)
-            continue
-        if spec.kind is not OutputKind.BUFFER_MUTATION:
-            held = spec.kind.name.startswith("PARAMETER")
-            raise Untraceable("mutation", f"forward changes {attribute(spec.target) if held else spec.target}")
-        buffer = buffers.get(attribute(spec.target))
-        if buffer is None:
-            raise Untraceable(
-                "mutation", f"forward adds the buffer {attribute(spec.target)}, which __init__ has to register"
-            )
-        if not isinstance(value, Value):
-            raise Untraceable("mutation", f"forward sets the buffer {attribute(spec.target)} to a number")
-        if value is not buffer:
-            graph.updates[buffer] = value
-    returned = [v for v in graph.output_leaves[: len(graph.output_leaves) - (len(specs) - own)] if isinstance(v, Value)]
-    for one in kept:
-        if one.assigned:
-            graph.assigned.append(_assigned(one, graph, len(graph.output_leaves) - (len(specs) - own), returned))
-    graph.carried = {attribute(one.path) for one in kept if one.given or not one.read}
-    graph.looked_at = [buffers[attribute(one.path)] for one in kept if one.given and one.read]
-    # What a buffer held before is copied: by the end of forward there is something else in its memory.
-    graph.output_leaves = [_outlasting(v, graph) for v in graph.output_leaves]
-    graph.updates = {buffer: _outlasting(v, graph) for buffer, v in graph.updates.items()}
-
-
-def _assigned(one: Kept, graph: Graph, first: int, returned: list[Value]) -> Assigned:
-    """``first``: the place in the graph's leaves of what attributes become; ``returned``: what forward returns."""
-    source = attribute(one.path)
-    if "getattr(" in source:
-        raise Untraceable("mutation", f"forward assigns {source}, which no statement can name")
-    if one.argument is not None:
-        return Assigned(source, same=[v for v in graph.inputs if input_of(v).kind == "argument"][one.argument])
-    if one.state is not None:
-        return Assigned(source, same=next(v for v in graph.inputs if input_of(v).source == attribute(str(one.state))))
-    if one.result is None:
-        return Assigned(source)
-    leaf = first + one.result
-    value = graph.output_leaves[leaf]
-    if not isinstance(value, Value):
-        raise Untraceable("mutation", f"forward assigns {source} a tensor of a constant")
-    if one.returned and value not in returned:
-        raise Untraceable("mutation", f"forward assigns {source} a tensor that it returns in another form")
-    return Assigned(source, leaf, returned=one.returned)
-
-
-def _outlasting(leaf: Any, graph: Graph) -> Any:
-    """``leaf``, or a copy of it where it may lie in the memory of a buffer that forward changes."""
-    lies_in = leaf
-    while isinstance(lies_in, Value) and isinstance(lies_in.op, View):
-        lies_in = lies_in.op.operand
-    if not isinstance(lies_in, Value) or lies_in not in graph.updates:
-        return leaf
-    return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, f"old_{lies_in.name}")
 
 
 def placeholders(exported: ExportedProgram) -> Graph:

@@ -83,7 +83,8 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     printer = _Printer(plan, function, asked=graph.precision != "strict")
     for operation in plan.operations:
         printer.operation(operation)
-    printer.host.body.append(f"return {_result(graph, plan, printer.variables)}")
+    given = {v: name for name, v in printer.host.parameters if input_of(v).kind == "attribute"}
+    printer.host.body.append(f"return {_result(graph, plan, printer.variables | given)}")
     return printer.host
 
 
@@ -122,7 +123,8 @@ class _Printer:
     def operation(self, operation: Any) -> None:
         if isinstance(operation, Contiguous):
             name = given = self.variables[operation.value]
-            if operation.value in self.updated:  # forward changes the one that was given
+            if operation.value in self.updated or input_of(operation.value).kind == "attribute":
+                # forward changes the one that was given, or returns it
                 name = self.variables[operation.value] = self.names.fresh(f"{given}_contiguous")
             self.host.body.append(f"{name} = {given}.contiguous()")
         elif isinstance(operation, DefineSize):
@@ -363,7 +365,11 @@ def _result(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
     for one, value in kept:
         memory = _memory(value, views)
         shared = memory in taken or isinstance(memory.op, Input)
-        texts.append(f"{variables[value]}{'.clone()' if shared and not one.returned else ''}")
+        if one.returned:
+            own_memory = ""
+        else:  # elements that share one would make a tensor that nothing can be added to in place
+            own_memory = ".clone()" if shared else ".contiguous()" if _is_expanded(value, views) else ""
+        texts.append(f"{variables[value]}{own_memory}")
         taken.add(memory)
     if not texts:
         return returned
@@ -380,6 +386,14 @@ def _memory(value: Value, views: set[Value]) -> Value:
     while value in views and isinstance(value.op, View):
         value = value.op.operand
     return value
+
+
+def _is_expanded(value: Value, views: set[Value]) -> bool:
+    while value in views and isinstance(value.op, View):
+        if value.op.name == "expand":
+            return True
+        value = value.op.operand
+    return False
 
 
 def _returned(graph: Graph, leaves: list[str]) -> str:

@@ -102,6 +102,21 @@ class KeptTransposed(nn.Module):
         return y
 
 
+class CopiedFromAttributes(nn.Module):
+    """Results and attributes that are copies of what attributes and arguments held, and one filled with a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current, self.previous, self.last = torch.zeros(5, 12), torch.ones(5, 12), None
+        self.filled: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        before, other = self.current.clone(), self.previous
+        self.previous, self.current = self.current, x + 1
+        self.last, self.filled = x.clone(), torch.full_like(x, 2.0)
+        return before, other, torch.exp(x)
+
+
 def _add(name: str, kind: type[nn.Module], inputs: Any, **more: Any) -> None:
     CASES[name] = Case(kind, inputs, **more)
 
@@ -110,5 +125,6 @@ _add("elman_in_attribute", ElmanInAttribute, lambda n: [r(5, 12), r(5, 20)])
 _add("made_in_the_first_call", MadeInTheFirstCall, lambda n: [r(5, 12)], settled=True)
 _add("only_written", OnlyWritten, lambda n: [r(5 + n, 12)])
 _add("handed_on", HandedOn, lambda n: [r(5, 12)])
+_add("copied_from_attributes", CopiedFromAttributes, lambda n: [r(5, 12)])
 _add("changed_in_place", ChangedInPlace, lambda n: [r(5 + n, 12)])
 _add("kept_transposed", KeptTransposed, lambda n: [r(8, 8)], tolerance=2e-3)

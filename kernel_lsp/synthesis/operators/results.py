@@ -1,0 +1,82 @@
+"""What forward returns, and what it makes of buffers and attributes, from the end of an exported graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind
+
+from kernel_lsp.naming import attribute
+
+from ..attributes import Kept
+from ..attributes import of as attributes_of
+from ..graph.value import Assigned, Graph, Pointwise, Value, View, input_of
+from .untraceable import Untraceable
+
+
+def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
+    """What forward returns, and what it makes of its buffers and attributes."""
+    buffers = {input_of(v).source: v for v in graph.inputs if input_of(v).kind in ("buffer", "attribute")}
+    kept = attributes_of(exported)
+    specs = exported.graph_signature.output_specs
+    own = len(specs) - sum(one.result is not None for one in kept)  # what comes after these is in attributes
+    for i, (spec, given) in enumerate(zip(specs, node.args[0], strict=True)):
+        value = env.get(given) if isinstance(given, torch.fx.Node) else given
+        if spec.kind is OutputKind.USER_OUTPUT or i >= own:
+            graph.output_leaves.append(value)
+            continue
+        if spec.kind is not OutputKind.BUFFER_MUTATION:
+            held = spec.kind.name.startswith("PARAMETER")
+            raise Untraceable("mutation", f"forward changes {attribute(spec.target) if held else spec.target}")
+        buffer = buffers.get(attribute(spec.target))
+        if buffer is None:
+            raise Untraceable(
+                "mutation", f"forward adds the buffer {attribute(spec.target)}, which __init__ has to register"
+            )
+        if not isinstance(value, Value):
+            raise Untraceable("mutation", f"forward sets the buffer {attribute(spec.target)} to a number")
+        if value is not buffer:
+            graph.updates[buffer] = value
+    returned = [v for v in graph.output_leaves[: len(graph.output_leaves) - (len(specs) - own)] if isinstance(v, Value)]
+    for one in kept:
+        if one.assigned:
+            graph.assigned.append(_assigned(one, graph, len(graph.output_leaves) - (len(specs) - own), returned))
+    graph.carried = {attribute(one.path) for one in kept if one.given or not one.read}
+    graph.looked_at = [buffers[attribute(one.path)] for one in kept if one.given and one.read]
+    # What a buffer held before is copied: by the end of forward there is something else in its memory. So is what an attribute
+    # held, but where eager itself returns what lies there.
+    copied = {*graph.updates, *(buffers[attribute(one.path)] for one in kept if one.given and not one.handed_out)}
+    graph.output_leaves = [_outlasting(v, copied) for v in graph.output_leaves]
+    graph.updates = {buffer: _outlasting(v, copied) for buffer, v in graph.updates.items()}
+
+
+def _assigned(one: Kept, graph: Graph, first: int, returned: list[Value]) -> Assigned:
+    """``first``: the place in the graph's leaves of what attributes become; ``returned``: what forward returns."""
+    source = attribute(one.path)
+    if "getattr(" in source:
+        raise Untraceable("mutation", f"forward assigns {source}, which no statement can name")
+    if one.argument is not None:
+        return Assigned(source, same=[v for v in graph.inputs if input_of(v).kind == "argument"][one.argument])
+    if one.state is not None:
+        return Assigned(source, same=next(v for v in graph.inputs if input_of(v).source == attribute(str(one.state))))
+    if one.result is None:
+        return Assigned(source)
+    leaf = first + one.result
+    value = graph.output_leaves[leaf]
+    if not isinstance(value, Value):
+        raise Untraceable("mutation", f"forward assigns {source} a tensor of a constant")
+    if one.returned and value not in returned:
+        raise Untraceable("mutation", f"forward assigns {source} a tensor that it returns in another form")
+    return Assigned(source, leaf, returned=one.returned)
+
+
+def _outlasting(leaf: Any, changed: set[Value]) -> Any:
+    """``leaf``, or a copy of it where it may lie in the memory of a buffer or attribute that forward changes."""
+    lies_in = leaf
+    while isinstance(lies_in, Value) and isinstance(lies_in.op, View):
+        lies_in = lies_in.op.operand
+    if not isinstance(lies_in, Value) or lies_in not in changed:
+        return leaf
+    return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, f"old_{lies_in.name}")
