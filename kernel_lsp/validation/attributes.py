@@ -105,6 +105,13 @@ def at_first(module: torch.nn.Module, first: dict[str, Any], made: Iterable[str]
         state.put_back(module, now)
 
 
+def give(module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
+    """Assign copies of tensors to attributes, by path."""
+    for path, value in values.items():
+        owner, _, name = path.rpartition(".")
+        setattr(module.get_submodule(owner), name, value.clone())
+
+
 def widened(module: torch.nn.Module) -> None:
     """Floats in plain attributes to float64, as ``double()`` does with buffers."""
     for path, tensor in held(module).items():

@@ -159,7 +159,8 @@ class Oracle:
         if first:  # from now on every call begins with what the first one left
             self.made = [*first]
             self.first = {path: before[path] for path in first if path in before}
-            self._settle(first)
+            attributes.give(self.module, first)
+            self._renew()
         return eager, after, facts
 
     @contextlib.contextmanager
@@ -168,12 +169,6 @@ class Oracle:
         with attributes.at_first(self.module, self.first, self.made):
             self._renew()
             yield
-        self._renew()
-
-    def _settle(self, made: dict[str, Any]) -> None:
-        for path, value in made.items():
-            owner, _, name = path.rpartition(".")
-            setattr(self.module.get_submodule(owner), name, value.clone())
         self._renew()
 
     def answer(self, tree: tuple[Any, Any], train: bool = False, seconds: float = float("inf")) -> Reference:

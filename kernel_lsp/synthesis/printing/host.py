@@ -10,7 +10,6 @@ from typing import Any
 import sympy
 import torch
 
-from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.envelope.vanishing import divisor_conditions, may_fall_below, may_vanish
 from kernel_lsp.size_text import python
 
@@ -18,7 +17,7 @@ from ..graph.functions import literal
 from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same_shape
-from ..graph.value import Contract, Graph, Input, Scalar, Shape, TorchCall, Value, View, input_of, operands
+from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
 from ..kernel.steps import Kernel
 from ..schedule.plan import (
     MOST_ELEMENTS,
@@ -36,6 +35,7 @@ from ..schedule.plan import (
 from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
 from . import bounds
 from .formula import formula
+from .returned import returned
 from .sharing import form
 from .triton import constants, definition, kernel_names
 
@@ -84,7 +84,7 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     for operation in plan.operations:
         printer.operation(operation)
     given = {v: name for name, v in printer.host.parameters if input_of(v).kind == "attribute"}
-    printer.host.body.append(f"return {_result(graph, plan, printer.variables | given)}")
+    printer.host.body.append(f"return {returned(graph, plan, printer.variables | given)}")
     return printer.host
 
 
@@ -352,66 +352,3 @@ def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
         return f".expand{_shape(value.shape, sizes)}"
     extents = [python(n, sizes) for n in value.shape]
     return f".view({', '.join(extents) or '()'})"
-
-
-def _result(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
-    """What the host function returns: what forward does, and beside that what attributes become, in their order."""
-    kept = [(one, graph.output_leaves[one.leaf]) for one in graph.assigned if one.leaf is not None]
-    own = graph.output_leaves[: len(graph.output_leaves) - len(kept)]
-    returned = _returned(graph, [variables[v] if isinstance(v, Value) else repr(v) for v in own])
-    views = {operation.value for operation in plan.operations if isinstance(operation, TakeView)}
-    taken = {_memory(v, views) for v in own if isinstance(v, Value)}
-    texts = []
-    for one, value in kept:
-        memory = _memory(value, views)
-        shared = memory in taken or isinstance(memory.op, Input)
-        if one.returned:
-            own_memory = ""
-        else:  # elements that share one would make a tensor that nothing can be added to in place
-            own_memory = ".clone()" if shared else ".contiguous()" if _is_expanded(value, views) else ""
-        texts.append(f"{variables[value]}{own_memory}")
-        taken.add(memory)
-    if not texts:
-        return returned
-    return ", ".join([f"({returned})" if returned.startswith("*") or _is_bare_tuple(graph) else returned, *texts])
-
-
-def _is_bare_tuple(graph: Graph) -> bool:
-    """Whether what forward returns is a tuple, which is written without parentheses."""
-    return graph.output_spec.type is tuple and not graph.output_spec.is_leaf()
-
-
-def _memory(value: Value, views: set[Value]) -> Value:
-    """The value in whose memory it lies; ``views``: those that torch takes."""
-    while value in views and isinstance(value.op, View):
-        value = value.op.operand
-    return value
-
-
-def _is_expanded(value: Value, views: set[Value]) -> bool:
-    while value in views and isinstance(value.op, View):
-        if value.op.name == "expand":
-            return True
-        value = value.op.operand
-    return False
-
-
-def _returned(graph: Graph, leaves: list[str]) -> str:
-    """What forward returns; ``leaves``: Python for its tensors and constants."""
-
-    def build(spec: Any, rest: list[str]) -> str:
-        if spec.is_leaf():
-            return rest.pop(0)
-        children = spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
-        items = [build(c, rest) for c in children]
-        if spec.type is tuple:
-            text = f"{', '.join(items)}{',' if len(items) == 1 else ''}"
-            return text if spec is graph.output_spec and items else f"({text})"
-        if spec.type is list:
-            return f"[{', '.join(items)}]"
-        if spec.type is dict:
-            return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(spec.context, items, strict=True)) + "}"
-        kind = spec.context if isinstance(spec.context, type) else spec.type  # a named tuple's own name
-        raise Unwritable("forward", f"the result is a {kind.__name__}, not a tensor, tuple, list or dict")
-
-    return build(graph.output_spec, leaves)
