@@ -52,6 +52,7 @@ async def judge_faster(run: Run) -> None:
         validations.warn(run, error)
         return
     if kept is not None:
+        kept[0].precision = precision  # the same body may have been validated under another one since
         await _judge(run, as_kept(*kept, report.specimen), rival)
 
 

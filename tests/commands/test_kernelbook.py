@@ -116,6 +116,14 @@ def test_each_setting_of_bounds_has_a_verdict_and_the_looser_one_counts_for_both
     assert [line["kernel_lsp"]["bounds"] for line in kernelbook.lines(store)] == ([bounds] if bounds else [])
 
 
+def test_what_was_asked_for_at_a_lower_precision_is_no_pair(store, validated):
+    validated("norm.py", day=1, precision="half")
+    assert [*kernelbook.lines(store)] == []
+    validated("norm.py", day=2)
+    validated("norm.py", day=3, precision="half", status="wrong")
+    assert len([*kernelbook.lines(store)]) == 1
+
+
 def test_a_copy_of_the_class_and_an_import_tell_against_a_pair(store, validated, tmp_path):
     validated("norm.py", day=1)
     validated("copy.py", day=2, device="Other GPU", status="wrong")

@@ -57,6 +57,21 @@ def test_what_was_imported_is_no_proof(exported, tmp_path):
     assert kernels.find(KEY.body, other).source == BODY
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_the_precision_is_taken_over_and_was_strict_before(path, tmp_path, named):
+    keep(path, found(), tmp_path / "norm.py", tmp_path, precision="tf32")
+    exporting.export(path, tmp_path / "export.jsonl")
+    head, kernel, line = (tmp_path / "export.jsonl").read_text().splitlines()
+    data = json.loads(line)
+    assert data["precision"] == "tf32"
+    if not named:
+        del data["precision"]
+    (tmp_path / "export.jsonl").write_text("\n".join([head, kernel, json.dumps(data)]))
+    assert importing.take(tmp_path / "other.sqlite", tmp_path / "export.jsonl").damaged == []
+    (entry,) = history.of_class(tmp_path / "other.sqlite", tmp_path / "norm.py", tmp_path, "Norm", 9).entries
+    assert entry.precision == ("tf32" if named else "strict")
+
+
 @pytest.mark.parametrize("where", ["line", "settings", "nowhere"])
 def test_the_setting_that_a_verdict_was_reached_under_is_taken_over(path, tmp_path, where):
     """Exports of version 3 of the store had it among the settings, and of wrong kernels nowhere."""

@@ -82,6 +82,14 @@ def test_each_setting_of_bounds_has_verdicts_of_its_own(path, remember):
     assert sorted(sources(recalled.nearest(NORM.graph, NORM.ops, "Test GPU", path))) == ["# looks\n", "# trusts\n"]
 
 
+def test_a_kernel_is_recalled_with_the_precision_that_it_was_validated_under(path, remember):
+    remember("# rounds\n", 1, precision="tf32")
+    remember("# rounds\n", 2, status="wrong")  # strictly
+    remember("# exact\n", 1)
+    ones = recalled.find("sha256:norm", "Test GPU", path)
+    assert {one.kernel.source: one.precision for one in ones} == {"# rounds\n": "tf32", "# exact\n": "strict"}
+
+
 def test_the_nearest_have_the_graph_then_the_operators_then_the_device(path, remember):
     remember("# same graph, elsewhere\n", 1, device="Other GPU")
     remember("# like it, elsewhere\n", 2, OTHER, "Mean", device="Other GPU")

@@ -19,8 +19,15 @@ def store(tmp_path):
 
 @pytest.fixture
 def fastest(store):
-    def fastest(other_than=KEY.body, device=KEY.device, inputs=INPUTS, fingerprint=KEY.fingerprint, bounds="trust"):
-        rival = rivals.fastest(fingerprint, device, bounds, inputs, [other_than], store)
+    def fastest(
+        other_than=KEY.body,
+        device=KEY.device,
+        inputs=INPUTS,
+        fingerprint=KEY.fingerprint,
+        bounds="trust",
+        precision="strict",
+    ):
+        rival = rivals.fastest(fingerprint, device, bounds, inputs, [other_than], store, precision)
         return (rival.source, rival.kernel) if rival is not None else None
 
     return fastest
@@ -48,6 +55,17 @@ def test_one_that_need_not_look_at_its_indices_is_no_measure_for_one_that_has_to
     keep(store, found(1, kernel=50.0), file, tmp_path, source="# looks\n", bounds="check")
     assert fastest(bounds="check") == ("# looks\n", 50.0)
     assert fastest() == ("# trusts\n", 40.0)
+
+
+def test_one_that_rounds_is_no_measure_for_one_that_may_not(store, fastest, tmp_path):
+    file = tmp_path / "norm.py"
+    keep(store, found(1, kernel=20.0), file, tmp_path, source="# rounds\n", precision="tf32")
+    keep(store, found(2, status="wrong"), file, tmp_path, source="# rounds\n")
+    keep(store, found(1, kernel=50.0), file, tmp_path, source="# does not\n")
+    assert fastest() == ("# does not\n", 50.0)
+    assert fastest(precision="tf32") == ("# rounds\n", 20.0) and fastest(precision="half") is None
+    (once, _) = rivals.candidate(KEY.fingerprint, kernel_file.body_hash("# does not\n"), store)
+    assert once.precision == "strict"
 
 
 def test_one_that_was_found_wrong_since_is_none(store, fastest, tmp_path):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from kernel_lsp.validation import asked, compare, tf32
+from kernel_lsp.validation import agreement, asked, compare, tf32
+from kernel_lsp.validation import oracle as oracle_module
 from kernel_lsp.validation.oracle import Oracle
+from kernel_lsp.validation.referee import Progress
 from kernel_lsp.validation.slices import Part
 
 EVERY = len(asked.FACTORS)
@@ -122,3 +126,40 @@ def test_the_module_and_torchs_flags_stay_as_they_are():
     errors(module, randn(4, 16))
     assert all(torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True))
     assert flags == (torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled())
+
+
+class Layer(nn.Linear):
+    """A layer whose rows are independent."""
+
+
+def judged(monkeypatch, how, out_of, held_to="tf32"):
+    """The comparison of what ``out_of`` makes of the layer's answer, where float64 fits as a whole, in slices, or not at all."""
+    torch.manual_seed(0)
+    module, x = Layer(256, 32), randn(16, 256)
+    if how != "whole":
+        monkeypatch.setattr(oracle_module, "_SHARE", 0.0)
+        monkeypatch.setattr(oracle_module, "_LITTLE", 0)
+    along = [{"inputs": [0], "outputs": [0], "size": 16}] if how == "slices" else []
+    oracle = Oracle(module, along)
+    referee = SimpleNamespace(oracle=oracle, held_to=held_to, explained=0.0, progress=Progress(), mode="interpreter")
+    reference = oracle.answer(((x,), {}))
+    assert (reference.exact is None, reference.slices is None) == (how != "whole", how != "slices")
+    with torch.no_grad():
+        rounded = tf32.rounded(x.double()) @ tf32.rounded(module.weight.double()).T + module.bias.double()
+        out = out_of(rounded.float())
+    return agreement.compared(referee, out, reference, 0.0, ((x,), {})), referee
+
+
+@pytest.mark.parametrize("how", ["whole", "slices", "eager"])
+def test_a_kernel_that_rounds_passes_where_it_may_and_one_that_is_off_does_not(monkeypatch, how):
+    found, referee = judged(monkeypatch, how, lambda out: out)
+    assert found.passed and 1e-4 < referee.explained < 5e-3
+    strict, _ = judged(monkeypatch, how, lambda out: out, held_to="strict")
+    assert not strict.passed
+    off = torch.zeros(16, 32)
+    off[-1, -1] = 0.1
+    wrong, _ = judged(monkeypatch, how, lambda out: out + off)
+    assert not wrong.passed and ", 31]" in wrong.reason
+    assert wrong.reason.endswith("(at TF32)")
+    zeros, _ = judged(monkeypatch, how, torch.zeros_like)
+    assert not zeros.passed
