@@ -1,4 +1,4 @@
-"""The commands. Each returns at once; what it started is followed through progress, lenses and diagnostics."""
+"""The commands. Each returns as soon as the settings are known; what it started is followed through progress, lenses and diagnostics."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def register(state: State) -> None:
         from .regressed import comparison
 
         argument = _argument(arguments)
+        await state.settings_arrive()
         try:
             document, name = _resolve(state, argument)
             body = (await comparison(state, document, name)).body
@@ -82,6 +83,7 @@ def register(state: State) -> None:
     @command("kernelLsp.devices")
     async def devices(*arguments: Any) -> list[dict[str, Any]]:
         document = state.documents.get(str(_argument(arguments).get("uri", "")))
+        await state.settings_arrive()
         try:
             return await _devices(state, document.path if document is not None else Path.cwd() / "file.py")
         except UserError as error:

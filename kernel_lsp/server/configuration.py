@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def pull(state: State) -> None:
     items = [types.ConfigurationItem(section=SECTION)]
     items += [types.ConfigurationItem(scope_uri=uri, section=SECTION) for uri in folders]
     future = state.server.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
-    state.settings_asked = future
+    state.settings_asked, state.settings_asked_at = future, time.monotonic()
 
     def answered(answer: Any) -> None:
         if state.settings_asked is not future:

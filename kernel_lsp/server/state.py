@@ -60,6 +60,7 @@ class State:
     paused: bool = False  # no background work: nothing is validated on save, no worker is started early
     review: bool = False  # the client shows a proposed kernel before it replaces one
     settings_asked: Any = None  # the future of the last question to the client for its settings, until it is answered
+    settings_asked_at: float = 0.0  # of time.monotonic()
     initial_settings: dict[str, Any] = field(default_factory=dict)  # given at initialization
     editor_settings: dict[Path | None, dict[str, Any]] = field(default_factory=dict)  # by workspace folder; None: any
     jobs: Jobs | None = None
@@ -103,8 +104,7 @@ class State:
 
     async def settings_arrive(self) -> None:
         """Wait until the client has sent its settings. A client that is slow to answer works with those given so far."""
-        deadline = time.monotonic() + _SETTINGS_SECONDS
-        while self.settings_asked is not None and time.monotonic() < deadline:
+        while self.settings_asked is not None and time.monotonic() < self.settings_asked_at + _SETTINGS_SECONDS:
             await asyncio.sleep(0.01)
 
     def forget_settings(self) -> None:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 #: seconds for the checks that were put off
 FINISH_SECONDS = {"gpu": 4.0, "interpreter": 8.0}
 
+#: what a call takes, in sizes of its inputs and results; the share of the free memory that may be taken beside a check
+_OF_A_CALL, _SHARE = 4, 0.15
+
 
 @dataclass
 class Progress:
@@ -85,6 +88,7 @@ class Referee:
     #: within its context nobody else times on the device; raises Failure where somebody does all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     alone_since: float = 0.0  # by time.time(): when that began
+    result_bytes: int = 0  # of the module's results at the example's sizes
     meanwhile: Callable[[], None] | None = (
         None  # done once, when the first candidate is loaded and before it is checked
     )
@@ -118,9 +122,15 @@ class Referee:
 
     def compile_ahead(self) -> None:
         """Have what the checks that were put off will launch compiled, while something else is done."""
-        if self.mode == "gpu" and self.progress.deferred:
+        if self.mode == "gpu" and self.progress.deferred and self.has_room():
             with contextlib.suppress(failures.Failure):  # it is seen where it counts
                 self.begin({"do": "precompile", "cases": self._launched(self.progress.deferred)})
+
+    def has_room(self) -> bool:
+        """Whether another trial can hold the weights and make its calls at the example's sizes beside what a check takes."""
+        inputs = [leaf.example for leaf in self.inputs.leaves]
+        taken = _OF_A_CALL * (sum(map(memory.size, inputs)) + self.result_bytes) + 2 * memory.held(self.module)
+        return taken <= _SHARE * memory.free(inputs)
 
     def _whole(self, at_once: bool = False) -> schema.Verdict:
         self.progress.limits += self.oracle.limits
@@ -135,7 +145,7 @@ class Referee:
             seconds = self.soft_seconds + FINISH_SECONDS[self.mode]
             return self._verdict(lambda: self._load(steps), steps, seconds)
         always = [step for step in steps if step.patience == plan.ALWAYS]
-        return self._verdict(lambda: self._load(always), steps, self.soft_seconds)
+        return self._verdict(lambda: self._load(always), steps, self.soft_seconds, first=True)
 
     def _small(self) -> dict[str, int]:
         """Small sizes that the module takes; what it does not take is no fault of the example."""
@@ -161,7 +171,10 @@ class Referee:
         finally:
             self.spent[part] = round(self.spent.get(part, 0.0) + time.monotonic() - began, 3)
 
-    def _verdict(self, begin: Callable[[], None], steps: list[plan.Step], seconds: float) -> schema.Verdict:
+    def _verdict(
+        self, begin: Callable[[], None], steps: list[plan.Step], seconds: float, first: bool = False
+    ) -> schema.Verdict:
+        """``first``: what there is no time for is put off, not left out."""
         self.began = time.monotonic()
         status, reason, line = "ok", "", None
         try:
@@ -171,10 +184,10 @@ class Referee:
             if meanwhile is not None:
                 meanwhile()
             with self.spending("checks"), device_asserts.raised(self.inputs.device):
-                self._run(steps, seconds)
+                self._run(steps, seconds, first)
         except failures.Failure as failure:
             status, reason, line = failure.status, failure.reason, failure.line
-            if status == "not-interpretable" and self.mode == "interpreter" and seconds == self.soft_seconds:
+            if status == "not-interpretable" and self.mode == "interpreter" and first:
                 raise errors.NotInterpretable(what=failure.reason) from None
             if status == "not-interpretable":  # it has been interpreted before, or runs on a GPU
                 status = "crashed"
@@ -353,10 +366,9 @@ class Referee:
 
     # the checks
 
-    def _run(self, steps: list[plan.Step], seconds: float) -> None:
+    def _run(self, steps: list[plan.Step], seconds: float, first: bool) -> None:
         skipped: list[plan.Step] = []
         apart: list[plan.Step] = []  # in a process that begins while others go on
-        first = seconds == self.soft_seconds
         for i, step in enumerate(steps):
             always = step.essential and not first
             over = not always and time.monotonic() - self.began > seconds * step.patience

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from kernel_lsp import schema
-from kernel_lsp.validation import agreement, failures, measuring, memory, recorded, roofline
+from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline
 from kernel_lsp.validation.oracle import without_memory
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Progress, Referee
@@ -24,10 +24,8 @@ from kernel_lsp.validation.referee import Progress, Referee
 MOST_TIMED = 8
 #: share by which another variant has to be faster than the validated one to be worth a validation of its own
 WORTH = 0.02
-#: processors, and the share of the free memory, from and up to which variants are compiled while the first is checked
-_LEAST_PROCESSORS, _SHARE = 8, 0.1
-#: what a call takes, in sizes of its inputs
-_OF_INPUTS = 6
+#: processors from which variants are compiled while the first is checked
+_LEAST_PROCESSORS = 8
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 256
 
@@ -45,22 +43,23 @@ def tune(
     ``sources``: paths of the candidates' files, the validated one first. ``reach``: a trial of its own for all of them.
     The measurement is of the variant marked ``fastest``. Raises Failure where not even the first can be timed.
     """
-    device = referee.inputs.device
-    torch.cuda.set_device(device)
-    if not rates:
-        with referee.alone():
-            rates = roofline.rates()
-    referee.beyond = rates.get("beyond")
+    torch.cuda.set_device(referee.inputs.device)
     validated = referee.reach
     with referee.reaching(reach):
         with referee.spending("tuning: load and compile"):
             emit("progress", {"stage": "tune", "message": f"compiling {len(sources)} variants", "fraction": 0.3})
-            tried = load(referee, sources)
+            with _progress_of_its_own(referee):
+                tried = load(referee, sources)
         emit("progress", {"stage": "tune", "message": "checking the variants", "fraction": 0.5})
         with referee.spending("tuning: check"):
             check(referee, tried)
             with referee.reaching(validated), contextlib.suppress(failures.Failure):
-                referee.settle()  # nothing of ours is compiled while times are taken
+                referee.settle()
+        # From here on nothing of ours is compiled: times are taken.
+        if not rates:
+            with referee.alone():
+                rates = roofline.rates()
+        referee.beyond = rates.get("beyond")
         names = [str(i) for i, one in enumerate(tried) if not one.reason][:MOST_TIMED]
         if not names:
             raise failures.Failure("crashed", tried[0].reason)
@@ -69,14 +68,17 @@ def tune(
             return *_time(referee, tried, names, specimen, rates), tried
 
 
+def processors_to_spare() -> bool:
+    """Whether variants can be compiled beside the checks of the first without that having to wait."""
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return mine >= _LEAST_PROCESSORS
+
+
 def begin_early(referee: Referee, reach: Reach, sources: list[str]) -> None:
-    """``begin`` in ``reach`` while the first candidate is checked, where processors and memory are to spare for it."""
-    inputs = [leaf.example for leaf in referee.inputs.leaves]
-    taken = _OF_INPUTS * sum(map(memory.size, inputs))
-    if (os.cpu_count() or 1) < _LEAST_PROCESSORS or taken > _SHARE * memory.free(inputs):
-        return
-    with referee.reaching(reach), contextlib.suppress(failures.Failure):  # it is met again where it counts
-        begin(referee, sources)
+    """``begin`` in ``reach`` while the first candidate is checked, where memory is to spare for it."""
+    if referee.recorded is None and referee.has_room():
+        with referee.reaching(reach), contextlib.suppress(failures.Failure):  # it is met again where it counts
+            begin(referee, sources)
 
 
 def begin(referee: Referee, sources: list[str]) -> None:
@@ -101,8 +103,12 @@ def load(referee: Referee, sources: list[str]) -> list[schema.Tried]:
             if _gone(failure) or i == 0:
                 raise
             one.reason = failure.reason
-        with contextlib.suppress(failures.Failure):  # to keep what could not be imported fails, too
-            referee.heard()
+        try:
+            referee.heard()  # whether it could be kept: what was not imported is not asked for again
+        except failures.Failure as failure:
+            if _gone(failure):
+                raise
+            one.reason = one.reason or failure.reason
         tried.append(one)
     referee.settle()
     referee.ask({"do": "choose", "name": "0"})

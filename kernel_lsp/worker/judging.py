@@ -84,7 +84,9 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     ]
     # All of them before this process touches CUDA, which forbids a fork; the last one waits with that, too.
     first = trials.fork(given, folder, sources[0])
-    all_at_once = trials.fork(given, folder, sources[0], [first])
+    early = len(sources) > 1 and tuning.processors_to_spare()
+    # What begins before the first verdict has a folder of its own: there Triton keeps what is compiled.
+    all_at_once = trials.fork(given, f"{folder}_of_variants" if early else folder, sources[0], [first])
     reaches = [first, all_at_once]
     for _ in sources[1 : 1 + _MOST_VALIDATED]:
         reaches.append(trials.fork(given, folder, sources[0], reaches, waits=True))
@@ -92,7 +94,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         began = time.monotonic()
         referee = referee_of(given, first, emit)
         referee.spent["import, inputs, construct"] = round(time.monotonic() - began, 3)
-        if len(sources) > 1:
+        if early:
             referee.meanwhile = functools.partial(tuning.begin_early, referee, all_at_once, sources)
         with referee.spending("first verdict"):
             verdict = _first_verdict(referee)
@@ -253,6 +255,8 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee.plain = _plain(given)
     referee.recorded = recorded_shapes.find(given.get("recorded"), module, example, inputs, training)
     referee.thorough = bool(given.get("thorough"))
+    results = [schema.from_json(schema.TensorSpec, s) for s in given["specimen"].get("outputs") or []]
+    referee.result_bytes = sum(math.prod(s.shape) * getattr(torch, s.dtype).itemsize for s in results)
     if mode == "gpu":
         held = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
         referee.alone = functools.partial(_alone, referee, held)

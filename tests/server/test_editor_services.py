@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,26 @@ async def test_a_command_waits_for_settings_that_are_on_their_way(client: Client
     await client.execute("kernelLsp.generate", argument(uri))
     await client.until(lambda: client.codes(uri) == ["cannot-validate"], 20)
     assert "/no/late" in client.diagnostics[uri][0].message
+
+
+async def test_a_client_that_never_sends_settings_is_served_all_the_same(client: Client, module: Path) -> None:
+    del client.protocol.fm.features[types.WORKSPACE_CONFIGURATION]
+    over = asyncio.Event()
+
+    @client.feature(types.WORKSPACE_CONFIGURATION)
+    async def never_answer(params: types.ConfigurationParams) -> None:
+        await over.wait()
+
+    await client.start(module.parent, options={"settings": {"interpreter": "/no/first"}})
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    await client.until(lambda: client.codes(uri) == ["cannot-validate"], 20)
+    began = time.monotonic()
+    await client.execute("kernelLsp.generate", argument(uri))
+    assert time.monotonic() - began < 2.0  # the wait is over for good
+    assert "/no/first" in client.diagnostics[uri][0].message
+    over.set()
+    await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from ..kernel.ir import (
     Add,
     Apply,
     Axis,
+    AxisIndex,
     Dot,
     Expr,
     Full,
@@ -122,7 +123,7 @@ def contract(
         program.body += _leave_in_range(value, arguments)
     # Phases and groups of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     together = op.exact is not None and op.exact.product.convolves
-    pair = alternating(kernel, atoms, hints) if tile.joined else None
+    pair = alternating(kernel, atoms) if tile.joined else None
     axes = _tile_order(domain, program, ends, blocks, group, [a for a in atoms.batch if a is not pair], together)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += _places(rows, cols, blocks, ends, exact_n)
@@ -229,7 +230,7 @@ def _joined(parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, exact_
 
     Alone each phase stores every second element, which takes 1.6 times as long (docs/performance.md).
     """
-    program, blocks, ends = parts.program, parts.blocks, dict(parts.ends)
+    program, blocks = parts.program, parts.blocks
     found: list[Expr] = []
     for phase in range(2):
         one = _sum(parts, {letter: index.xreplace({pair: sympy.Integer(phase)}) for letter, index in at.items()})
@@ -238,8 +239,7 @@ def _joined(parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, exact_
         found.append(dataclasses.replace(one, variable=kept))
     both = Axis(parts.rows.variable, [*parts.rows.atoms, pair], "tile")
     blocks = blocks | {"M": program.block("BLOCK_PAIRS", 2 * parts.tile.m)}
-    ends["M"] = apply("mul", ends["M"], Number(2))
-    program.body += _places(both, parts.cols, blocks, ends, exact_n, across=True)
+    program.body += _places(both, parts.cols, blocks, parts.ends, exact_n, pairs=True)
     axes = frozenset({both, parts.cols})
     result = Ref(program.arguments.variable("both"), axes, torch.float32)
     program.body.append(Set(result.variable, Joined(found[0], found[1], (blocks["N"], blocks["M"]), axes)))
@@ -247,16 +247,22 @@ def _joined(parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, exact_
 
 
 def _places(
-    rows: Axis, cols: Axis, blocks: dict[str, Variable], ends: dict[str, Expr], exact_n: bool, across: bool = False
+    rows: Axis, cols: Axis, blocks: dict[str, Variable], ends: dict[str, Expr], exact_n: bool, pairs: bool = False
 ) -> list[Statement]:
-    """The statements that give each row and column of the tile its index, and tell which lie inside. ``across``: rows are its last dimension."""
-    lanes = ((1, 2), (0, 2)) if across else ((0, 2), (1, 2))
-    return set_all(
+    """The statements that give each row and column of the tile its index, and tell which lie inside.
+
+    ``pairs``: rows are the tile's last dimension, and twice as many as ``ends`` says, which twice might not fit into 32 bits.
+    """
+    lanes = ((1, 2), (0, 2)) if pairs else ((0, 2), (1, 2))
+    found = set_all(
         (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, lanes[0])),
         (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, lanes[1])),
-        mask_of(rows, "row_mask", ends["M"]),
-        *([] if exact_n else [mask_of(cols, "col_mask", ends["N"])]),
     )
+    row = apply("floordiv_int", AxisIndex(rows), Number(2)) if pairs else AxisIndex(rows)
+    inside = apply("lt", row, ends["M"], dtype=torch.bool)
+    rows.mask = Ref(fixed("row_mask"), inside.axes, torch.bool)
+    found.append(Set(fixed("row_mask"), inside))
+    return found if exact_n else [*found, *set_all(mask_of(cols, "col_mask", ends["N"]))]
 
 
 def exchanged(op: Contract) -> Contract:

@@ -106,7 +106,7 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
     return found
 
 
-def alternating(kernel: Kernel, atoms: ContractAtoms, hints: Hints) -> sympy.Symbol | None:
+def alternating(kernel: Kernel, atoms: ContractAtoms) -> sympy.Symbol | None:
     """The atom of a contraction's batch, of two places, whose results lie in turn in memory: two phases of a transposed convolution."""
     found: set[sympy.Symbol] = {a for a in atoms.batch if kernel.domain.size[a] == 2}
     for value, index in kernel.stores:

@@ -174,7 +174,7 @@ def _walked(
         for tile in fitted
     ]
     found = list(dict.fromkeys(found))[:3]
-    if not emulated and alternating(kernel, contract_atoms(kernel), hints) is not None:
+    if not emulated and alternating(kernel, contract_atoms(kernel)) is not None:
         pairs = _fitted(_PAIRS, m, n, k, itemsize, target)
         found.insert(1, dataclasses.replace(pairs, joined=True))
     return found

@@ -65,6 +65,7 @@ module("float16_phases_without_taps", nn.ConvTranspose2d, (32, 8, (1, 4), 3), la
 module(
     "float16_phases_dilated", nn.ConvTranspose1d, (64, 8, 5, 3, 2, 1, 1, True, 2), lambda n: [r(2, 64, 6 + n)], **HALF
 )
+module("float16_phases_1d", nn.ConvTranspose1d, (16, 72, 4, 2, 1), lambda n: [r(2, 16, 150 + n)], **HALF)
 module("planes_phases", nn.ConvTranspose3d, (20, 8, 3, 2, 1), lambda n: [r(1, 20, 2 + n, 3, 4)], **PLANES)
 case(
     "float16_phases_with_nan",

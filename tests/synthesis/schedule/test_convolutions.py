@@ -21,6 +21,8 @@ from tests.synthesis.cases import CASES
         ("float16_few_transposed", "phases in pairs"),
         ("float16_grouped_transposed", "phases in pairs"),
         ("float16_transposed", "phases in pairs"),
+        ("float16_phases_1d", "phases in pairs"),  # several tiles of rows and columns, the last ones not full
+        ("float16_phases_along_one", "phases in pairs"),
     ],
 )
 def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: Any, tmp_path: Path) -> None:
