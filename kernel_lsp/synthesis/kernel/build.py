@@ -24,7 +24,8 @@ from .access import GATHERED, gather_index, gather_table, operand_indices, resha
 from .arguments import Arguments
 from .domain import Domain
 from .guarded import opaque, padded
-from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Set, Statement, Store, Variable, apply, plus, width
+from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Variable, apply, plus, width
+from .statements import Set, Statement, Store
 
 _AHEAD = 40  # what is wider than this in an offset, and the same in each round of a loop, is computed before the loop
 _WIDTH = 72  # an expression wider than this gets a variable of its own

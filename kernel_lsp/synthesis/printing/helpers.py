@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from ..graph.functions import FUNCTIONS
 from ..graph.monoids import MONOIDS
-from ..kernel.ir import Apply, PrefixScan, Split
+from ..kernel.ir import Apply, PrefixScan
+from ..kernel.statements import Split
 from ..schedule.program import Program, expressions, statements
 
 #: What a program that waits for others calls, and what counts it.

@@ -8,30 +8,22 @@ from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, literal, wrap
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
 from ..kernel.ir import (
-    Add,
     Apply,
     Arange,
-    Arrive,
-    Await,
     AxisIndex,
-    Barrier,
     Dot,
     Expr,
     FoldAxis,
     Full,
     Joined,
-    Leave,
     Load,
     Number,
     PrefixScan,
     ProgramId,
     Ref,
-    Set,
-    Split,
-    Statement,
-    Store,
     Variable,
 )
+from ..kernel.statements import Add, Arrive, Await, Barrier, Leave, Set, Split, Statement, Store
 from ..schedule.program import Program
 from . import helpers
 

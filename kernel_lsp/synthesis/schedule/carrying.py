@@ -11,7 +11,8 @@ from ..graph.names import variable_name
 from ..graph.sizes import broadcast
 from ..graph.value import Fold, Value
 from ..kernel.build import Builder
-from ..kernel.ir import Add, Apply, Arange, AxisIndex, Expr, FoldAxis, Full, Number, Ref, Set, Statement, apply
+from ..kernel.ir import Apply, Arange, AxisIndex, Expr, FoldAxis, Full, Number, Ref, apply
+from ..kernel.statements import Add, Set, Statement
 from ..kernel.steps import Kernel
 from .running import Running
 from .tilings import Tiling

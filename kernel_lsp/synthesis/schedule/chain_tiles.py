@@ -10,24 +10,8 @@ import torch
 from ..graph.sizes import ONE, ZERO, Index
 from ..graph.value import Contract, Value
 from ..kernel.build import Builder, masked, spread
-from ..kernel.ir import (
-    Apply,
-    Arange,
-    Axis,
-    AxisIndex,
-    Dot,
-    Expr,
-    For,
-    Full,
-    Number,
-    Ref,
-    Role,
-    Set,
-    Statement,
-    Variable,
-    apply,
-    plus,
-)
+from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number, Ref, Role, Variable, apply, plus
+from ..kernel.statements import For, Set, Statement
 from ..kernel.steps import Chain, Kernel
 from .chain_atoms import ChainAtoms
 from .contract import is_half, is_plain

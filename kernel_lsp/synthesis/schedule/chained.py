@@ -14,23 +14,8 @@ import torch
 
 from ..graph.value import Contract, Value
 from ..kernel.arguments import Arguments
-from ..kernel.ir import (
-    Apply,
-    Arange,
-    Axis,
-    AxisIndex,
-    Dot,
-    Expr,
-    For,
-    Full,
-    Number,
-    ProgramId,
-    Ref,
-    Set,
-    Variable,
-    apply,
-    plus,
-)
+from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number, ProgramId, Ref, Variable, apply, plus
+from ..kernel.statements import For, Set
 from ..kernel.steps import Chain, Hints, Kernel, hint
 from ..passes.hiding import Assumed, Places, hidden_beyond
 from .chain_atoms import ChainAtoms, chain_atoms

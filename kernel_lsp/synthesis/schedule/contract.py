@@ -29,7 +29,6 @@ from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import (
-    Add,
     Apply,
     Axis,
     AxisIndex,
@@ -37,17 +36,15 @@ from ..kernel.ir import (
     Expr,
     Full,
     Joined,
-    Leave,
     Load,
     Number,
     ProgramId,
     Ref,
-    Set,
-    Statement,
     Variable,
     apply,
     plus,
 )
+from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from ..passes.fusion import from_float8

@@ -11,7 +11,8 @@ import sympy
 
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
-from ..kernel.ir import Arrive, Await, Barrier, Expr, For, Leave, Set, Statement, Store, Variable, walk
+from ..kernel.ir import Expr, Variable, walk
+from ..kernel.statements import Arrive, Await, Barrier, For, Leave, Set, Statement, Store
 
 
 @dataclass(frozen=True)

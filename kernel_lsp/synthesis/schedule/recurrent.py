@@ -24,21 +24,18 @@ from ..kernel.ir import (
     Arange,
     Axis,
     AxisIndex,
-    Barrier,
     Dot,
     Expr,
-    For,
     Full,
     Load,
     Number,
     ProgramId,
     Ref,
-    Set,
-    Statement,
     Variable,
     apply,
     plus,
 )
+from ..kernel.statements import Barrier, For, Set, Statement
 from ..kernel.steps import Hints, Kernel, Looped
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total

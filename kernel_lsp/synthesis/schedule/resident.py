@@ -28,11 +28,8 @@ from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
     Arange,
-    Arrive,
-    Await,
     Axis,
     AxisIndex,
-    Barrier,
     Dot,
     Expr,
     FoldAxis,
@@ -40,13 +37,11 @@ from ..kernel.ir import (
     Number,
     ProgramId,
     Ref,
-    Set,
-    Split,
-    Statement,
     Variable,
     apply,
     plus,
 )
+from ..kernel.statements import Arrive, Await, Barrier, Set, Split, Statement
 from ..kernel.steps import Hints, Kernel
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total

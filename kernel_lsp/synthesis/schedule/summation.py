@@ -10,23 +10,8 @@ import torch
 
 from ..graph.sizes import ZERO
 from ..kernel.domain import Domain
-from ..kernel.ir import (
-    Add,
-    Apply,
-    Arange,
-    Axis,
-    AxisIndex,
-    Expr,
-    For,
-    Full,
-    Number,
-    Ref,
-    Set,
-    Statement,
-    Variable,
-    apply,
-    plus,
-)
+from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Expr, Full, Number, Ref, Variable, apply, plus
+from ..kernel.statements import Add, For, Set, Statement
 from .extents import total
 from .program import Program, fixed, set_all
 from .schedules import Product

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..kernel.ir import Arange, Axis, Expr, Number, ProgramId, Ref, Statement, Variable, apply, plus
+from ..kernel.ir import Arange, Axis, Expr, Number, ProgramId, Ref, Variable, apply, plus
+from ..kernel.statements import Statement
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.splitting import CHUNK
 from .elementwise import blocked, mask_of

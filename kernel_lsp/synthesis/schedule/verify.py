@@ -4,28 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..kernel.ir import (
-    Add,
-    Arange,
-    Arrive,
-    Await,
-    Axis,
-    AxisIndex,
-    Barrier,
-    Dot,
-    Expr,
-    FoldAxis,
-    For,
-    Leave,
-    Load,
-    Ref,
-    Set,
-    Split,
-    Statement,
-    Store,
-    Variable,
-    walk,
-)
+from ..kernel.ir import Arange, Axis, AxisIndex, Dot, Expr, FoldAxis, Load, Ref, Variable, walk
+from ..kernel.statements import Add, Arrive, Await, Barrier, For, Leave, Set, Split, Statement, Store
 from .program import Program, expressions, expressions_of, statements
 
 

@@ -11,29 +11,21 @@ import torch
 
 from kernel_lsp.synthesis.kernel.arguments import Arguments
 from kernel_lsp.synthesis.kernel.ir import (
-    Add,
     Arange,
-    Arrive,
-    Await,
     Axis,
     AxisIndex,
-    Barrier,
     Dot,
     Expr,
     FoldAxis,
-    For,
     Load,
     Number,
     ProgramId,
     Ref,
-    Set,
-    Split,
-    Statement,
-    Store,
     Variable,
     apply,
     plus,
 )
+from kernel_lsp.synthesis.kernel.statements import Add, Arrive, Await, Barrier, For, Set, Split, Statement, Store
 from kernel_lsp.synthesis.schedule.elementwise import blocked, mask_of
 from kernel_lsp.synthesis.schedule.program import Blocks, Program, fixed, set_all
 from kernel_lsp.synthesis.schedule.verify import Malformed, verify
