@@ -57,6 +57,11 @@ def kill_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def resident(pid: int) -> int:
     """Bytes of memory that a process has in use; 0 where that cannot be found out."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import ctypes
 import logging
-import os
 import re
 import sys
 import time
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors
+from kernel_lsp import errors, processes
 from kernel_lsp.modelhost import limits, memory
 from kernel_lsp.modelhost.request import Request
 from kernel_lsp.modelhost.streams import Streams
@@ -93,7 +92,7 @@ class GgufModel:
         self.log.verbose = bool(params.get("verbose"))
         self.log_callback = llama_cpp.llama_log_callback(self.log.line)
         llama_cpp.llama_log_set(self.log_callback, ctypes.c_void_p(0))
-        threads = int(params.get("threads") or 0) or _cores()
+        threads = int(params.get("threads") or 0) or processes.processors()
         request.progress("loading weights", 0.0)
         try:
             self.llama = llama_cpp.Llama(
@@ -298,8 +297,3 @@ class GgufModel:
     def close(self) -> None:
         """Give the memory back."""
         self.llama.close()
-
-
-def _cores() -> int:
-    """The cores this process may use; more threads than that slow llama.cpp down a lot."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

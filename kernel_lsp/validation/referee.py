@@ -89,9 +89,8 @@ class Referee:
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     alone_since: float = 0.0  # by time.time(): when that began
     result_bytes: int = 0  # of the module's results at the example's sizes
-    meanwhile: Callable[[], None] | None = (
-        None  # done once, when the first candidate is loaded and before it is checked
-    )
+    #: done once, when the first candidate is loaded and before it is checked
+    meanwhile: Callable[[], None] | None = None
     beyond: float | None = None  # microseconds that CUDA events show beyond the kernels between them, where known
 
     def verdict(self) -> schema.Verdict:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from kernel_lsp import schema
+from kernel_lsp import processes, schema
 from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline
 from kernel_lsp.validation.oracle import without_memory
 from kernel_lsp.validation.reach import Reach
@@ -70,8 +69,7 @@ def tune(
 
 def processors_to_spare() -> bool:
     """Whether variants can be compiled beside the checks of the first without that having to wait."""
-    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return mine >= _LEAST_PROCESSORS
+    return processes.processors() >= _LEAST_PROCESSORS
 
 
 def begin_early(referee: Referee, reach: Reach, sources: list[str]) -> None:
