@@ -349,7 +349,9 @@ class Report:
     sources: list[Source] = field(default_factory=list)  # in the order in which they were asked
     tried: list[Tried] = field(default_factory=list)  # the schedule variants of one kernel, the validated one first
     seconds: dict[str, float] = field(default_factory=dict)  # stage → seconds since the command
-    spent: dict[str, float] = field(default_factory=dict)  # part of the validation → seconds that it took in the worker
+    spent: dict[str, float] = field(
+        default_factory=dict
+    )  # part of the validation → seconds in the worker; "waiting": for the GPU
     # Greatest use of memory that was seen, in bytes: "device" (all processes on it), "host" (the worker and its children).
     memory: dict[str, int] = field(default_factory=dict)
 

@@ -36,6 +36,7 @@ class Plan:
     settings: dict[str, Any] = field(default_factory=dict)  # on top of those of pyproject.toml, as settings.load takes
     stand_ins: dict[str, dict[str, float]] = field(default_factory=dict)  # see evaluation.stand_ins
     stand_in_mark: str = ""  # what is said of a time that comes from there
+    sharing: int = 1  # lanes of one device, which wait for each other
 
 
 class LaneLost(Exception):
@@ -47,13 +48,20 @@ class LaneLost(Exception):
 
 
 class Lane:
-    """``device`` is a value of the setting: "cuda:1", "interpreter"."""
+    """``device`` is a value of the setting: "cuda:1", "interpreter". ``gpu``: held by the one lane that uses the device."""
 
-    def __init__(self, plan: Plan, device: str, on_progress: OnProgress = lambda *_: None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        device: str,
+        on_progress: OnProgress = lambda *_: None,
+        gpu: asyncio.Lock | None = None,
+    ) -> None:
         self.plan, self.device = plan, device
+        self.gpu = gpu or asyncio.Lock()
         self._on_progress = on_progress
         self._problem: Problem | None = None
-        self._jobs = Jobs(self._settings, self)
+        self._jobs = Jobs(self._settings, self, gpu=self.gpu)
         self._root: Path | None = None
 
     async def evaluate(self, found: Found) -> Record:
@@ -83,7 +91,7 @@ class Lane:
             recorded=False,  # a suite is about its own example inputs
         )
         assert job.task is not None
-        limit = settings.seconds * OVER_BUDGET + OVER_SECONDS
+        limit = (settings.seconds * OVER_BUDGET + OVER_SECONDS) * self.plan.sharing
         await asyncio.wait([job.task], timeout=limit)
         error = job.error
         if not job.over:
@@ -92,6 +100,8 @@ class Lane:
         if error is not None and type(error).__name__ in NOT_OF_THE_PROBLEM:
             raise LaneLost(error)
         seconds = time.monotonic() - started
+        if job.report is not None:
+            seconds -= job.report.spent.get("waiting", 0.0)
         if job.report is not None and problem.id in self.plan.stand_ins:
             stand_ins.fill(job.report, self.plan.stand_ins[problem.id], self.plan.stand_in_mark)
         return record_of(problem, self.plan.mode, job.report, error, seconds, hello, folder)
@@ -125,7 +135,7 @@ class Lane:
         for pid in workers:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)  # it leads a group of its own
-        old, self._jobs = self._jobs, Jobs(self._settings, self)
+        old, self._jobs = self._jobs, Jobs(self._settings, self, gpu=self.gpu)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(old.close(), 5.0)
 

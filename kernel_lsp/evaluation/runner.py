@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -91,17 +92,20 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
     except BaseException as error:
         await first.close()
         raise (error.error if isinstance(error, LaneLost) else error) from None
+    locks = {device: asyncio.Lock() for device in devices} | {devices[0]: first.gpu}
     first.device = devices[0]
-    return [first, *(Lane(plan, device, on_progress) for device in devices[1:])]
+    if first.device != "interpreter":
+        first.plan = dataclasses.replace(plan, sharing=-(-len(devices) // len(locks)))
+    return [first, *(Lane(first.plan, device, on_progress, locks[device]) for device in devices[1:])]
 
 
 def lanes_for(wanted: str, gpus: int, workers: int | None, interpreter: str = "") -> list[str]:
-    """The lanes for the device asked for, where so many GPUs are. Raises NoSuchDevice."""
+    """The lanes for the device asked for, where so many GPUs are; those of one GPU take turns on it. Raises NoSuchDevice."""
     if wanted == "interpreter" or (wanted == "auto" and not gpus):
         return ["interpreter"] * (workers or 1)
     if wanted in ("auto", "cuda") and gpus:
-        return [f"cuda:{number}" for number in range(gpus)][: workers or gpus]
+        return [f"cuda:{number % gpus}" for number in range(workers or gpus)]
     if wanted.startswith("cuda:") and int(wanted.partition(":")[2]) < gpus:
-        return [wanted]
+        return [wanted] * (workers or 1)
     there = f"it has {gpus} CUDA GPU{'s' if gpus != 1 else ''}"
     raise errors.NoSuchDevice(device=wanted, interpreter=interpreter, detail=there)

@@ -36,16 +36,24 @@ class Jobs:
         settings_for: the settings in force for a source file. A UserError it raises fails the job.
         listener: told of progress, verdicts and the end of every job.
         give_way: whether workers leave the processor to others, as beside an editor.
+        gpu: held by the job that uses the GPU, where several queues share one.
     """
 
-    def __init__(self, settings_for: Callable[[Path], Settings], listener: Listener, *, give_way: bool = False) -> None:
+    def __init__(
+        self,
+        settings_for: Callable[[Path], Settings],
+        listener: Listener,
+        *,
+        give_way: bool = False,
+        gpu: asyncio.Lock | None = None,
+    ) -> None:
         self._give_way = give_way
         self._settings_for = settings_for
         self._listener = listener
         self._jobs: dict[str, Job] = {}
         self._workers: dict[tuple[tuple[str, ...], Path | None], Worker] = {}
         self._hosts = ModelHosts()
-        self._gpu = asyncio.Lock()
+        self._gpu = gpu or asyncio.Lock()
         self._numbers = itertools.count(1)
         self._background: set[asyncio.Task[Any]] = set()
         self._closed = False

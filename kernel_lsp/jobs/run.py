@@ -8,7 +8,7 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -141,9 +141,18 @@ class Run:
     def on_gpu(self) -> bool:
         return self.report.device is not None and self.report.device.kind == "cuda"
 
-    def timing(self) -> contextlib.AbstractAsyncContextManager[Any]:
-        """To be held around whatever times something: no model generates on the GPU meanwhile."""
-        return self.gpu if self.on_gpu else contextlib.nullcontext()
+    @contextlib.asynccontextmanager
+    async def timing(self) -> AsyncIterator[None]:
+        """To be held around whatever times something: nobody else of ours uses the GPU meanwhile. Waiting for it is not on the budget."""
+        if not self.on_gpu:
+            yield
+            return
+        asked = time.monotonic()
+        async with self.gpu:
+            waited = time.monotonic() - asked
+            self.began += waited
+            self.report.spent["waiting"] = round(self.report.spent.get("waiting", 0.0) + waited, 3)
+            yield
 
     def inputs(self) -> dict[str, Any] | None:
         """The table of example inputs from pyproject.toml, with what was recorded under ``recorded``."""

@@ -75,6 +75,8 @@ def test_records_that_cannot_be_written_end_the_run() -> None:
         ("auto", 2, None, ["cuda:0", "cuda:1"]),
         ("cuda", 4, 2, ["cuda:0", "cuda:1"]),
         ("cuda:1", 2, None, ["cuda:1"]),
+        ("cuda:1", 2, 2, ["cuda:1", "cuda:1"]),
+        ("auto", 2, 3, ["cuda:0", "cuda:1", "cuda:0"]),
         ("interpreter", 8, None, ["interpreter"]),
     ],
 )
@@ -93,7 +95,7 @@ class StuckJobs:
 
     made = 0
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, *_: Any, **__: Any) -> None:
         StuckJobs.made += 1
 
     async def hello(self, path: Path) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""What a job has at hand while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from kernel_lsp import schema
+from kernel_lsp.jobs.job import Job
+from kernel_lsp.jobs.run import Run
+from kernel_lsp.settings import Settings
+from tests.store import made
+
+
+async def test_waiting_for_the_gpu_is_not_on_the_budget(tmp_path: Path) -> None:
+    """As where two problems of a benchmark share one GPU."""
+    gpu, order = asyncio.Lock(), []
+
+    def run(name: str) -> Run:
+        about = schema.Target("file:///a.py", name)
+        job = Job("generate-1", "generate", about, tmp_path / "a.py")
+        found = Run(job, Settings(root=tmp_path), None, None, schema.Report(about), gpu=gpu)  # type: ignore[arg-type]
+        found.report.device = made.DEVICE
+        return found
+
+    async def work(one: Run) -> float:
+        before = one.remaining()
+        async with one.timing():
+            order.append(f"{one.job.target.class_name} begins")
+            left = before - one.remaining()
+            await asyncio.sleep(0.3)
+            order.append(f"{one.job.target.class_name} ends")
+        return left
+
+    first, second = run("First"), run("Second")
+    lost = await asyncio.gather(work(first), work(second))
+    assert order == ["First begins", "First ends", "Second begins", "Second ends"]
+    assert second.report.spent["waiting"] >= 0.29 > first.report.spent["waiting"]
+    assert max(lost) < 0.2, "it waited 0.3 s, which is not on its budget"
