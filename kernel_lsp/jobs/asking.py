@@ -79,7 +79,7 @@ class Asking:
             device=run.settings.device,
             samples=run.settings.samples,
             ask_worker=run.ask_worker,
-            progress=lambda message: run.progress("generating", message, 10),
+            progress=self._tell,
             settings=run.settings,
             source=self.source,
             specimen=run.report.specimen,
@@ -104,12 +104,16 @@ class Asking:
 
     # what the generator may use
 
+    def _tell(self, message: str) -> None:
+        """How far the generator is. While a candidate is validated that stays the stage: what is shown would go to and fro."""
+        self.run.progress(self.run.judging or "generating", message, 10)
+
     def _host(
         self, commands: Any, load: dict[str, Any], idle: float
     ) -> contextlib.AbstractAsyncContextManager[ModelHost]:
         def on_event(event: str, data: Any) -> None:
             if event == "progress":
-                self.run.progress("generating", str(data.get("message", "")), 10)
+                self._tell(str(data.get("message", "")))
 
         run = self.run
         return run.hosts.lend(commands, load, idle, cwd=run.settings.root, on_event=on_event, remaining=run.remaining)
@@ -245,6 +249,7 @@ class Asking:
             return self._percentage(number, fraction)
 
         of = f" of {expected}" if expected > 1 else ""
+        self.run.job.number = number + 1
         self.run.progress("validating", f"Validating candidate {number + 1}{of}", percentage(0.0))
         if self.generating:  # timed later: now the model would slow it down, and be slowed down by it
             judged = await self.run.judge(candidate, "none", percentage)

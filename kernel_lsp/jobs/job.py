@@ -31,6 +31,7 @@ class Job:
         explained: of such a look, what the stages gave, as ``kernel_lsp.synthesis.explain`` has it.
         bounds: the setting that it ran with, which is part of what a verdict holds for.
         precision: the setting of this name that it ran with; of a validation, the kernel file's own.
+        number: of the candidate that is validated now, or was the last; from 1.
         review: whether a generation leaves a kernel file that is there alone, and puts what it would hold into ``proposal``.
     """
 
@@ -51,6 +52,7 @@ class Job:
     explained: dict[str, Any] | None = None
     bounds: str = "trust"
     precision: str = "strict"
+    number: int = 0
     proposal: str | None = None
     state: State = "queued"
     report: Report | None = None

@@ -52,6 +52,7 @@ class Run:
     hosts: ModelHosts = field(default_factory=ModelHosts)
     gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
     shown: int = 0  # the percentage last told, which never goes back
+    judging: str = ""  # the stage of the candidate that is validated now; "" while none is
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
     looked_at: schema.Specimen | None = None  # the class as the worker saw it when it judged
     recorded: dict[str, Any] | None = None  # a recorded call for the example, see recording.examples.table_for
@@ -213,7 +214,8 @@ class Run:
             UserError: the class itself could not be run, or the worker died before a verdict.
         """
         judged: schema.Judged | None = None
-        stage = "validating"
+        self.judging = "validating"
+        self.job.number = (self.report.candidates.index(known) if known else len(self.report.candidates)) + 1
 
         def on_verdict(data: Any) -> schema.Judged:
             verdict = schema.from_json(schema.Verdict, data)
@@ -229,10 +231,10 @@ class Run:
             return entry
 
         def on_event(name: str, data: Any) -> None:
-            nonlocal judged, stage
+            nonlocal judged
             if name == "progress":
-                stage = data.get("stage") or stage
-                self.progress(stage, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
+                self.judging = data.get("stage") or self.judging
+                self.progress(self.judging, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
             elif name == "verdict":
                 judged = on_verdict(data)
                 self._tell("verdict")
@@ -258,6 +260,8 @@ class Run:
             judged.measurement = judged.measurement or schema.Measurement(missing=str(error))
             judged.measurement.compiled_missing = judged.measurement.compiled_missing or str(error)
             return judged
+        finally:
+            self.judging = ""
         judged = on_verdict(answer["verdict"])
         self._note(answer)
         if answer.get("measurement") is not None:
@@ -274,6 +278,8 @@ class Run:
             UserError: the class itself could not be run, or the worker died before a verdict.
         """
         entries: dict[int, schema.Judged] = {}
+        self.judging = "validating"
+        self.job.number = len(self.report.candidates) + 1
 
         def on_verdict(index: int, data: Any) -> None:
             verdict = schema.from_json(schema.Verdict, data)
@@ -285,8 +291,8 @@ class Run:
 
         def on_event(name: str, data: Any) -> None:
             if name == "progress":
-                stage = data.get("stage") or "validating"
-                self.progress(stage, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
+                self.judging = data.get("stage") or "validating"
+                self.progress(self.judging, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
             elif name == "verdict":
                 on_verdict(data["index"], data["verdict"])
                 self._tell("verdict")
@@ -306,6 +312,8 @@ class Run:
             # What was already found out stays true; only what comes after it is missing.
             entries[0].measurement = schema.Measurement(missing=str(error), compiled_missing=str(error))
             return
+        finally:
+            self.judging = ""
         for index, data in answer["verdicts"].items():
             on_verdict(int(index), data)
         self.report.tried = [schema.from_json(schema.Tried, data) for data in answer["tried"]]

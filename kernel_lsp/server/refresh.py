@@ -20,6 +20,9 @@ log = logging.getLogger("kernel_lsp.server")
 
 DEBOUNCE_SECONDS = 0.03
 OTHERS_SECONDS = 0.3  # the documents that are not being edited may wait longer
+# Between two requests to ask anew. VS Code asks once 0.25 s or more have passed without another request: with one at every
+# change, a class whose job is over would keep its lens for as long as the next job's changes all the time.
+REQUEST_SECONDS = 1.0
 REST_SECONDS = 5.0  # without a change, after which the syntax trees are let go
 
 
@@ -35,6 +38,8 @@ class Refresher:
         self._pushed: dict[str, tuple[int | None, list[dict[str, Any]]]] = {}  # URI → version and diagnostics
         self._titles: dict[str, Any] = {}  # URI → the lenses without their places
         self._words: dict[str, Any] = {}  # URI → the diagnostics without their places, for clients that pull
+        self._asked_at: dict[str, float] = {}  # method → loop time of the last request to ask anew
+        self._asking: dict[str, asyncio.TimerHandle] = {}  # method → the timer of a request that waits
 
     def changed(self, uri: str) -> None:
         """A document was edited: it soon, the others later."""
@@ -94,9 +99,9 @@ class Refresher:
         self._titles[document.uri] = titles
         if before is not None and before != titles:
             if state.client.refresh_lenses:
-                state.server.ask_once(types.WORKSPACE_CODE_LENS_REFRESH)
+                self._ask(types.WORKSPACE_CODE_LENS_REFRESH)
             if state.client.refresh_hints and state.settings_for(document.path).inlay_hints:
-                state.server.ask_once(types.WORKSPACE_INLAY_HINT_REFRESH)
+                self._ask(types.WORKSPACE_INLAY_HINT_REFRESH)
         asyncio.get_running_loop().call_soon(self._update_diagnostics, document.uri)
 
     def _update_diagnostics(self, uri: str) -> None:
@@ -116,7 +121,22 @@ class Refresher:
         before = self._words.get(uri)
         self._words[uri] = words
         if before is not None and before != words:
-            state.server.ask_once(types.WORKSPACE_DIAGNOSTIC_REFRESH)
+            self._ask(types.WORKSPACE_DIAGNOSTIC_REFRESH)
+
+    def _ask(self, method: str) -> None:
+        """Have the client ask anew: now, or once the last request of this kind is long enough ago."""
+        loop = asyncio.get_running_loop()
+        rest = self._asked_at.get(method, float("-inf")) + REQUEST_SECONDS - loop.time()
+        if rest <= 0:
+            self._send(method)
+        elif method not in self._asking:
+            self._asking[method] = loop.call_later(rest, self._send, method)
+
+    def _send(self, method: str) -> None:
+        self._asking.pop(method, None)
+        if not self._state.closing:
+            self._asked_at[method] = asyncio.get_running_loop().time()
+            self._state.server.ask_once(method)
 
     def _publish(self, uri: str, version: int | None, found: list[dict[str, Any]]) -> None:
         params: dict[str, Any] = {"uri": uri, "diagnostics": found}

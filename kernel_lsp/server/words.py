@@ -97,9 +97,10 @@ def running_words(record: Record) -> str:
         return f"✓ {speed(Standing(measurement=best.measurement, verdict=best.verdict))} · … measuring"
     words = f"… {stage}"
     if stage == "validating" and job is not None and job.kind == "generate":
-        words += f" {len(judged) + 1}"
+        number = job.number or len(judged) + 1
+        words += f" {number}"
         expected = sum(source.expected or source.samples for source in job.report.sources) if job.report else 0
-        words += f"/{expected}" if expected > len(judged) + 1 else ""
+        words += f"/{expected}" if expected > number else ""
     return words
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,23 @@ async def test_a_wrong_candidate_is_repaired_from_what_was_found(make_jobs, modu
     assert report.candidates[1].verdict.reason[:60] in last[4]["content"]
     assert "class Model(" in last[0]["content"] and "x * 3 + 1" in last[0]["content"]
     assert "What is known of such kernels" in last[0]["content"] and "Elementwise work is bound" in last[0]["content"]
+
+
+async def test_a_model_that_goes_on_does_not_hide_that_a_candidate_is_validated(
+    make_jobs, module, talker, memory
+) -> None:
+    count = itertools.count()
+
+    def answer(messages: Messages) -> str:
+        number = next(count)
+        time.sleep(2.0 * number)  # the next answers come while the first is validated
+        return WRONG.replace("2.0", f"2.{number}")
+
+    job, _ = await run(make_jobs, module, talker(answer), samples=3, rounds=0)
+    assert job.number == len(job.report.candidates) == 3
+    told = [arguments[0] if arguments else call for call, _, arguments in memory.calls]
+    first = told[told.index("validating") : told.index("verdict")]
+    assert "check" in first and "generating" not in first, told
 
 
 async def test_rounds_are_bounded(make_jobs, module, talker) -> None:
