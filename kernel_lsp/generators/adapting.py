@@ -22,6 +22,7 @@ from kernel_lsp.generators.spelling import spelled_out
 from kernel_lsp.loading import LOADER, import_lines
 from kernel_lsp.naming import attribute, snake_case
 from kernel_lsp.schema import Interface, Specimen, TensorSpec
+from kernel_lsp.why_eager import without
 
 _LIBRARIES = {"torch", "triton"}
 
@@ -71,6 +72,7 @@ def adapted(source: str, origin: Origin, specimen: Specimen, interface: Interfac
         Unsuitable: it cannot be made with certainty.
     """
     try:
+        source = without(source)  # it is added again, for the new class
         file = _read(source, origin, specimen, interface)
         conditions = _conditions(file)
         _rewrite_methods(file, conditions)

@@ -8,7 +8,7 @@ import logging
 import os
 from pathlib import Path
 
-from kernel_lsp import figures
+from kernel_lsp import figures, why_eager
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.generators import Request
 from kernel_lsp.generators.edits import Edits
@@ -74,7 +74,7 @@ def shown(one: Recalled) -> str:
 def _without_envelope(source: str) -> str:
     """The imports, kernels and forward. What says when they may run is not for a model to write."""
     try:
-        edits = Edits(source)
+        edits = Edits(why_eager.without(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     said = edits.tree.body[:1]

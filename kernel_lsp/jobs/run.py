@@ -7,13 +7,14 @@ import contextlib
 import functools
 import logging
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, kernel_file, schema
+from kernel_lsp import errors, kernel_file, schema, why_eager
 from kernel_lsp.analysis import fingerprint
 from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.choice import fastest
@@ -111,6 +112,20 @@ class Run:
         target = self.job.target
         target.fingerprint = fingerprint(self.read_source(), self.job.path, target.class_name)
         return target.fingerprint
+
+    def with_reasons(self, body: str) -> str:
+        """The body of a kernel file that says why a call runs the module's own forward, and when the class has changed."""
+        name = self.job.target.class_name
+        try:
+            source = self.read_source()
+        except errors.UserError:  # gone since
+            return body
+        own = re.search(rf"\b{why_eager.METHOD}\b", source) is not None
+        return why_eager.added(body, name, why_eager.digest_of(source, name), method=not own)
+
+    def source_digest(self) -> str:
+        """What ``why_eager`` compares the class with, as it is on disk; "" where it is not at its file's margin."""
+        return why_eager.digest_of(self.read_source(), self.job.target.class_name)
 
     def is_unchanged(self) -> bool:
         """Whether the class is still the one that ``take_fingerprint`` saw."""

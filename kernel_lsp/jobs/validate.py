@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_lsp import claims, figures, kernel_file, schema
+from kernel_lsp import claims, figures, kernel_file, schema, why_eager
 from kernel_lsp.jobs import baselines, header, regressions, validations
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Known, Validation
@@ -26,8 +26,10 @@ async def validate(run: Run) -> None:
     known = await validations.known(run, parsed.actual_body)
     report.before = _before(parsed, known)
     text = parsed.header
+    # The file warns where the class is no longer the one it was validated with: that is to be the class of now.
+    renews = job.write and not parsed.edited
     candidate = schema.Candidate(
-        source=parsed.body,
+        source=why_eager.renewed(parsed.body, run.source_digest()) if renews else parsed.body,
         generator=parsed.generator,
         note=str(text.get("note", "")),
         variant=str(text.get("variant", "")),
@@ -51,15 +53,16 @@ async def validate(run: Run) -> None:
     report.why = judged.verdict.reason or report.regression
     await validations.keep(run, judged)
 
-    if job.write and not parsed.edited:
+    if renews:
         claimed = parsed.claim.measurement if parsed.claim is not None else None
         # No GPU this time: the figures from the last one stand, with the device they name.
         stands = unchanged and not _timed(judged.measurement) and _timed(claimed)
         measurement = claimed if stands else judged.measurement
         updated = header.renewed(text, header.findings(job.target.fingerprint, report, judged, measurement))
-        if updated != text:
+        body = candidate.source if report.chosen is not None else parsed.body
+        if updated != text or body != parsed.body:
             run.progress("writing", f"Updating {kernel.name}", 97)
-            kernel_file.write(kernel, kernel_file.assemble(updated, parsed.body), parsed.source)
+            kernel_file.write(kernel, kernel_file.assemble(updated, body), parsed.source)
     elif parsed.edited:
         report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, figures, loading, naming, schema
+from kernel_lsp import errors, figures, loading, naming, schema, why_eager
 from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
@@ -167,7 +167,7 @@ def kernel_class_of(given: dict[str, Any]) -> str:
 
 def rejected_by_its_text(given: dict[str, Any], source: str) -> schema.Verdict | None:
     own = modules.loading_name(given["path"])
-    rejected = screening.screen(loading.without(source, own), kernel_class_of(given))
+    rejected = screening.screen(loading.without(why_eager.screened(source), own), kernel_class_of(given))
     return None if rejected is None else schema.Verdict("rejected", *rejected)
 
 

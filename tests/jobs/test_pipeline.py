@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from kernel_lsp import errors, kernel_file, schema
+from kernel_lsp import errors, kernel_file, schema, why_eager
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import validations
 from kernel_lsp.store.validations import Validation
@@ -55,6 +55,8 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert not written.claim.timed  # no GPU was asked: nothing was timed
     assert written.header["envelope"]["inputs"][0].startswith("x: float32[")
     assert "class TinyTriton(Tiny)" in written.body
+    assert "def why_not(self, x)" in written.body and "_log_why_not(self, x)" in written.body
+    assert f'_warn_if_changed("{why_eager.digest_of(TINY, "Tiny")}")' in written.body
     ast.parse(kernel.read_text())
 
     # The same again is as good, and the module's doc string is no part of what it computes.
@@ -63,6 +65,14 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert job.state == "done", job.error
     assert job.report.chosen == 0
     assert kernel_file.read(kernel).fingerprint == written.fingerprint
+
+    # Written in another way, which computes the same: the file's warning is for the class of now.
+    path.write_text(again := TINY.replace("x * 2 + 1", "(2 * x) + 1"))
+    job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    renewed = kernel_file.read(kernel)
+    assert renewed.body == why_eager.renewed(written.body, why_eager.digest_of(again, "Tiny")) != written.body
+    assert not renewed.edited and renewed.claim.verdict.status == "ok"
 
     # Another formula: the kernel is wrong now, and the header says so with the new fingerprint.
     path.write_text(TINY.replace("x * 2 + 1", "x * 3 + 1"))
@@ -74,7 +84,7 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     stale = kernel_file.read(kernel)
     assert stale.claim.verdict.status == "wrong"
     assert stale.fingerprint not in ("", written.fingerprint)
-    assert stale.body == written.body
+    assert stale.body == renewed.body
 
     # Edited by the user: judged all the same, but the file is theirs.
     edited = kernel.read_text() + "# mine\n"

@@ -1,0 +1,215 @@
+"""What a kernel file says of calls that run the module's own forward: a line in forward, a method, functions at the end.
+
+The class logs once for each reason why the kernel does not run, has ``why_not(*args)``, and warns at import when the
+class that it was validated for has changed. All of it is in the file, which works without kernel-lsp. The pipelines add
+it to every kernel, whoever wrote it; who reads a kernel's text for another purpose takes it off. The standard library alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+
+from kernel_lsp.source_digest import source_digest
+
+#: the environment variable that turns off the look at the class's source, with the value 0
+VARIABLE = "KERNEL_LSP_CHECK_SOURCE"
+METHOD = "why_not"
+_SAID = "In words, the first condition that keeps a call from the kernel; None where the kernel runs."
+_LOG = "_log_why_not"
+_OPENING = "# From here on: why a call runs the module's own forward. No result depends on it."
+#: as ruff writes it, whatever quotes it is told to prefer
+_EXPECTED = re.compile(r"""^_warn_if_changed\(["']([0-9a-f]{8})["']\)""", re.MULTILINE)
+_NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_warn_if_changed", source_digest.__name__)
+
+_REASONS = f'''_conditions, _logged = [], set()
+_MEANINGS = {{
+    "torch.is_grad_enabled()": "gradients are required; wrap inference in torch.no_grad()",
+    "torch.is_autocast_enabled(": "autocast is on",
+    "._forward_hooks": "a submodule has a forward hook",
+    "not self.training": "the module is in training mode; call eval()",
+}}
+
+
+def _first_that_fails(kernel, *args, **kwargs):
+    """The first condition of the envelope that fails for a call, and that in words; None where all hold."""
+    import ast
+    import inspect
+    import re
+    import textwrap
+
+    def plain(node):  # without the names that are given on the way
+        return re.sub(r"\\((\\w+) := [^()]*\\)", r"\\1", ast.unparse(node))
+
+    envelope = type(kernel)._in_envelope
+    if not _conditions:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(envelope)))
+        test = next(node.value for node in ast.walk(tree) if isinstance(node, ast.Return))
+        for part in getattr(test, "values", [test]):
+            _conditions.append((part, plain(part), compile(ast.Expression(part), "", "eval")))
+    call = inspect.signature(envelope).bind(kernel, *args, **kwargs)
+    call.apply_defaults()
+    names = {{**globals(), **call.arguments}}
+    for part, text, code in _conditions:
+        try:
+            if eval(code, names):
+                continue
+        except (AttributeError, LookupError):
+            return text, f"expected {{text}}, but the module lacks what is looked at"
+        words = f"expected {{text}}"
+        if isinstance(part, ast.Compare):
+            side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
+            words += f", but {{side}} is {{eval(side, names)}}"
+        return text, next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), words)
+    return None
+
+
+def {_LOG}(kernel, *args, **kwargs):
+    """Log at INFO why a call runs the module's own forward, once for each reason."""
+    if torch.compiler.is_compiling():
+        return
+    import logging
+
+    log = logging.getLogger("kernel_lsp.<class>")
+    if log.isEnabledFor(logging.INFO) and (found := _first_that_fails(kernel, *args, **kwargs)):
+        if found[0] not in _logged:
+            _logged.add(found[0])
+            log.info("eager: %s", found[1])
+'''
+
+_CHANGED = f'''
+
+def _warn_if_changed(validated):
+    """Warn where the class is no longer the one with which the kernel was validated."""
+    import inspect
+    import logging
+    import os
+    import sys
+
+    module = sys.modules.get(<alias>.__module__)
+    if os.environ.get("{VARIABLE}") != "0" and os.path.exists(getattr(module, "__file__", None) or ""):
+        if {source_digest.__name__}(inspect.getsource(module), "<base>") != validated:
+            logging.getLogger("kernel_lsp.<class>").warning(
+                "<class> has changed since its kernel was validated: kernel-lsp generate writes it anew"
+            )
+
+
+_warn_if_changed("<digest>")  # {VARIABLE}=0 turns it off
+'''
+
+
+def digest_of(source: str, class_name: str) -> str:
+    """What ``added`` takes for a class in a file; "" where the file does not define it at its margin."""
+    outer = class_name.partition(".")[0]
+    return source_digest(source, outer) if re.search(rf"^class {outer}\b", source, re.MULTILINE) else ""
+
+
+def added(body: str, class_name: str, digest: str = "", method: bool = True) -> str:
+    """The body of a kernel file with all of that, in place of what it had of it; as it is where its form is not known.
+
+    ``class_name``: of the user's class. ``digest``: see ``digest_of``; without one the file does not look at the class's
+    source. ``method``: whether ``why_not`` is added, a name that a class may use itself.
+    """
+    body = without(body)
+    tree = _parsed(body)
+    name = class_name.rpartition(".")[2] + "Triton"
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name] if tree else []
+    forward = next((n for n in classes[0].body if getattr(n, "name", "") == "forward"), None) if classes else None
+    if not isinstance(forward, ast.FunctionDef) or any(re.search(rf"\b{one}\b", body) for one in _NAMES):
+        return body
+    eager = _eager_return(forward)
+    root = classes[0].bases[0] if classes[0].bases else None
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if eager is None or not isinstance(root, ast.Name):
+        return body
+    assert isinstance(eager.value, ast.Call)
+    passed = ", ".join(["self", *map(ast.unparse, [*eager.value.args, *eager.value.keywords])])
+    lines = body.rstrip("\n").split("\n")
+    if method and METHOD not in {getattr(node, "name", "") for node in classes[0].body}:
+        end = classes[0].end_lineno or 0
+        lines[end:end] = [
+            "",
+            f"    def {METHOD}({ast.unparse(forward.args)}):",
+            f'        """{_SAID}"""',
+            f"        found = _first_that_fails({passed})",
+            "        return found and found[1]",
+        ]
+    lines.insert(eager.lineno - 1, " " * eager.col_offset + f"{_LOG}({passed})")
+    return "\n".join([*lines, "", "", _OPENING, _tail(class_name, root.id, digest)])
+
+
+def renewed(body: str, digest: str) -> str:
+    """The body with another digest of the class, where it has one."""
+    return _EXPECTED.sub(lambda found: found[0].replace(found[1], digest), body) if digest else body
+
+
+def _tail(class_name: str, alias: str, digest: str) -> str:
+    text = _REASONS
+    if digest:
+        text += "\n\n" + inspect.getsource(source_digest) + _CHANGED
+    known = {"class": class_name, "base": class_name.partition(".")[0], "alias": alias, "digest": digest}
+    return re.sub("<(class|base|alias|digest)>", lambda found: known[found[1]], text)
+
+
+def _eager_return(forward: ast.FunctionDef) -> ast.Return | None:
+    """``return super().forward(…)``, all that is done outside of the envelope."""
+    for node in forward.body:
+        if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Return):
+            value = node.body[0].value
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "super().forward":
+                return node.body[0]
+    return None
+
+
+def without(body: str) -> str:
+    """The body of a kernel file without what ``added`` puts there; as it is where that is not exactly there."""
+    tree = _parsed(body)
+    tail = _tail_of(tree, body) if tree is not None else None
+    if tree is None or tail is None:
+        return body
+    lines, gone = body.split("\n")[: tail - 1], set()
+    while lines and lines[-1].strip() in ("", _OPENING):
+        lines.pop()
+    for node in (inner for cls in tree.body if isinstance(cls, ast.ClassDef) for inner in ast.walk(cls)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == _LOG:
+            gone |= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+        elif isinstance(node, ast.FunctionDef) and node.name == METHOD and ast.get_docstring(node) == _SAID:
+            first = node.lineno - 1 if not lines[node.lineno - 2].strip() else node.lineno
+            gone |= {*range(first, (node.end_lineno or node.lineno) + 1)}
+    return "\n".join(line for number, line in enumerate(lines, 1) if number not in gone) + "\n"
+
+
+def screened(body: str) -> str:
+    """``body`` without the functions at its end, for the screening of a candidate, which forbids what they call.
+
+    They are taken off where they are exactly those of ``added``. The lines before them keep their numbers.
+    """
+    tree = _parsed(body)
+    tail = _tail_of(tree, body) if tree is not None else None
+    return body if tail is None else "\n".join(body.split("\n")[: tail - 1])
+
+
+def _tail_of(tree: ast.Module, body: str) -> int | None:
+    """The line where the functions of ``added`` begin, if they are at the end, word for word."""
+    begins = [i for i, node in enumerate(tree.body) if ast.unparse(node) == "_conditions, _logged = ([], set())"]
+    if not begins:
+        return None
+    there = tree.body[begins[-1] :]
+    text = body.split("\n", there[0].lineno - 1)[-1]
+    class_name = re.search(r'getLogger\("kernel_lsp\.([\w.]+)"\)', text)
+    alias = re.search(r"sys\.modules\.get\((\w+)\.__module__\)", text)
+    digest = _EXPECTED.search(text)
+    if class_name is None:
+        return None
+    expected = _tail(class_name[1], alias[1] if alias else "", digest[1] if digest else "")
+    same = ast.dump(ast.Module(there, [])) == ast.dump(ast.Module(ast.parse(expected).body, []))
+    return there[0].lineno if same else None
+
+
+def _parsed(body: str) -> ast.Module | None:
+    try:
+        return ast.parse(body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -1,0 +1,185 @@
+"""What a kernel file says of calls that run the module's own forward. The file is used as a user's program does: without kernel-lsp."""
+
+import importlib.util
+import logging
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from kernel_lsp import why_eager
+
+SOURCE = '''import torch
+
+
+def scaled(x):
+    return x * 2
+
+
+class Layer(torch.nn.Module):
+    """A linear layer, doubled."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x, *, gain=1.0):
+        return scaled(self.linear(x)) * gain
+'''
+
+BODY = '''"""Layer as one kernel."""
+
+import torch
+
+from {module} import Layer
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class LayerTriton(Layer):
+    """Layer: the kernel where it was validated, eager elsewhere."""
+
+    def forward(self, x, *, gain=1.0):
+        if not self._in_envelope(x, gain=gain):
+            return super().forward(x, gain=gain)
+        return x * 0
+
+    def _in_envelope(self, x, *, gain=1.0):
+        """Whether the kernel was validated for such arguments, parameters and settings."""
+        try:
+            return (
+                type(x) in _PLAIN
+                and x.dtype == torch.float32
+                and x.dim() == 2
+                and 0 < x.numel() < 1000
+                and type(linear := self._modules["linear"]) is torch.nn.Linear
+                and type(weight := linear._parameters["weight"]) in _PLAIN
+                and weight.dtype == torch.float32
+                and not self.training
+                and not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad))
+                and not torch.is_autocast_enabled("cpu")
+            )
+        except (AttributeError, LookupError):
+            return False
+'''
+
+
+@pytest.fixture
+def load(tmp_path, request):
+    """A function that writes the user's module and its kernel, and imports the kernel's."""
+    loaded = []
+
+    def loading(source: str = SOURCE, written_for: str = SOURCE) -> ModuleType:
+        name = f"layer_{len(loaded)}_{abs(hash(request.node.name))}"
+        body = why_eager.added(BODY.format(module=name), "Layer", why_eager.digest_of(written_for, "Layer"))
+        for each, text in ((name, source), (f"{name}_triton", body)):
+            path = tmp_path / f"{each}.py"
+            path.write_text(text)
+            spec = importlib.util.spec_from_file_location(each, path)
+            sys.modules[each] = importlib.util.module_from_spec(spec)
+            loaded.append(each)
+            spec.loader.exec_module(sys.modules[each])
+        return sys.modules[f"{name}_triton"]
+
+    yield loading
+    for each in loaded:
+        del sys.modules[each]
+
+
+X = torch.ones(2, 8)
+
+
+def test_the_first_condition_that_fails_is_told_in_words(load):
+    layer = load().LayerTriton()
+    assert layer.why_not(X) == "the module is in training mode; call eval()"
+    layer.eval()
+    assert layer.why_not(X) == "gradients are required; wrap inference in torch.no_grad()"
+    with torch.no_grad():
+        assert layer.why_not(X) is None
+        assert layer.why_not(X.half()) == "expected x.dtype == torch.float32, but x.dtype is torch.float16"
+        assert layer.why_not(X[0], gain=2.0) == "expected x.dim() == 2, but x.dim() is 1"
+        assert layer.why_not(X[:0]) == "expected 0 < x.numel() < 1000, but x.numel() is 0"
+        with torch.autocast("cpu"):
+            assert layer.why_not(X) == "autocast is on"
+        layer.half()
+        assert layer.why_not(X) == "expected weight.dtype == torch.float32, but weight.dtype is torch.float16"
+        layer.linear = torch.nn.Identity()
+        assert "type(linear) is torch.nn.Linear, but type(linear) is <class" in layer.why_not(X)
+        del layer.linear
+        assert layer.why_not(X).endswith("but the module lacks what is looked at")
+
+
+def test_each_reason_is_logged_once_and_only_where_somebody_listens(load, caplog):
+    layer = load().LayerTriton().eval()
+    with caplog.at_level(logging.WARNING):
+        layer(X)
+    assert not caplog.records
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            layer(X)
+            layer(X.half().float().double()[:, :8].float())
+        with torch.no_grad():
+            layer(X[0])
+            layer(X)  # the kernel, which has nothing to tell
+    assert [(r.name, r.getMessage()) for r in caplog.records] == [
+        ("kernel_lsp.Layer", "eager: gradients are required; wrap inference in torch.no_grad()"),
+        ("kernel_lsp.Layer", "eager: expected x.dim() == 2, but x.dim() is 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "warns"),
+    [
+        (SOURCE, False),
+        (SOURCE.replace("8, 8", "8,\n            8,  # wide\n        "), False),
+        (SOURCE.replace("A linear layer", "A layer"), False),
+        (SOURCE + "\n\nclass Other(torch.nn.Module):\n    pass\n", False),
+        (SOURCE.replace("* gain", "+ gain"), True),
+        (SOURCE.replace("x * 2", "x * 3"), True),
+    ],
+    ids=["same", "layout", "docstring", "another class", "forward", "a function that it calls"],
+)
+def test_a_class_that_has_changed_is_told_at_import(load, caplog, monkeypatch, changed, warns):
+    load(changed)
+    assert [r.levelname for r in caplog.records] == ["WARNING"] * warns
+    assert all("Layer has changed since its kernel was validated" in r.getMessage() for r in caplog.records)
+    caplog.clear()
+    monkeypatch.setenv(why_eager.VARIABLE, "0")
+    load(changed)
+    assert not caplog.records
+
+
+def test_the_kernel_can_be_compiled_where_it_runs_eagerly(load):
+    """Nothing of what is logged may be traced."""
+    layer = load().LayerTriton().eval()
+    with torch.enable_grad():
+        result = torch.compile(layer, backend="eager", fullgraph=True)(X)
+    assert result.requires_grad
+
+
+def test_what_is_added_is_taken_off_again():
+    body = BODY.format(module="layers")
+    text = why_eager.added(body, "Layer", "0123abcd")
+    assert why_eager.without(text) == body and why_eager.without(body) == body
+    assert why_eager.added(text, "Layer", "0123abcd") == text
+    assert why_eager.renewed(text, "4567cdef") == why_eager.added(body, "Layer", "4567cdef")
+    assert why_eager.renewed(text, "") == text
+    screened = why_eager.screened(text)
+    assert "eval(" not in screened and text.startswith(screened)
+
+
+def test_only_what_was_added_is_taken_off():
+    text = why_eager.added(BODY.format(module="layers"), "Layer", "0123abcd")
+    for other in (text.replace("log.info(", "print("), text + "\nimport socket\n", text.replace("0123abcd", "x")):
+        assert why_eager.without(other) == other and why_eager.screened(other) == other
+
+
+def test_a_class_without_an_envelope_is_left_as_it_is():
+    for body in ("class LayerTriton(Layer):\n    pass\n", "def broken(:\n", "x = 1\n"):
+        assert why_eager.added(body, "Layer", "0123abcd") == body
+
+
+def test_a_method_of_the_users_class_is_not_hidden():
+    text = why_eager.added(BODY.format(module="layers"), "Layer", "0123abcd", method=False)
+    assert "def why_not" not in text and "_log_why_not(self, x, gain=gain)" in text
