@@ -28,14 +28,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return serve(arguments[1:])
     options = _parser().parse_args(arguments)
+    if options.command == "completion":
+        return _print_completion(options.shell)
     _log(options.verbose)
     import importlib
 
+    from kernel_lsp.errors import surface
     from kernel_lsp.store import sessions
 
     sessions.name(options.command)
-    status: int = importlib.import_module(f"kernel_lsp.commands.{options.command}").run(options)
+    with surface.command_line(vars(options)):
+        status: int = importlib.import_module(f"kernel_lsp.commands.{options.command}").run(options)
     return status
+
+
+def _print_completion(shell: str) -> int:
+    import shtab
+
+    print(shtab.complete(_parser(), shell=shell))
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -161,6 +172,13 @@ def _parser() -> argparse.ArgumentParser:
     _store(
         commands.add_parser("store", help="the file that keeps what was validated: info, prune, export, import"), output
     )
+    completion = commands.add_parser(
+        "completion",
+        help="print a script that completes the commands and options in a shell",
+        epilog='bash: eval "$(kernel-lsp completion bash)" in ~/.bashrc; zsh: kernel-lsp completion zsh > a file '
+        "_kernel-lsp in a folder of $fpath.",
+    )
+    completion.add_argument("shell", choices=["bash", "zsh"])
     commands.add_parser("doctor", parents=[shared], help="say whether everything needed is here, and how to get it")
     _models(
         commands.add_parser("models", help="language models: what is here, fetch, remove or try one"),

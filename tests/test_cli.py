@@ -100,14 +100,14 @@ def test_exit_status_of_what_became_of_a_class():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["generate", "nowhere.py::A", "--json"], "NotSavedYet"),
+        (["generate", "nowhere.py::A", "--json"], "PathMissing"),
         (["generate", "softmax.py::Missing", "--json"], "ClassNotFound"),
-        (["generate", "nowhere.py", "--json"], "could not be read"),
+        (["generate", "nowhere.py", "--json"], "PathMissing"),
         (["generate", "softmax.py::TemperatureSoftmax", "--generator", "oracle", "--json"], "synthesizer"),
         (["generate", "softmax.py::TemperatureSoftmax", "--seconds", "-1", "--json"], "more than zero"),
         (["generate", "softmax.py::TemperatureSoftmax", "--interpreter", "/no/python", "--json"], "InterpreterMissing"),
         (["validate", "softmax.py", "--json"], "NotAKernelFile"),
-        (["validate", "nowhere.py", "--json"], "NotAKernelFile"),
+        (["validate", "nowhere.py", "--json"], "PathMissing"),
     ],
 )
 def test_what_cannot_be_judged_exits_with_2_and_one_document(samples, arguments, says):

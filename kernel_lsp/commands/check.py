@@ -6,10 +6,8 @@ Nothing of the project is written.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +22,9 @@ from kernel_lsp.checking.formats.places import shown
 from kernel_lsp.checking.records import CODES, DEFAULT_FAIL_ON, Checked, Outcome
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_JUDGED, Task, run_tasks, settings_from
+from kernel_lsp.commands.targets import existing
 from kernel_lsp.commands.validate import selected, task_for
-from kernel_lsp.errors import PathMissing, ReportNotWritten, UserError
+from kernel_lsp.errors import ReportNotWritten, UserError
 
 _FORMATS: dict[str, Callable[[Outcome], str]] = {"sarif": sarif.text, "junit": junit.text, "github": github.text}
 
@@ -57,33 +56,12 @@ def run(options: Any) -> int:
 
 def _selected(options: Any, outcome: Outcome) -> list[Path]:
     """The kernel files to validate, each once, in order."""
-    files = selected([_existing(name) for name in options.targets or ["."]])
+    files = selected([existing(name) for name in options.targets or ["."]])
     if options.changed_since is None:
         return files
     changed = changed_since(files, options.changed_since or "")
     outcome.unchanged = len(files) - len(changed)
     return changed
-
-
-def _existing(name: str) -> Path:
-    """The path that an argument names.
-
-    Raises:
-        PathMissing: there is none; with the nearest name in its folder.
-    """
-    path = Path(name)
-    if path.exists():
-        return path
-    missing = path
-    while not os.path.lexists(missing.parent):
-        missing = missing.parent
-    try:
-        there = os.listdir(missing.parent)
-    except OSError:
-        there = []
-    near = difflib.get_close_matches(missing.name, there, n=1)
-    hint = f"; did you mean {missing.parent / near[0]}?" if near else "."
-    raise PathMissing(path=name, hint=hint)
 
 
 def _refused(error: UserError, options: Any, outcome: Outcome) -> int:

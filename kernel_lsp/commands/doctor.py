@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from kernel_lsp import errors
 from kernel_lsp.commands.running import NOT_JUDGED, WANTED, print_json, settings_from
+from kernel_lsp.errors.surface import words
 from kernel_lsp.jobs import Jobs
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.settings import Settings
@@ -78,7 +79,7 @@ def run(options: Any) -> int:
     findings = [_ruff(), *_worker(settings, hello)]
     ok = all(finding.state != "missing" for finding in findings)
     if options.json:
-        print_json({"ok": ok, "checks": [asdict(finding) for finding in findings]})
+        print_json({"ok": ok, "checks": [asdict(finding) | {"fix": words(finding.fix)} for finding in findings]})
     else:
         _print(findings)
     return WANTED if ok else NOT_JUDGED
@@ -182,4 +183,4 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         console.print(f"{marks[finding.state]} [bold]{finding.name}[/]: {escape(finding.found)}", soft_wrap=True)
         if finding.fix:
-            console.print(f"  {escape(finding.fix)}", soft_wrap=True)
+            console.print(f"  {escape(words(finding.fix))}", soft_wrap=True)

@@ -15,9 +15,12 @@ from kernel_lsp.commands.running import (
     Bar,
     Task,
     print_json,
+    refuse,
     run_tasks,
     settings_from,
 )
+from kernel_lsp.commands.targets import split
+from kernel_lsp.errors import PathMissing
 from kernel_lsp.jobs import Job, Jobs
 
 #: in the order in which they follow from each other
@@ -33,6 +36,10 @@ class _Bar(Bar):
 
 def run(options: Any) -> int:
     """Exit status: 0; 1 where no kernel can be written; 2 where the class cannot be looked at."""
+    try:
+        split(options.class_path)
+    except PathMissing as error:
+        return refuse(error, options.json)
     stages = [options.stage] if options.stage else list(STAGES)
     task = _task(options.class_path, {"stages": stages, "gpu": options.target, "leave": options.leave})
     completed = run_tasks([task], settings_from(options), _Bar(1))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.analysis import imported_with_inputs, module_classes
+from kernel_lsp.analysis import imported_with_inputs, module_classes, syntax_error
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_JUDGED, Task, finish, refuse, run_tasks, settings_from
-from kernel_lsp.errors import ClassNotFound, ReportNotWritten, UserError
+from kernel_lsp.commands.targets import split
+from kernel_lsp.errors import NoModuleClass, PathMissing, ReportNotWritten, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.suites.files import python_files
 
@@ -21,9 +22,9 @@ def run(options: Any) -> int:
     try:
         if options.html is not None:
             html.check(options.html)
-    except ReportNotWritten as error:
+        tasks = [task for target in options.targets for task in tasks_for(target, not options.no_write)]
+    except (PathMissing, ReportNotWritten) as error:
         return refuse(error, options.json)
-    tasks = [task for target in options.targets for task in tasks_for(target, not options.no_write)]
     known = {_normal(name) for name in options.may_fail}
     for task in tasks:
         task.may_fail = _normal(task.name) in known
@@ -46,17 +47,20 @@ def _normal(name: str) -> str:
 
 
 def tasks_for(target: str, write: bool) -> list[Task]:
-    """The tasks that one argument means: a class, all classes of a file, or all classes of all files of a folder."""
-    name, _, class_name = target.partition("::")
-    path = Path(name)
+    """The tasks that one argument means: a class, all classes of a file, or all classes of all files of a folder.
+
+    Raises:
+        PathMissing: there is no such file or folder.
+    """
+    path, class_name = split(target)
     if class_name:
         return [_task(path, class_name, write)]
-    files = list(python_files(path)) if path.is_dir() else [path]
-    tasks = [task for file in files for task in _tasks_in(file, write)]
-    if not tasks:
-        what = "class that derives from torch.nn.Module"
-        return [Task(target, None, error=ClassNotFound(class_name=f"({what})", path=str(path)))]
-    return tasks
+    if not path.is_dir():
+        return _tasks_in(path, write) or [_failed(target, NoModuleClass(path=str(path)))]
+    tasks = [task for file in python_files(path) for task in _tasks_in(file, write)]
+    for task in tasks:
+        task.of_folder = True
+    return tasks or [_failed(target, NoModuleClass(path=str(path)))]
 
 
 def _tasks_in(file: Path, write: bool) -> list[Task]:
@@ -64,10 +68,17 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
         source = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         detail = getattr(error, "strerror", None) or str(error)
-        return [Task(str(file), None, error=UserError(message=f"{file} could not be read: {detail}.", path=str(file)))]
+        return [_failed(str(file), UserError(message=f"{file} could not be read: {detail}.", path=str(file)))]
     found = module_classes(source, Path(os.path.abspath(file)))
     names = dict.fromkeys([*(module.name for module in found), *imported_with_inputs(source)])
+    hidden = syntax_error(source, file) if not names else None
+    if hidden is not None:
+        return [_failed(str(file), hidden)]
     return [_task(file, name, write) for name in names]
+
+
+def _failed(name: str, error: UserError) -> Task:
+    return Task(name, None, error=error)
 
 
 def _task(path: Path, class_name: str, write: bool) -> Task:

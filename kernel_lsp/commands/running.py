@@ -30,6 +30,7 @@ class Task:
     job: Job | None = None
     error: UserError | None = None
     may_fail: bool = False
+    of_folder: bool = False  # found in a folder, not named by the user
 
     @property
     def report(self) -> schema.Report | None:

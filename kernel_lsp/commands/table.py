@@ -14,6 +14,7 @@ from rich.table import Table
 
 from kernel_lsp import figures, schema
 from kernel_lsp.commands.running import WANTED, Task
+from kernel_lsp.errors.surface import words
 from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
 
@@ -36,7 +37,7 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
         before = task.report.before if task.report is not None else ""
         said = [f"Its file {before}."] if before else []
         for line in [*said, *recorded_lines(task), *skipped_lines(task), *source_lines(task)]:
-            console.print(f"  {escape(line)}", highlight=False, style="dim")
+            console.print(f"  {escape(words(line))}", highlight=False, style="dim")
     for line in footer(tasks):
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:

@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.commands.running import WANTED, Task, finish, run_tasks, settings_from
-from kernel_lsp.errors import UserError
+from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
+from kernel_lsp.commands.targets import existing
+from kernel_lsp.errors import PathMissing, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.suites.files import SKIPPED_FOLDERS
 
 
 def run(options: Any) -> int:
     """Validate kernel files again; exit status as in cli.py. Their headers are rewritten with ``--write`` alone."""
-    paths = [Path(name) for name in options.targets]
+    try:
+        paths = [existing(name) for name in options.targets]
+    except PathMissing as error:
+        return refuse(error, options.json)
     tasks = [task_for(file, options.write) for file in selected(paths)]
     if not tasks and not options.json:
         return WANTED

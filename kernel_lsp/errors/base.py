@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
+from .surface import words
+
 #: what a template says of a line, and leaves out where none is known
 _WITH_LINE = re.compile(r" at line \{line\}| \(line \{line\}\)")
 
@@ -22,6 +24,10 @@ class UserError(Exception):
         self.values = values
         template = self.template if line is not None else _WITH_LINE.sub("", self.template)
         super().__init__(template.format(path=path, line=line, **values))
+
+    def __str__(self) -> str:
+        """The message in the words of the surface that this process writes to."""
+        return words(super().__str__())
 
     def to_json(self) -> dict[str, Any]:
         where = {"path": self.path, "line": self.line} if self.path or self.line else None

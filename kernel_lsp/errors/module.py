@@ -8,7 +8,17 @@ from .base import UserError
 
 
 class ClassNotFound(UserError):
-    template = "No class {class_name} in {path}. Check the name, or save the file if the class is new."
+    template = "No class {class_name} in {path}{hint} Check the name, or save the file if the class is new."
+
+    def __init__(self, *, hint: str = ".", **values: Any) -> None:
+        """``hint``: the end of the first sentence, with the nearest name."""
+        super().__init__(hint=hint, **values)
+
+
+class NoModuleClass(UserError):
+    template = (
+        "{path} has no class that derives from torch.nn.Module. Name a file or a folder that has one, or FILE::CLASS."
+    )
 
 
 class NotAModule(UserError):
@@ -36,9 +46,12 @@ class SyntaxInvalid(UserError):
 
 class NoExampleInputs(UserError):
     template = (
-        "No example inputs for {class_name}. Add get_inputs_{class_name}() to the file "
+        "No example inputs for {class_name}. Add get_inputs_{function}() to the file "
         "(code action: Add example inputs for {class_name})."
     )
+
+    def __init__(self, *, class_name: str, **values: Any) -> None:
+        super().__init__(class_name=class_name, function=class_name.replace(".", "_"), **values)
 
 
 class ExampleInputsFailed(UserError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors, kernel_file, schema, why_eager
-from kernel_lsp.analysis import fingerprint
+from kernel_lsp.analysis import fingerprint, not_found
 from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.client import Worker
@@ -108,9 +108,15 @@ class Run:
 
         Should the file change in between, the kernel carries the older fingerprint: it then counts as stale and is
         judged again, which is the harmless side to err on.
+
+        Raises:
+            SyntaxInvalid, ClassNotFound: a syntax error hides the class, or there is none of that name.
         """
-        target = self.job.target
-        target.fingerprint = fingerprint(self.read_source(), self.job.path, target.class_name)
+        target, source = self.job.target, self.read_source()
+        try:
+            target.fingerprint = fingerprint(source, self.job.path, target.class_name)
+        except errors.ClassNotFound:
+            raise not_found(source, self.job.path, target.class_name) from None
         return target.fingerprint
 
     def with_reasons(self, body: str) -> str:

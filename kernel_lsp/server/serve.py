@@ -24,6 +24,13 @@ def serve_stdio() -> int:
 
     Both are moved aside first: a stray print would otherwise end up between two messages.
     """
+    if os.isatty(0):
+        print(
+            "kernel-lsp serve waits for an editor's messages on standard input (language server protocol). Editors start it "
+            "themselves: docs/editors.md. Ctrl-C ends it; `kernel-lsp --help` lists the commands for a terminal.",
+            file=sys.stderr,
+            flush=True,
+        )
     stdin = os.fdopen(os.dup(0), "rb")
     stdout = os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDONLY)

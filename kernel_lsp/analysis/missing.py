@@ -1,0 +1,37 @@
+"""Why a class was not found in a file: a syntax error, or a name that is almost right."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import warnings
+from pathlib import Path
+
+from ..errors import ClassNotFound, SyntaxInvalid
+from .outline import outlined
+from .syntax import Source
+
+
+def syntax_error(text: str, path: Path) -> SyntaxInvalid | None:
+    """What this Python says of a source that it cannot parse, with the line; None where it can."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape, say: the import tells of it
+            ast.parse(text, str(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        return SyntaxInvalid(path=str(path), line=line, detail=getattr(error, "msg", None) or str(error))
+    return None
+
+
+def not_found(text: str, path: Path, class_name: str) -> SyntaxInvalid | ClassNotFound:
+    """The error for a class that is not in ``text``: the syntax error that hides it, or the nearest name."""
+    error = syntax_error(text, path)
+    if error is not None:
+        return error
+    names = [c.name for c in outlined(Source(text)).classes]
+    near = difflib.get_close_matches(class_name, names, n=1) or [
+        name for name in names if name.lower() == class_name.lower() or name.endswith(f".{class_name}")
+    ]
+    hint = f"; did you mean {near[0]}?" if near else "."
+    return ClassNotFound(class_name=class_name, path=str(path), hint=hint)

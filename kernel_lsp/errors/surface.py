@@ -1,0 +1,52 @@
+"""The words of the surface that a message appears on: settings and actions of an editor, or options of a command.
+
+Messages are written for editors, since most of them come over the wire from a process that does not know where they will be
+read. The command line says once which options it has; what names a setting names an option or a line of pyproject.toml then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+
+_SETTING = re.compile(r"kernelLsp\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
+_ACTION = re.compile(r" \(code action: [^)]*\)")
+_OF_OPTION = {"generators": "generator"}  # the settings that an option of another name gives
+
+_options: frozenset[str] | None = None
+
+
+@contextlib.contextmanager
+def command_line(options: Iterable[str]) -> Iterator[None]:
+    """Meanwhile messages name ``options`` of the command that runs, and else settings as pyproject.toml has them."""
+    global _options
+    before, _options = _options, frozenset(options)
+    try:
+        yield
+    finally:
+        _options = before
+
+
+def words(text: str) -> str:
+    """A message in the words of this surface; in an editor as it stands."""
+    if _options is None:
+        return text
+    if "overwrite" in _options:
+        text = text.replace("with overwriting confirmed", "with --overwrite")
+    text = text.replace(", or save the file if the class is new", "")  # a command reads what is saved
+    return _SETTING.sub(_setting, _ACTION.sub("", text))
+
+
+def _setting(found: re.Match[str]) -> str:
+    name, inner = found[1], found[2]
+    if inner is not None:
+        return f"{_kebab(inner)} under [tool.kernel-lsp.{_kebab(name)}] in pyproject.toml"
+    option = _OF_OPTION.get(name, _kebab(name).replace("-", "_"))
+    if option in (_options or ()):
+        return f"--{option.replace('_', '-')}"
+    return f"{_kebab(name)} under [tool.kernel-lsp] in pyproject.toml"
+
+
+def _kebab(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()

@@ -1,0 +1,129 @@
+"""What an argument names: files, folders and classes, and what is said of one that names nothing."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernel_lsp import cli, errors
+from kernel_lsp.analysis import not_found
+from kernel_lsp.errors import surface
+
+MISH = """import torch
+
+
+class Mish(torch.nn.Module):
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            return x
+
+    def forward(self, x):
+        return x
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "blocks.py").write_text(MISH)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("pkg/blocks.py:Mish", "; did you mean pkg/blocks.py::Mish?"),
+        ("pkg.blocks.Mish", "; did you mean pkg/blocks.py::Mish?"),
+        ("pkg.blocks.Mish.Inner", "; did you mean pkg/blocks.py::Mish.Inner?"),
+        ("pkg.blocks", "; did you mean pkg/blocks.py?"),
+        ("pkg/block.py::Mish", "; did you mean pkg/blocks.py::Mish?"),
+        ("pgk", "; did you mean pkg?"),
+        ("nothing/like/it.py::Mish", "There is no file or folder nothing/like/it.py. Check the name."),
+    ],
+)
+def test_a_target_that_is_not_there(project: Path, capsys: pytest.CaptureFixture[str], target: str, says: str) -> None:
+    assert cli.main(["generate", target]) == 2
+    said = capsys.readouterr().err
+    assert says in said and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["validate", "explain"])
+def test_other_commands_say_it_too(project: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert cli.main([command, "pkg/block.py::Mish"]) == 2
+    assert "did you mean pkg/blocks.py" in capsys.readouterr().err
+
+
+def test_a_file_without_a_module_class(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "plain.py").write_text("x = 1\n")
+    assert cli.main(["generate", "plain.py"]) == 2
+    assert "plain.py has no class that derives from torch.nn.Module." in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_syntax_error_has_pythons_line_and_message(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No class is found, for what stands before it hides it."""
+    (project / "syntax.py").write_text('import torch\nx = """\nclass Broken(torch.nn.Module):\n    pass\n')
+    for target in ("syntax.py::Broken", "syntax.py"):
+        assert cli.main(["generate", target]) == 2
+        said = " ".join(capsys.readouterr().out.split())
+        assert "syntax.py does not parse at line 2: unterminated triple-quoted string literal" in said
+        assert "No class" not in said
+
+
+@pytest.mark.parametrize(("name", "near"), [("Mich", "Mish"), ("mish", "Mish"), ("Inner", "Mish.Inner")])
+def test_a_class_that_is_not_there_names_the_nearest(name: str, near: str) -> None:
+    error = not_found(MISH, Path("blocks.py"), name)
+    assert str(error).startswith(f"No class {name} in blocks.py; did you mean {near}?")
+
+
+def test_messages_name_options_and_pyproject_on_the_command_line() -> None:
+    """An option of the command that runs where it has one, else the line of pyproject.toml; no settings of an editor."""
+    error = errors.from_json(errors.NoSuchDevice(device="cuda:7", interpreter="python", detail="none").to_json())
+    assert "kernelLsp.device" in str(error)
+    with surface.command_line(["device", "generator", "overwrite"]):
+        on_command_line(error)
+    assert "kernelLsp.device" in str(error)
+
+
+def on_command_line(error: errors.UserError) -> None:
+    assert "Set --device to auto or interpreter" in str(error) and "kernelLsp" not in str(error)
+    assert "(worker-prefix under [tool.kernel-lsp] in pyproject.toml)" in str(error)
+    assert error.to_json()["message"] == str(error)
+    assert "(--generator)" in str(errors.GeneratorUnknown(name="x", known="y"))
+    assert "base-url under [tool.kernel-lsp.openai] in pyproject.toml" in str(errors.ModelServerNotNamed())
+    assert "run the command again with --overwrite" in str(errors.KernelFileEdited(path="k.py"))
+    no_inputs = str(errors.NoExampleInputs(class_name="Outer.Inner"))
+    assert "code action" not in no_inputs and "get_inputs_Outer_Inner()" in no_inputs
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion(shell: str) -> None:
+    command = [sys.executable, "-m", "kernel_lsp", "completion", shell]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "generate" in done.stdout and "--changed-since" in done.stdout
+    if shell == "bash":
+        tried = subprocess.run(["bash", "-n"], input=done.stdout, capture_output=True, text=True, check=False)
+        assert tried.returncode == 0, tried.stderr
+
+
+def test_serve_in_a_terminal_says_what_it_waits_for() -> None:
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "kernel_lsp", "serve"])
+    said, deadline = b"", time.monotonic() + 60
+    while b"Ctrl-C" not in said and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1.0)[0]:
+            said += os.read(terminal, 4096)
+    os.kill(child, signal.SIGINT)
+    os.waitpid(child, 0)
+    os.close(terminal)
+    assert b"waits for an editor" in said and b"Traceback" not in said
