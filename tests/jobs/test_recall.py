@@ -82,6 +82,7 @@ def jit_functions(source):
     return [ast.dump(n) for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.decorator_list]
 
 
+@pytest.mark.slow
 async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, store, asked):
     """One test, because a worker takes seconds to warm up."""
     jobs, first = make_jobs(device="interpreter"), module(FIRST, "first.py")

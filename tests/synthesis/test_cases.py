@@ -15,10 +15,18 @@ from tests.synthesis.cases import CASES
 LONG = ("attention_", "float16_", "planes_", "walked_", "cut_", "scaled_")
 #: of those that differ from another case in a function or a dtype alone, make test has one; make test-slow has these
 LIKE_ANOTHER = [name for name in CASES if name not in golden.CHOSEN and name.startswith(LONG)]
+#: of the others' texts each was read, and is compared with what was read: make test runs every second one
+READ = golden.CHOSEN[1::2]
+#: what takes many times as long as the others, to export or to interpret
+LONGEST = ["state_space", "loop_selective_scan", "batch_norm_training_long", "planes_phases", "walked_softmax"]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_ANOTHER else name for name in CASES]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in (*LIKE_ANOTHER, *READ, *LONGEST) else name
+        for name in CASES
+    ],
 )
 def test_case(name: str, interpreter: Any, tmp_path: Path, written_texts: Path) -> None:
     case = CASES[name]

@@ -9,9 +9,14 @@ import torch
 
 from tests.synthesis import golden, written
 
+#: those that torch.export takes half a minute for
+LONGEST = ["state_space", "loop_selective_scan"]
+
 
 @pytest.mark.skipif(not torch.__version__.startswith(golden.TORCH), reason=f"the files are for torch {golden.TORCH}")
-@pytest.mark.parametrize("name", golden.NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONGEST else name for name in golden.NAMES]
+)
 def test_the_text_is_the_one_that_was_read(name: str, written_texts: Path) -> None:
     text, _ = written.of(written_texts, name, lambda: golden.made_of(name))
     assert text == (golden.FOLDER / f"{name}.txt").read_text(), "after `make golden`, git shows the difference"

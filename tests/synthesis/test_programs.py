@@ -54,7 +54,7 @@ def check(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
 
 @given(program=programs())
 @settings(
-    max_examples=EXPLORED or 20, derandomize=not EXPLORED, deadline=None, database=None, suppress_health_check=_HEALTH
+    max_examples=EXPLORED or 8, derandomize=not EXPLORED, deadline=None, database=None, suppress_health_check=_HEALTH
 )
 @pytest.mark.timeout(300 + EXPLORED)
 def test_a_program(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:

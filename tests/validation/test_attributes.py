@@ -94,6 +94,7 @@ LAZY = MODULE.replace("self.hidden = torch.randn(7, 40)", "self.hidden = None").
 )
 
 
+@pytest.mark.slow
 def test_an_attribute_of_the_first_call_is_there_in_those_that_follow(judge):
     verdict = judge(LAZY, "Carry", KERNEL)["verdict"]
     assert (verdict["status"], verdict["reason"], verdict["launches"]) == ("ok", "", 1)

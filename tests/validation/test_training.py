@@ -123,6 +123,7 @@ class SumTriton(Sum):
 """
 
 
+@pytest.mark.slow
 def test_eager_that_sums_in_another_order_each_time_is_not_taken_for_one_that_draws_random_numbers(judge):
     verdict = judge(SUM_IN_ANY_ORDER, "Sum", SUM_KERNEL)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")

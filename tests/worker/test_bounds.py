@@ -44,7 +44,9 @@ def given(write: Callable[..., str], name: str) -> dict[str, Any]:
     return {"path": path, "class_name": name, "device": "interpreter", "seconds": 60}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [name if name == "Pick" else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_a_kernel_that_checks_its_indices(worker: Client, write: Callable[..., str], name: str) -> None:
     job = given(write, name) | {"bounds": "check"}
     source = worker.call("synthesize", **job)["candidates"][0]["source"]

@@ -47,6 +47,7 @@ def test_the_slower_one_is_told(compare):
     assert found["missing"] == ""
 
 
+@pytest.mark.slow
 def test_one_that_computes_something_else_is_not_compared_with(compare):
     found = compare(fast=1, before=("    return softmax\n", "    return softmax + 1\n"))
     assert found["ratio"] is None and "relative error" in found["missing"]

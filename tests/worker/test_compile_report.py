@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import json, resource, sys
 from kernel_lsp.worker import compiling
@@ -53,6 +55,7 @@ class WideTriton(Wide):
 """
 
 
+@pytest.mark.slow
 def test_eight_gigabytes_are_not_made(write, tmp_path):
     given = {
         "path": write(MODULE, "wide.py"),

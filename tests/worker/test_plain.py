@@ -117,6 +117,7 @@ def test_its_folder_is_removed_when_the_worker_ends(seen: dict[str, Any]) -> Non
     assert wait_until(lambda: not Path(seen["main"]).parent.parent.exists(), 5)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_leaves_no_folder(tmp_path: Path, write: Callable[..., str]) -> None:
     client = Client(env={**os.environ, "TMPDIR": str(tmp_path)})
     client.call("warm")

@@ -105,6 +105,7 @@ def sizes(measurement):
     return [(one["inputs"][0]["shape"], one["calls"]) for one in measurement["shapes"]]
 
 
+@pytest.mark.slow
 def test_a_kernel_is_timed_at_the_shapes_with_most_of_the_time_and_the_speedup_is_weighted(timed_on_the_host):
     found = timed_on_the_host("judge", MIX)
     result = found["result"]
@@ -131,6 +132,7 @@ def test_without_recordings_it_is_the_example_s_alone(timed_on_the_host):
     assert sizes(measured) == [([16, 40], None)] and measured["recorded"] is None
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_wrong_at_a_recorded_shape_is_wrong(timed_on_the_host):
     # Right at every size that the checks try, and wrong where the program calls it.
     wrong = ((0, RETURN, "    return softmax + 1 if x.shape[0] == 24 else softmax\n"),)

@@ -89,6 +89,7 @@ def test_a_schedule_that_is_wrong_at_the_examples_sizes_is_not_timed(tune):
     assert result["fastest"] != 1 and result["verdicts"][str(result["fastest"])]["status"] in ("ok", "slower")
 
 
+@pytest.mark.slow
 def test_the_next_one_wins_where_the_fastest_is_wrong_elsewhere(tune):
     result, _ = tune({1: ELSEWHERE}, fast="1,2")
     assert result["verdicts"]["1"]["status"] == "wrong" and "sizes of one" in result["verdicts"]["1"]["reason"]

@@ -183,7 +183,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if i % 2 else []) for i, name in enumerate(NAMES)]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if i % 3 else []) for i, name in enumerate(NAMES)]
 )
 def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> None:
     found = verdict(worker, path, name)

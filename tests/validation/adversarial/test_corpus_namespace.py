@@ -13,10 +13,7 @@ from tests.validation.adversarial.scene import Workplace
 from tests.validation.adversarial.test_corpus import HERE, examine
 
 #: those that are about files: of the others nothing is different here
-FAST = {
-    *("harm/deletes", "harm/reads_a_secret", "harm/reads_through_a_new_thread", "harm/while_compiled"),
-    "honest/in_place",
-}
+FAST = {"harm/deletes", "harm/reads_through_a_new_thread", "honest/in_place"}
 
 
 @pytest.fixture(scope="session", params=WAYS)
