@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.analysis import imported_with_inputs, module_classes, syntax_error
+from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
+from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_JUDGED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import split
-from kernel_lsp.errors import NoModuleClass, PathMissing, ReportNotWritten, UserError
+from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, UserError
 from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.settings import load
 from kernel_lsp.suites.files import python_files
 
 
@@ -27,11 +30,13 @@ def run(options: Any) -> int:
         return refuse(error, options.json)
     known = {_normal(name) for name in options.may_fail}
     for task in tasks:
-        task.may_fail = _normal(task.name) in known
+        task.may_fail, task.strict = _normal(task.name) in known, options.strict
     completed = run_tasks(tasks, settings_from(options))
     single = len(options.targets) == 1 and "::" in options.targets[0]
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
     status = finish(tasks, completed, options, document)
+    if not options.json:
+        print_stubs(tasks)
     if options.html is not None:
         try:
             html.write(options.html, tasks)
@@ -39,6 +44,29 @@ def run(options: Any) -> int:
             print(f"kernel-lsp: {error}", file=sys.stderr)
             return NOT_JUDGED
     return status
+
+
+def print_stubs(tasks: list[Task]) -> None:
+    """What to paste for a class without example inputs; for several, how to get that for each."""
+    missing = [task for task in tasks if isinstance(task.error, NoExampleInputs) and task.job is not None]
+    if not missing:
+        return
+    if len(missing) > 1 and any(task.of_folder for task in missing):
+        print(f"For a stub of example inputs: kernel-lsp generate {shlex.quote(missing[0].name)}")
+        return
+    for task in missing:
+        assert task.job is not None
+        path, class_name = task.job.path, task.job.target.class_name
+        try:
+            source = Source(path.read_text("utf-8-sig"))
+        except (OSError, UnicodeDecodeError):
+            continue
+        root = load(path)[0].root
+        shown = path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else path.name
+        found = stub(source, path, class_name, shown=shown)
+        print(f"\nPaste at the end of {task.name.partition('::')[0]}, and put in your shapes:\n\n{found.functions}")
+        if found.table:
+            print(f"Or in pyproject.toml:\n\n{found.table}")
 
 
 def _normal(name: str) -> str:

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.errors import AttributeAssigned, NoCandidates, NotExportable, NothingToLower, NotWritable, UserError
+from kernel_lsp.errors import (
+    AttributeAssigned,
+    NoCandidates,
+    NoExampleInputs,
+    NotExportable,
+    NothingToLower,
+    NotWritable,
+    UserError,
+)
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import Settings, load
 
@@ -31,13 +39,21 @@ class Task:
     error: UserError | None = None
     may_fail: bool = False
     of_folder: bool = False  # found in a folder, not named by the user
+    strict: bool = False  # a class without example inputs counts, also one of a folder
 
     @property
     def report(self) -> schema.Report | None:
         return self.job.report if self.job else None
 
+    @property
+    def skipped(self) -> bool:
+        """Whether it is a class of a folder that has no example inputs: nobody asked for a kernel of it."""
+        return self.of_folder and not self.strict and isinstance(self.error, NoExampleInputs)
+
     def status(self) -> int:
         """The exit status that this task alone would give."""
+        if self.skipped:
+            return WANTED
         if isinstance(self.error, (NoCandidates, NotExportable, AttributeAssigned, NothingToLower, NotWritable)):
             return WRONG  # judged as far as can be: no kernel was found
         if self.error is not None or self.report is None:

@@ -18,7 +18,7 @@ from kernel_lsp.errors.surface import words
 from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
 
-_GOOD, _BAD = "green", "red"
+_GOOD, _BAD, _DIM = "green", "red", "dim"
 _WIDTH = 132  # of a picture, and of what is piped into a file
 _NARROW, _NARROWER = 118, 100  # a terminal with fewer columns gets fewer of ours
 
@@ -76,8 +76,8 @@ def row(task: Task, width: int = _WIDTH) -> list[str]:
     last = f"{seconds:.1f}" if seconds is not None else "–"
     compiled = [compiled_text(judged.verdict.kernels) if judged else "–"] if width >= _NARROWER else []
     if judged is None:
-        status = "cancelled" if _cancelled(task) else "no kernel"
-        return [f"[{_BAD}]{status}[/]", "–", "–", *compiled, "–", "–", last]
+        status = "cancelled" if _cancelled(task) else "skipped" if task.skipped else "no kernel"
+        return [f"[{_DIM if task.skipped else _BAD}]{status}[/]", "–", "–", *compiled, "–", "–", last]
     verdict = judged.verdict
     status = "regressed" if report and report.regression else verdict.status
     words = figures.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""

@@ -116,7 +116,7 @@ def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types
 
 
 def _add_inputs(state: State, document: Document, c: ModuleClass, diagnostics: Any) -> types.CodeAction:
-    edit = workspace_edit(state.client, document, example_inputs(document, c))
+    edit = workspace_edit(state.client, document, example_inputs(document, c, state.documents.read))
     fixes = [d for d in diagnostics or [] if d.code == "no-example-inputs" and c.name in d.message]
     return types.CodeAction(f"Add example inputs for {c.name}", kind=FIX, edit=edit, diagnostics=fixes or None)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from kernel_lsp.analysis import ModuleClass, Position, Range
-from kernel_lsp.analysis.classes import identifier
-from kernel_lsp.analysis.uses import Parameter, bound_names, instantiations, parameters
+from kernel_lsp.analysis import ModuleClass, Position, Range, Read
+from kernel_lsp.analysis.example_stub import stub
+from kernel_lsp.analysis.uses import bound_names, instantiations
 
 from .client import Client
 from .documents import Document
@@ -95,31 +95,10 @@ def _line_end(document: Document) -> str:
     return "\r\n" if "\r\n" in text else "\n" if "\n" in text or "\r" not in text else "\r"
 
 
-_GUESSES = {"int": "64", "float": "1.0", "bool": "True", "str": '""'}
-
-
-def example_inputs(document: Document, c: ModuleClass) -> list[tuple[Range, str]]:
+def example_inputs(document: Document, c: ModuleClass, read: Read) -> list[tuple[Range, str]]:
     """A stub of ``get_inputs_<Class>`` (and ``get_init_inputs_<Class>`` where the constructor needs arguments)."""
-    name, end = identifier(c.name), _line_end(document)
-    text = document.source.text
-    imports = [] if "torch" in bound_names(document.source) else ["    import torch", ""]
-    forward = [p for p in parameters(document.source, c.name, "forward") if p.required]
-    lines = ["", "", f"def get_inputs_{name}():", f'    """Example inputs of {c.name}.forward: put in your shapes."""']
-    lines += [*imports, "    return [", *(_forward_line(p) for p in forward), "    ]"]
-    needed = [p for p in parameters(document.source, c.name, "__init__") if p.required]
-    if needed:
-        lines += ["", "", f"def get_init_inputs_{name}():", f'    """Arguments of {c.name}(…): put in your values."""']
-        lines += ["    return [", *(_init_line(p) for p in needed), "    ]"]
+    text, end = document.source.text, _line_end(document)
+    functions = stub(document.source, document.path, c.name, read).functions
     last = Position(text.line_count - 1, len(text.line(text.line_count - 1)))
     lead = end if last.column else ""
-    return [(Range(last, last), lead + end.join(lines) + end)]
-
-
-def _forward_line(p: Parameter) -> str:
-    if p.annotation in _GUESSES:
-        return f"        {_GUESSES[p.annotation]},  # {p.name}"
-    return f"        torch.randn(8, 128),  # {p.name}: its shape and dtype"
-
-
-def _init_line(p: Parameter) -> str:
-    return f"        {_GUESSES.get(p.annotation, '64')},  # {p.name}"
+    return [(Range(last, last), lead + end * 2 + functions.replace("\n", end))]

@@ -16,6 +16,7 @@ import pytest
 from kernel_lsp import cli, errors
 from kernel_lsp.analysis import not_found
 from kernel_lsp.errors import surface
+from tests import nursery
 
 MISH = """import torch
 
@@ -127,3 +128,44 @@ def test_serve_in_a_terminal_says_what_it_waits_for() -> None:
     os.waitpid(child, 0)
     os.close(terminal)
     assert b"waits for an editor" in said and b"Traceback" not in said
+
+
+NO_INPUTS = """import torch
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, factor: float):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor):
+        return x * self.factor
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_class_without_inputs(project: Path) -> None:
+    """A stub that works for a class that is named; skipped in a folder, where nobody asked for it."""
+    pytest.importorskip("triton", reason="the worker needs triton")
+    (project / "pyproject.toml").write_text("")
+    file = project / "net" / "scaled.py"
+    file.parent.mkdir()
+    file.write_text(NO_INPUTS)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*nursery.CLI, "generate", *arguments, "--device", "interpreter", "--no-write"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=project, check=False)
+
+    done = run("net/scaled.py::Scaled")
+    assert done.returncode == 2, done.stderr
+    assert "code action" not in done.stdout and '[tool.kernel-lsp.inputs."net/scaled.py::Scaled"]' in done.stdout
+    stub = done.stdout[done.stdout.index("def get_inputs_Scaled") : done.stdout.index("Or in pyproject.toml")]
+
+    done = run("net")
+    assert done.returncode == 0, done.stderr
+    assert "skipped" in done.stdout and "no kernel" not in done.stdout
+    assert run("net", "--strict").returncode == 2
+
+    file.write_text(f"{NO_INPUTS}\n\n{stub}")
+    done = run("net/scaled.py::Scaled")
+    assert done.returncode == 0, done.stdout

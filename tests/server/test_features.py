@@ -197,7 +197,7 @@ async def test_no_example_inputs_and_the_stub(client: Any, tmp_path: Path) -> No
     exec(
         compile(changed[len(source) :].replace("import torch", "class torch: randn = tuple"), "stub", "exec"), namespace
     )
-    assert "torch.randn(8, 128),  # x" in changed and "mask" not in changed.split("def get_inputs_Net")[1]
+    assert "torch.randn(8, 64),  # x" in changed and "mask" not in changed.split("def get_inputs_Net")[1]
     assert namespace["get_init_inputs_Net"]() == [64]
     client.change(uri, 2, changed)
     await client.until(lambda: client.codes(uri) == [])
