@@ -52,12 +52,16 @@ def conditions(basis: Basis) -> list[str]:
     (``type(weight := self.weight) in _PLAIN``). Raises ``Unwritable``.
     """
     tensors = [*basis.arguments, *basis.state]
+    given = {name.strip("*").partition("=")[0] for name in basis.signature.names}
+    device = "device"
+    while device in given or device in basis.names.values():
+        device += "_"
     symbols: dict[sympy.Symbol, str] = {}
     later: list[tuple[str, sympy.Expr]] = []
 
     def about(some: list[Tensor]) -> list[str]:
         first, bounded = tensors[0].source, basis.sizes.bounded
-        return [text for one in some for text in tensor_conditions(one, first, symbols, later, bounded=bounded)]
+        return [text for one in some for text in tensor_conditions(one, first, device, symbols, later, bounded=bounded)]
 
     arguments, state = about(basis.arguments), about(basis.state)
     sizes = []
@@ -74,8 +78,7 @@ def conditions(basis: Basis) -> list[str]:
     result += gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
     if basis.opaque:
         return looked_up_once(result, basis.names)
-    arguments_of_forward = {name.strip("*").partition("=")[0] for name in basis.signature.names}
-    return lookups.looked_up_once(result, basis.module, basis.names, arguments_of_forward)
+    return lookups.looked_up_once(result, basis.module, basis.names, {*given, device})
 
 
 def settings(module: torch.nn.Module, *, exact: bool, opaque: bool, carried: frozenset[str] = frozenset()) -> list[str]:

@@ -30,22 +30,23 @@ class Tensor:
 def tensor_conditions(
     tensor: Tensor,
     first: str,
+    device: str,
     symbols: dict[sympy.Symbol, str],
     later: list[tuple[str, sympy.Expr]],
     *,
     bounded: bool = True,
 ) -> list[str]:
-    """The conditions on one tensor. ``first``: the Python of the first tensor, whose device all are on.
+    """The conditions on one tensor. ``first``: the Python of the first tensor; ``device``: the name of its device, which all are on.
 
     ``symbols``, ``later`` and ``bounded`` are as in ``size_conditions``.
     """
     source = tensor.source
     result = [f"type({source}) in _PLAIN"]
     if source == first:  # Triton launches on the current device, whichever the tensors are on
-        result.append(f"{source}.device.type == _DEVICE")
-        result.append(f"({source}.device.index is None or {source}.device.index == torch.cuda.current_device())")
+        result.append(f"({device} := {source}.device).type == _DEVICE")
+        result.append(f"({device}.index is None or {device}.index == torch.cuda.current_device())")
     else:
-        result.append(f"{source}.device == {first}.device")
+        result.append(f"{source}.device == {device}")
     result.append(f"{source}.dtype == {tensor.dtype}")
     result += _layout_conditions(tensor)
     return [*result, *size_conditions(source, tensor.shape, symbols, later, bounded=bounded)]

@@ -63,7 +63,7 @@ def _without_none(value: Any) -> Any:
 
 
 def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
-    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[s0, 4096]``.
+    """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[x_0, 4096]``.
 
     ``pinned``: at the example's sizes only.
     """
@@ -87,7 +87,7 @@ def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
 
 
 def tensor_text(spec: schema.TensorSpec) -> str:
-    """``float32[s0, 4096]``: a dimension that may vary is shown by its symbol."""
+    """``float32[x_0, 4096]``: a dimension that may vary is shown by its symbol."""
     symbols = [*spec.dynamic, *[None] * len(spec.shape)]
     return f"{spec.dtype}[{', '.join(symbol or str(size) for size, symbol in zip(spec.shape, symbols, strict=False))}]"
 

@@ -322,12 +322,12 @@ def _named(expression: str) -> set[str]:
 
 
 def evaluate(expression: str, sizes: dict[str, int]) -> int:
-    """A dimension's size: a symbol, or an expression of symbols such as ``2*s0``."""
+    """A dimension's size: a symbol, or an expression of symbols such as ``2*x_0``."""
     if expression in sizes:
         return sizes[expression]
     import sympy
 
-    return int(sympy.sympify(expression).subs(sizes))
+    return int(sympy.sympify(expression, {name: sympy.Symbol(name) for name in sizes}).subs(sizes))
 
 
 def from_example(

@@ -69,6 +69,17 @@ def test_the_case_it_was_made_for_is_inside(generated: Any) -> None:
         assert generated.ScaledTriton().eval()._in_envelope(torch.randn(4, 16))
 
 
+def test_a_call_looks_no_tensor_up_as_nn_module_does(generated: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``self.norm.weight`` takes microseconds; the envelope has looked at it already."""
+    kernel, looked_up = frozen(generated.ScaledTriton), list[str]()
+    slow = nn.Module.__getattr__
+    monkeypatch.setattr(nn.Module, "__getattr__", lambda self, name: looked_up.append(name) or slow(self, name))
+    monkeypatch.setattr(generated, "scaled", lambda *given: given)
+    x, weight, bias = kernel.forward(X)
+    assert not looked_up
+    assert x is X and weight is kernel.norm.weight and bias is kernel.norm.bias
+
+
 X = torch.randn(4, 16)
 OUTSIDE: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "another eps": (lambda kind: frozen(kind, eps=0.5), (X,)),

@@ -15,6 +15,7 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.functions import FUNCTIONS
 from ..graph.monoids import MONOIDS
+from ..graph.names import Names
 from ..graph.value import Assigned, Graph, Value, input_of, numel
 from ..kernel.ir import Apply, PrefixScan
 from ..kernel.steps import Hints, Planned
@@ -214,15 +215,17 @@ def _class(
     passed = ", ".join(signature.names)
     given = [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
     state = [(variable, input_of(v).source) for variable, v in host.parameters if input_of(v).kind != "argument"]
-    held = [source for _, source in state]
-    inside, run = f"self._in_envelope({passed})", f"{name}({', '.join([*given, *held])})"
+    inside = f"self._in_envelope({passed})"
     first, test = f"if not {inside}:", "Whether the kernel was validated for such arguments, parameters and settings."
-    if replayed and held:  # looked up once: they are needed at each call, and a replay takes no longer than that
-        checks = [*checks, replay.as_tuple([n if n not in signature.names else source for n, source in state])]
-        first, run = f"held = {inside}\n        if not held:", replay.call(name, given, "held")
+    held = Names({name, *signature.names}).fresh("held") if state else ""
+    if state:  # looked up once: nn.Module takes one or two microseconds for each
+        named = [n if any(f"({n} := " in check for check in checks) else source for n, source in state]
+        checks = [*checks, replay.as_tuple(named)]
+        first = f"{held} = {inside}\n        if not {held}:"
         test = "The module's tensors that kernels read where they were validated for this, else False."
-    elif replayed:
-        run = replay.call(name, given, "()")
+    run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
+    if replayed:
+        run = replay.call(name, given, held or "()")
     return f'''class {plain}Triton({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 
