@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import claims, figures
+from kernel_lsp.code_hash import code_hash
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
 from kernel_lsp.naming import as_identifier, is_usual, snake_case
 
@@ -44,8 +45,8 @@ class KernelFile:
 
     @property
     def edited(self) -> bool:
-        """Whether the body is no longer the one that was written."""
-        return self.header.get("body") != self.actual_body
+        """Whether the body is no longer the one that was written. Formatting it is no edit."""
+        return self.header.get("body") != self.actual_body and not self._formatted
 
     @property
     def source(self) -> str:
@@ -68,6 +69,12 @@ class KernelFile:
     def precision(self) -> str:
         """The setting that it was asked for with, and is validated under: whoever writes another one is held to strict."""
         return text if (text := self.header.get("precision")) in figures.PRECISIONS else "strict"
+
+    @functools.cached_property
+    def _formatted(self) -> bool:
+        """Whether the body is what was written, comments included, in another layout."""
+        written = self.header.get("code")
+        return bool(written) and written == code_hash(_unix(self.body))
 
     @functools.cached_property
     def actual_body(self) -> str:
@@ -150,8 +157,9 @@ def _unix(text: str) -> str:
 
 
 def assemble(header: dict[str, Any], body: str) -> str:
-    """The text of a kernel file. ``body``'s hash is added to the header; None values are left out (TOML has none)."""
-    lines = [f"# {line}".rstrip() for line in _toml(header | {"body": body_hash(body)})]
+    """The text of a kernel file. ``body``'s hashes are added to the header; None values are left out (TOML has none)."""
+    hashes = {"body": body_hash(body), "code": code_hash(_unix(body)) or None}
+    lines = [f"# {line}".rstrip() for line in _toml(header | hashes)]
     return "\n".join([OPENING, *lines, CLOSING, body])
 
 

@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernel_lsp import errors, kernel_file, schema
+from kernel_lsp.code_hash import code_hash
 
 BODY = '"""Doc."""\n\nX = 1\n'
 SOURCE = "norm.py::RMSNorm"
@@ -37,8 +38,8 @@ bodies = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r
 def test_what_is_assembled_is_parsed_again(header, body):
     parsed = kernel_file.parse(kernel_file.assemble(header, body))
     assert parsed.body == body
-    assert {key: value for key, value in parsed.header.items() if key != "body"} == {
-        key: value for key, value in header.items() if key != "body"
+    assert {key: value for key, value in parsed.header.items() if key not in ("body", "code")} == {
+        key: value for key, value in header.items() if key not in ("body", "code")
     }
     assert not parsed.edited
 
@@ -49,7 +50,62 @@ def test_an_edit_of_the_body_shows_and_line_ends_do_not(body, other):
     text = kernel_file.assemble({"source": SOURCE}, body)
     assert not kernel_file.parse(text.replace("\n", "\r\n")).edited
     changed = kernel_file.assemble({"source": SOURCE}, body).removesuffix(body) + other
-    assert kernel_file.parse(changed).edited == (other != body)
+    same = other == body or code_hash(body) == code_hash(other) != ""
+    assert kernel_file.parse(changed).edited == (not same)
+
+
+WRITTEN = '''"""Double as one kernel.
+
+    y = 2 x
+"""
+
+import torch
+from a import A  # the class
+
+import b
+
+
+def double(x, other=None):
+    """Twice.
+
+    It returns a new tensor.
+    """
+    return torch.add(x, x), {"a": 1}  # both
+'''
+
+
+@pytest.mark.parametrize(
+    ("changed", "edited"),
+    [
+        (
+            WRITTEN.replace("return torch.add(x, x), {", "return (\n        torch.add(x, x),\n        {").replace(
+                "1}", "1},\n    )"
+            ),
+            False,
+        ),
+        (WRITTEN.replace("    ", "  ").replace('"a"', "'a'"), False),
+        (WRITTEN.replace("import b\n", "").replace("import torch\n", "import b\nimport torch\n\n"), False),
+        (WRITTEN.replace("add(x, x)", "add(x, 2)"), True),
+        (WRITTEN.replace("# both", "# both of them"), True),
+        (WRITTEN.replace("a new tensor", "another tensor"), True),
+        (WRITTEN.replace("import b\n", "import c\n"), True),
+        (WRITTEN.replace("return", "return ("), True),
+    ],
+    ids=[
+        "line length",
+        "indent and quotes",
+        "imports sorted",
+        "code",
+        "comment",
+        "docstring",
+        "import",
+        "syntax error",
+    ],
+)
+def test_a_file_that_was_formatted_is_not_edited(changed, edited):
+    text = kernel_file.assemble({"source": SOURCE}, WRITTEN)
+    assert changed != WRITTEN
+    assert kernel_file.parse(text.removesuffix(WRITTEN) + changed).edited is edited
 
 
 def test_the_long_header_of_earlier_versions_is_read():

@@ -1,10 +1,12 @@
-"""Format a candidate with ruff, so that what is validated is what is written."""
+"""Format a candidate as the user's project formats its files, so that what is validated is what is written."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
+import tomllib
+from pathlib import Path
 
 from kernel_lsp.errors import FormatterFailed
 
@@ -27,13 +29,46 @@ def ruff_command() -> list[str]:
         raise FormatterFailed(detail=f"ruff is not installed beside kernel-lsp ({error}); pip install ruff") from error
 
 
-async def format_source(source: str) -> str:
-    """``source`` as ruff formats it, whatever the user's own ruff settings are.
+async def format_source(source: str, path: Path | None = None) -> str:
+    """``source`` as the user's project formats it, or else as ruff does in lines of 100 columns.
+
+    ``path``: where the file will be; the nearest ruff.toml or ``[tool.ruff]`` above it says how, and whether imports are
+    sorted, or the line length of ``[tool.black]``. A configuration that ruff refuses is passed over.
 
     Raises:
         FormatterFailed: it does not parse, or ruff cannot run.
     """
-    options = ["format", "--isolated", f"--line-length={LINE_LENGTH}", "--target-version=py311", "--no-cache", "-"]
+    configured, options = await asyncio.to_thread(_configuration, path)
+    if configured:
+        with contextlib.suppress(FormatterFailed):
+            name = ["--no-cache", "--quiet", f"--stdin-filename={path}", "-"]
+            sorts = ["check", "--fix-only", "--fixable=I001"]  # where the user has the rule on
+            return await _ruff(["format", *name], await _ruff([*sorts, *name], source))
+    return await _ruff(["format", "--isolated", *options, "--target-version=py311", "--no-cache", "-"], source)
+
+
+def _configuration(path: Path | None) -> tuple[bool, list[str]]:
+    """Whether ruff finds a configuration of the user's above ``path``, and the options for it where there is none."""
+    usual = [f"--line-length={LINE_LENGTH}"]
+    for folder in path.parents if path is not None else []:
+        if any((folder / name).is_file() for name in ("ruff.toml", ".ruff.toml")):
+            return True, usual
+        try:
+            tools = tomllib.loads((folder / "pyproject.toml").read_text("utf-8")).get("tool", {})
+        except (OSError, ValueError):  # not there, or no TOML
+            continue
+        if "ruff" in tools:
+            return True, usual
+        if isinstance(black := tools.get("black"), dict):
+            length = black.get("line-length", 88)
+            quotes = (
+                ['--config=format.quote-style="preserve"'] if black.get("skip-string-normalization") is True else []
+            )
+            return False, [f"--line-length={length}", *quotes] if type(length) is int and 0 < length <= 320 else usual
+    return False, usual
+
+
+async def _ruff(options: list[str], source: str) -> str:
     try:
         process = await asyncio.create_subprocess_exec(
             *ruff_command(),

@@ -26,6 +26,7 @@ def build(source: str, target: schema.Target, report: schema.Report, judged: sch
         "precision": candidate.precision if candidate.precision != "strict" else None,
         "fingerprint": "",  # here and not further down, where a reader looks for what was found out
         "body": "",
+        "code": "",
     }
     if report.specimen is not None:
         header["envelope"] = envelope(report.specimen, candidate.pinned)

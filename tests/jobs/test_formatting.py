@@ -24,3 +24,49 @@ async def test_formatted_source_stays_as_it_is_under_a_header():
 async def test_what_does_not_parse_is_said_to_be_so():
     with pytest.raises(FormatterFailed, match="parse"):
         await format_source("def f(:\n")
+
+
+SOURCE = """import torch
+import triton
+from a import A
+
+x = {"one": 1, "two": 2, "three": torch.ones(3), "four": 4, "five": triton.cdiv(A, 5), "six": 6}
+"""
+WIDE = SOURCE
+NARROW = SOURCE.replace("{", "{\n    ").replace(", ", ",\n    ").replace("(A,\n    5)", "(A, 5)").replace("}", ",\n}")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("pyproject.toml", "[project]\nname = 'p'\n", WIDE),
+        ("pyproject.toml", "[tool.ruff]\nline-length = 60\n", NARROW),
+        ("pyproject.toml", "[tool.black]\nline-length = 60\n", NARROW),
+        ("pyproject.toml", "[tool.black]\nline-length = 'long'\n", WIDE),
+        ("pyproject.toml", "[tool.black]\nskip-string-normalization = true\nline-length = 120\n", WIDE),
+        ("ruff.toml", "line-length = 120\n[format]\nquote-style = 'single'\n", WIDE.replace('"', "'")),
+        (".ruff.toml", "line-length = 120\n[lint]\nselect = ['F', 'I']\n", "from a import A\n"),
+        ("ruff.toml", "line-length = 'long'\n", WIDE),
+        ("pyproject.toml", "[tool.ruff\n", WIDE),
+    ],
+)
+async def test_the_users_own_formatter_is_respected(tmp_path, file, text, expected):
+    (tmp_path / file).write_text(text)
+    if "select" in text:  # a is a module of the project: isort's own sections
+        (tmp_path / "kernels").mkdir()
+        (tmp_path / "a.py").touch()
+        found = await format_source(SOURCE, tmp_path / "kernels" / "a_triton.py")
+        assert found.index("import torch") < found.index("import triton") < found.index(expected)
+        assert "\n\nfrom a import A\n" in found
+        assert await format_source(found, tmp_path / "kernels" / "a_triton.py") == found
+    else:
+        assert await format_source(SOURCE, tmp_path / "kernels" / "a_triton.py") == expected
+
+
+async def test_the_nearest_configuration_counts(tmp_path):
+    (tmp_path / "ruff.toml").write_text("line-length = 60\n")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "pyproject.toml").write_text("[tool.black]\nline-length = 120\n")
+    assert await format_source(SOURCE, inner / "a_triton.py") == WIDE
+    assert await format_source(SOURCE, tmp_path / "a_triton.py") == NARROW
