@@ -145,6 +145,7 @@ def test_inputs_are_found_by_file_and_class(project):
         '[tool.kernel-lsp.inputs."model/norm/rms.py::Bad"]\narguments = []\n'
         '[tool.kernel-lsp.inputs."no class"]\nargs = []\n'
     )
+    path.write_text("class RMSNorm: ...\n")
     settings, problems = load(path)
     assert settings.inputs_for(path, "RMSNorm") == {"init": [512], "args": ["float32[8, 512]"]}
     assert settings.inputs_for(path, "Bad") is None
@@ -169,3 +170,54 @@ def test_the_reference_pages_are_up_to_date():
         [sys.executable, ROOT / "tools" / "reference.py", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["kernel_lsp", "kernel-lps", "kernellsp"])
+def test_a_table_of_another_name_is_told(project, name):
+    settings, problems = load(project(f"[tool.{name}]\nsamples = 3\n[tool.ruff]\nline-length = 99\n"))
+    assert settings.samples == 10
+    (problem,) = problems
+    assert f"[tool.{name}], which nothing reads; did you mean [tool.kernel-lsp]?" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "says"),
+    [
+        (
+            "model/norm/rms.py::RMSNorm",
+            'args = ["flaot32[8, 512]"]',
+            "flaot32 is no dtype of torch; did you mean float32?",
+        ),
+        ("model/norm/rms.py::RMSNorm", 'kwargs = { x = "float[8, n]" }', "the sizes must be numbers"),
+        ("model/norm/rms.py::RMSNorm", 'args = [["int64[8] < many"]]', "what follows < must be a number"),
+        (
+            "model/norm/rms.py::RMSNorm",
+            "arg = []",
+            "arg is none of init, init-kwargs, args, kwargs; did you mean args?",
+        ),
+        ("model/norm/rms.py::RMSNrom", "args = []", "has no class RMSNrom; did you mean RMSNorm?"),
+        (
+            "model/norm/rsm.py::RMSNorm",
+            "args = []",
+            "there is no file model/norm/rsm.py; did you mean model/norm/rms.py?",
+        ),
+    ],
+)
+def test_inputs_of_what_is_not_there_are_told(project, table, line, says):
+    path = project(f'[tool.kernel-lsp.inputs."{table}"]\n{line}\n')
+    path.write_text("class RMSNorm: ...\n")
+    _, problems = load(path)
+    (problem,) = problems
+    assert says in str(problem) and "pyproject.toml" in str(problem)
+
+
+def test_inputs_of_what_may_be_there_are_not_told(project):
+    """Imported classes, those of a star import, and texts that only look like a tensor."""
+    path = project(
+        '[tool.kernel-lsp.inputs."model/norm/rms.py::Imported"]\nargs = ["name[0]", "text", "bfloat16[2, 4]"]\n'
+        '[tool.kernel-lsp.inputs."model/norm/star.py::Any"]\nargs = []\n'
+    )
+    path.write_text("from elsewhere import Imported\n")
+    (path.parent / "star.py").write_text("from elsewhere import *\n")
+    settings, problems = load(path)
+    assert problems == [] and len(settings.inputs) == 2

@@ -34,8 +34,7 @@ def run(options: Any) -> int:
     outcome = Outcome(git.find_root(Path.cwd()) or Path.cwd(), changed_since=options.changed_since)
     tasks: list[Task] = []
     try:
-        if options.output is not None:
-            html.check(options.output)
+        html.check_all(options.output, options.svg)
         files = _selected(options, outcome)
         settings_for = settings_from(options)
         tasks = [task_for(file, write=False) for file in files]

@@ -15,12 +15,11 @@ from kernel_lsp.commands.running import (
     Bar,
     Task,
     print_json,
-    refuse,
     run_tasks,
     settings_from,
 )
 from kernel_lsp.commands.targets import split
-from kernel_lsp.errors import PathMissing
+from kernel_lsp.errors import UserError
 from kernel_lsp.jobs import Job, Jobs
 
 #: in the order in which they follow from each other
@@ -36,13 +35,14 @@ class _Bar(Bar):
 
 def run(options: Any) -> int:
     """Exit status: 0; 1 where no kernel can be written; 2 where the class cannot be looked at."""
-    try:
-        split(options.class_path)
-    except PathMissing as error:
-        return refuse(error, options.json)
     stages = [options.stage] if options.stage else list(STAGES)
     task = _task(options.class_path, {"stages": stages, "gpu": options.target, "leave": options.leave})
-    completed = run_tasks([task], settings_from(options), _Bar(1))
+    completed = True
+    try:
+        split(options.class_path)
+        completed = run_tasks([task], settings_from(options), _Bar(1))
+    except UserError as error:
+        task.error = error
     explained = task.job.explained if task.job else None
     if options.json:
         print_json(_document(task, explained))
@@ -71,7 +71,7 @@ def _task(class_path: str, asked: dict[str, Any]) -> Task:
         target = schema.Target(path.as_uri(), class_name)
         return jobs.submit("explain", target, path, write=False, further=asked)
 
-    return Task(class_path, submit)
+    return Task(class_path, submit, source=path)
 
 
 def _document(task: Task, explained: dict[str, Any] | None) -> dict[str, Any]:

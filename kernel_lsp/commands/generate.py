@@ -23,15 +23,17 @@ from kernel_lsp.suites.files import python_files
 def run(options: Any) -> int:
     """Generate for every class named; exit status as in cli.py."""
     try:
-        if options.html is not None:
-            html.check(options.html)
+        html.check_all(options.html, options.svg)
         tasks = [task for target in options.targets for task in tasks_for(target, not options.no_write)]
     except (PathMissing, ReportNotWritten) as error:
         return refuse(error, options.json)
     known = {_normal(name) for name in options.may_fail}
     for task in tasks:
         task.may_fail, task.strict = _normal(task.name) in known, options.strict
-    completed = run_tasks(tasks, settings_from(options))
+    try:
+        completed = run_tasks(tasks, settings_from(options), write=not options.no_write)
+    except UserError as error:
+        return refuse(error, options.json)
     single = len(options.targets) == 1 and "::" in options.targets[0]
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
     status = finish(tasks, completed, options, document)
@@ -43,6 +45,7 @@ def run(options: Any) -> int:
         except ReportNotWritten as error:  # the disk is full by now; the result was shown
             print(f"kernel-lsp: {error}", file=sys.stderr)
             return NOT_JUDGED
+        print(f"The report is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
     return status
 
 
@@ -115,4 +118,4 @@ def _task(path: Path, class_name: str, write: bool) -> Task:
     def submit(jobs: Jobs) -> Job:
         return jobs.submit("generate", schema.Target(absolute.as_uri(), class_name), absolute, write=write)
 
-    return Task(f"{path}::{class_name}", submit)
+    return Task(f"{path}::{class_name}", submit, source=absolute)

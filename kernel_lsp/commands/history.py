@@ -27,8 +27,7 @@ def run(options: Any) -> int:
         store = store_in_use(path if path.is_dir() else path.parent)
         if store is None:
             raise StoreOff()
-        if options.html is not None:
-            html.check(options.html)
+        html.check_all(options.html, options.svg)
         found = _found(store, path, class_name, options.last)
     except UserError as error:
         return refuse(error, options.json)
@@ -48,6 +47,7 @@ def run(options: Any) -> int:
         except ReportNotWritten as error:
             print(f"kernel-lsp: {error}", file=sys.stderr)
             return NOT_JUDGED
+        print(f"The page is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
     return WANTED
 
 

@@ -33,7 +33,6 @@ def print_histories(histories: Sequence[History], picture: Path | None = None) -
     if machines:
         console.print(f"* imported, reached on another machine: {', '.join(sorted(machines))}.", style="dim")
     if picture is not None:
-        picture.parent.mkdir(parents=True, exist_ok=True)
         svg = console.export_svg(title="kernel-lsp history")
         # A picture that loads nothing from anywhere: the reader's own monospaced font does.
         picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")

@@ -14,14 +14,22 @@ from kernel_lsp.errors import NotAKernelFile, ReportNotWritten
 from kernel_lsp.report_page import Facts, page, pages
 
 
+def check_all(*paths: Path | None) -> None:
+    """``check`` for each file that was asked for."""
+    for path in paths:
+        if path is not None:
+            check(path)
+
+
 def check(path: Path) -> None:
-    """Find out before a minute of work whether the page can be written; its folder is made.
+    """Find out before a minute of work whether a file can be written. No folder is made for it.
 
     Raises:
-        ReportNotWritten: it cannot.
+        ReportNotWritten: it cannot, or its folder is not there.
     """
+    if not os.path.lexists(path.parent):
+        raise ReportNotWritten(path=str(path), detail=f"there is no folder {path.parent}")
     with user_error(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         there = os.path.lexists(path)
         with path.open("ab"):
             pass
@@ -60,18 +68,19 @@ def facts_of(task: Task) -> Facts:
         add_module(facts, task.job.path)
     if task.report.file:
         with contextlib.suppress(NotAKernelFile):
-            facts.add_kernel(kernel_file.read(Path(task.report.file)), _shown(Path(task.report.file)))
+            facts.add_kernel(kernel_file.read(Path(task.report.file)), shown(Path(task.report.file)))
     return facts
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """A path as a user would say it: from here on."""
+    path = Path(os.path.abspath(path))
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def add_module(facts: Facts, path: Path) -> None:
     """The class's own text, where its file can be read."""
-    facts.module_path = _shown(path)
+    facts.module_path = shown(path)
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):

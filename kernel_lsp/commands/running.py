@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
+from kernel_lsp.commands import preflight
 from kernel_lsp.errors import (
     AttributeAssigned,
     NoCandidates,
@@ -37,6 +38,7 @@ class Task:
     submit: Callable[[Jobs], Job] | None
     job: Job | None = None
     error: UserError | None = None
+    source: Path | None = None  # the file that holds the class
     may_fail: bool = False
     of_folder: bool = False  # found in a folder, not named by the user
     strict: bool = False  # a class without example inputs counts, also one of a folder
@@ -151,8 +153,15 @@ def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callab
     return settings_for
 
 
-def run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings], bar: Bar | None = None) -> bool:
-    """Run the tasks one after the other and fill them in; False if the user interrupted."""
+def run_tasks(
+    tasks: list[Task], settings_for: Callable[[Path], Settings], bar: Bar | None = None, *, write: bool = False
+) -> bool:
+    """Run the tasks one after the other and fill them in; False if the user interrupted. ``write``: kernel files are.
+
+    Raises:
+        UserError: what would fail for each of them, see ``preflight``. Nothing was begun.
+    """
+    preflight.check_settings([task.source for task in tasks if task.source], settings_for, write=write)
     bar = bar or Bar(len(tasks))
     with bar.bar:
         return asyncio.run(_run_tasks(tasks, settings_for, bar))
@@ -164,7 +173,10 @@ async def _run_tasks(tasks: list[Task], settings_for: Callable[[Path], Settings]
     assert this is not None
     with contextlib.suppress(NotImplementedError):  # Windows
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
+    first = next((task.source for task in tasks if task.source is not None), None)
     try:
+        if first is not None:
+            await preflight.check_device(jobs, first, settings_for(first))
         for task in tasks:
             if task.submit is None:
                 bar.done += 1

@@ -46,7 +46,6 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
 
 def save_picture(console: Console, picture: Path) -> None:
     """Save what a console has recorded as SVG."""
-    picture.parent.mkdir(parents=True, exist_ok=True)
     svg = console.export_svg(title="kernel-lsp")
     # A picture that loads nothing from anywhere: the reader's own monospaced font does.
     picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")

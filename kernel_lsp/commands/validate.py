@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
+from kernel_lsp.commands import html
 from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
-from kernel_lsp.errors import PathMissing, UserError
+from kernel_lsp.errors import UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.suites.files import SKIPPED_FOLDERS
 
@@ -19,13 +20,17 @@ from kernel_lsp.suites.files import SKIPPED_FOLDERS
 def run(options: Any) -> int:
     """Validate kernel files again; exit status as in cli.py. Their headers are rewritten with ``--write`` alone."""
     try:
+        html.check_all(options.svg)
         paths = [existing(name) for name in options.targets]
-    except PathMissing as error:
+    except UserError as error:
         return refuse(error, options.json)
     tasks = [task_for(file, options.write) for file in selected(paths)]
     if not tasks and not options.json:
         return WANTED
-    completed = run_tasks(tasks, settings_from(options)) if tasks else True
+    try:
+        completed = run_tasks(tasks, settings_from(options), write=options.write) if tasks else True
+    except UserError as error:
+        return refuse(error, options.json)
     single = len(paths) == 1 and not paths[0].is_dir()
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
     return finish(tasks, completed, options, document)
@@ -65,4 +70,4 @@ def task_for(file: Path, write: bool) -> Task:
         target = schema.Target(source.as_uri(), parsed.class_name)
         return jobs.submit("validate", target, source, kernel=kernel, write=write)
 
-    return Task(str(file), submit)
+    return Task(str(file), submit, source=source)

@@ -28,7 +28,7 @@ class FileNotWritten(UserError):
 
 
 class ReportNotWritten(UserError):
-    template = "The report could not be written to {path}: {detail}. Free space, or name a place that can be written."
+    template = "The report could not be written to {path}: {detail}. Create the folder, free space, or name a place that can be written."
 
 
 class NotAKernelFile(UserError):

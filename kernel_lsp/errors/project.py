@@ -19,6 +19,10 @@ class ProjectFileInvalid(UserError):
     template = "{path} does not parse: {detail}. Its [tool.kernel-lsp] settings are not used until it does."
 
 
+class ProjectTableUnknown(UserError):
+    template = "{path} has a table [tool.{name}], which nothing reads; did you mean [tool.kernel-lsp]? Rename it."
+
+
 class CommandNotStarted(UserError):
     template = "{command} could not be started: {detail}. Check the command after --, for instance: kernel-lsp record -- python train.py"
 

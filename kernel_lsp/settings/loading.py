@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp.errors import ProjectFileInvalid, SettingInvalid, UserError
+from kernel_lsp.errors import ProjectFileInvalid, ProjectTableUnknown, SettingInvalid, UserError
+from kernel_lsp.settings.inputs import check_inputs
 from kernel_lsp.settings.options import Option, Settings, camel, groups, kebab, options
 
 Given = dict[str, Any]  # accepted values by the name of their field; a group's are a dictionary in it
@@ -50,7 +51,7 @@ def load(
     for group, kind in groups().items():
         inner = {name.partition(".")[2]: value for name, value in given.items() if name.startswith(f"{group}.")}
         plain[group] = kind(**inner)
-    return Settings(**plain, inputs=_check_inputs(inputs, str(project), problems), root=root), problems
+    return Settings(**plain, inputs=check_inputs(inputs, project, problems), root=root), problems
 
 
 def read_project(path: Path) -> tuple[Path | None, dict[str, Any], list[UserError]]:
@@ -61,23 +62,24 @@ def read_project(path: Path) -> tuple[Path | None, dict[str, Any], list[UserErro
             stat = project.stat()
         except OSError:
             continue
-        table, problem = _parse_project(project, stat.st_mtime_ns, stat.st_size)
-        return project, dict(table), [problem] if problem else []
+        table, found = _parse_project(project, stat.st_mtime_ns, stat.st_size)
+        return project, dict(table), list(found)
     return None, {}, []
 
 
 @functools.lru_cache(maxsize=64)
-def _parse_project(project: Path, mtime: int, size: int) -> tuple[dict[str, Any], UserError | None]:
+def _parse_project(project: Path, mtime: int, size: int) -> tuple[dict[str, Any], tuple[UserError, ...]]:
     """Cached by the file's time and size, because an editor asks for settings on every request."""
     try:
         data = tomllib.loads(project.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        return {}, ProjectFileInvalid(path=str(project), detail=error)
+        return {}, (ProjectFileInvalid(path=str(project), detail=error),)
     tool = data.get("tool", {})
     table = tool.get("kernel-lsp", {}) if isinstance(tool, dict) else tool
     if not isinstance(table, dict):
-        return {}, ProjectFileInvalid(path=str(project), detail="tool.kernel-lsp is not a table")
-    return table, None
+        return {}, (ProjectFileInvalid(path=str(project), detail="tool.kernel-lsp is not a table"),)
+    meant = difflib.get_close_matches("kernel-lsp", [name for name in tool if name != "kernel-lsp"], n=1, cutoff=0.8)
+    return table, tuple(ProjectTableUnknown(path=str(project), name=name) for name in meant)
 
 
 def _accept(
@@ -141,31 +143,3 @@ def _convert(option: Option, value: Any) -> tuple[Any, str]:
         return value, f"it must be {words[kind]}"
     check = option.field.metadata["check"]
     return value, check(value) if check else ""
-
-
-def _check_inputs(tables: Any, where: str, problems: list[UserError]) -> dict[str, dict[str, Any]]:
-    """The ``inputs`` tables that have the right form; values are for the worker to read."""
-    if not isinstance(tables, dict):
-        problems.append(SettingInvalid(name="inputs", value=tables, detail=f"it must be a table ({where})", path=where))
-        return {}
-    kinds = {"init": list, "init-kwargs": dict, "args": list, "kwargs": dict}
-    good = {}
-    for name, table in tables.items():
-        wrong = ""
-        if "::" not in name:
-            wrong = 'its name must be "<file>::<Class>"'
-        elif not isinstance(table, dict):
-            wrong = "it must be a table"
-        else:
-            for key, value in table.items():
-                if key not in kinds:
-                    wrong = f"{key} is none of {', '.join(kinds)}"
-                elif not isinstance(value, kinds[key]):
-                    wrong = f"{key} must be a {'list' if kinds[key] is list else 'table'}"
-        if wrong:
-            problems.append(
-                SettingInvalid(name=f'inputs."{name}"', value=table, detail=f"{wrong} ({where})", path=where)
-            )
-        else:
-            good[name] = table
-    return good

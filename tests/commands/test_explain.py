@@ -116,7 +116,7 @@ def test_a_class_without_a_kernel_is_explained_as_far_as_it_goes(folder: Path) -
 
 @pytest.mark.parametrize(
     ("target", "code"),
-    [("mixed.py::Missing", "ClassNotFound"), ("nowhere.py::A", "NotSavedYet"), ("binary.py::A", "ImportFailed")],
+    [("mixed.py::Missing", "ClassNotFound"), ("nowhere.py::A", "PathMissing"), ("binary.py::A", "ImportFailed")],
 )
 def test_what_cannot_be_looked_at_exits_with_2_and_says_why(folder: Path, target: str, code: str) -> None:
     done = run(target, "--json", cwd=folder)

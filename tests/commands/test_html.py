@@ -28,7 +28,7 @@ def softmax(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_page_beside_json(softmax: Path, tmp_path: Path) -> None:
-    page = tmp_path / "reports" / "page.html"  # its folder is made
+    page = tmp_path / "page.html"
     target = f"{softmax}::TemperatureSoftmax"
     done = run("generate", target, "--json", "--device", "interpreter", "--html", page)
     assert done.returncode == 0, done.stderr

@@ -71,7 +71,7 @@ def test_history_as_one_document(project, run):
 
 
 def test_history_as_a_page(project, run, tmp_path):
-    page = tmp_path / "deep" / "history.html"
+    page = tmp_path / "history.html"
     assert run("history", "--html", page, "--svg", tmp_path / "history.svg")[0] == 0
     text = page.read_text()
     assert "Speedup" in text and text.count('class="curve kernel"') == 2  # of speed and of error

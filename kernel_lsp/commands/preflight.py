@@ -1,0 +1,63 @@
+"""What is bound to fail for every class is said once, before any work: settings, the kernel folder, the device, generators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kernel_lsp import generators
+from kernel_lsp.errors import FileNotWritten, InterpreterMissing, NoSuchDevice, UserError
+from kernel_lsp.jobs import Jobs
+from kernel_lsp.settings import Settings
+
+
+def check_settings(sources: Sequence[Path], settings_for: Callable[[Path], Settings], *, write: bool) -> None:
+    """Look at what the settings name for the source files. ``write``: kernel files are written beside them.
+
+    Raises:
+        SettingInvalid, GeneratorUnknown, FileNotWritten.
+    """
+    folders: dict[Path, None] = {}
+    for source in sources:
+        settings = settings_for(source)
+        for name in settings.generators:
+            generators.find(name)
+        folders[source.parent / os.path.expanduser(settings.kernel_folder)] = None
+    for folder in folders if write else ():
+        check_folder(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Raises FileNotWritten where a folder cannot be written, or made."""
+    there = folder
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    detail = "" if there.is_dir() else "it is not a folder"
+    if not detail and not os.access(there, os.W_OK | os.X_OK):
+        detail = "it cannot be written" if there == folder else f"{there} cannot be written"
+    if detail:
+        raise FileNotWritten(path=str(folder if there == folder else there), detail=detail)
+
+
+async def check_device(jobs: Jobs, source: Path, settings: Settings) -> None:
+    """Ask the worker whether it sees the GPU that the settings name. One of which that is not known is left to the job.
+
+    Raises:
+        NoSuchDevice.
+    """
+    wanted = settings.device
+    if not wanted.startswith("cuda"):
+        return
+    try:
+        hello = await jobs.hello(source)
+    except InterpreterMissing:
+        raise
+    except UserError:  # the job says it, with what the class is
+        return
+    count = sum(device["kind"] == "cuda" for device in hello.get("devices") or [])
+    if int(wanted.partition(":")[2] or 0) < count:
+        return
+    interpreter = str(hello.get("interpreter") or settings.interpreter_command()[0])
+    there = f"it sees {count} CUDA GPU{'' if count == 1 else 's'}"
+    raise NoSuchDevice(device=wanted, interpreter=interpreter, detail=there)

@@ -1,0 +1,106 @@
+"""``[tool.kernel-lsp.inputs]``: whether its tables have the right form, and name classes and dtypes that there are."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+from kernel_lsp.analysis import read_file
+from kernel_lsp.analysis.resolve import outline_of
+from kernel_lsp.errors import SettingInvalid, UserError
+
+_KINDS = {"init": list, "init-kwargs": dict, "args": list, "kwargs": dict}
+_TENSOR = re.compile(r"(?P<dtype>[A-Za-z]+\d*\w*)\[(?P<shape>[^\]]*)\](?:\s*<\s*(?P<below>\S+))?")
+#: the names of torch's dtypes
+DTYPES = (
+    *("float32", "float", "float64", "double", "float16", "half", "bfloat16"),
+    *("int8", "int16", "short", "int32", "int", "int64", "long", "uint8", "uint16", "uint32", "uint64", "bool"),
+    *("complex32", "complex64", "cfloat", "complex128", "cdouble", "chalf"),
+    *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"),
+)
+
+
+def check_inputs(tables: Any, project: Path | None, problems: list[UserError]) -> dict[str, dict[str, Any]]:
+    """The tables that can be used; what is wrong goes to ``problems``. ``project``: the pyproject.toml they stand in."""
+    where = str(project)
+
+    def report(name: str, value: Any, wrong: str) -> None:
+        problems.append(SettingInvalid(name=name, value=value, detail=f"{wrong} ({where})", path=where))
+
+    if not isinstance(tables, dict):
+        report("inputs", tables, "it must be a table")
+        return {}
+    good = {}
+    for name, table in tables.items():
+        wrong = _wrong_form(name, table) or _wrong_tensor(table)
+        if not wrong:
+            good[name] = table
+            wrong = _wrong_class(name, project.parent) if project is not None else ""
+        if wrong:
+            report(f'inputs."{name}"', table, wrong)
+    return good
+
+
+def _wrong_form(name: str, table: Any) -> str:
+    if "::" not in name:
+        return 'its name must be "<file>::<Class>"'
+    if not isinstance(table, dict):
+        return "it must be a table"
+    wrong = ""
+    for key, value in table.items():
+        if key not in _KINDS:
+            wrong = f"{key} is none of {', '.join(_KINDS)}{_near(key, _KINDS)}"
+        elif not isinstance(value, _KINDS[key]):
+            wrong = f"{key} must be a {'list' if _KINDS[key] is list else 'table'}"
+    return wrong
+
+
+def _wrong_tensor(value: Any) -> str:
+    """What is wrong with the first text that is meant to be a tensor."""
+    if isinstance(value, (dict, list)):
+        inner = value.values() if isinstance(value, dict) else value
+        return next((wrong for one in inner if (wrong := _wrong_tensor(one))), "")
+    found = _TENSOR.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        return ""
+    near = _near(found["dtype"], DTYPES)
+    if found["dtype"] not in DTYPES:
+        return f"{value!r}: {found['dtype']} is no dtype of torch{near}" if near else ""  # else it is just a text
+    if not re.fullmatch(r"[\d,\s]*", found["shape"]):
+        return f"{value!r}: the sizes must be numbers, for instance {found['dtype']}[8, 512]"
+    if found["below"] is not None and not found["below"].isdigit():
+        return f"{value!r}: what follows < must be a number, for instance int64[8] < 100"
+    return ""
+
+
+def _wrong_class(name: str, root: Path) -> str:
+    """Whether a table is for a class that is not there: then it would never be used."""
+    file, _, class_name = name.partition("::")
+    path = root / file
+    try:
+        stat = path.stat()
+    except OSError:
+        known = [one.relative_to(root).as_posix() for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        return f"there is no file {file}{_near(file, known)}"
+    names = _names(path, stat.st_mtime_ns, stat.st_size)
+    return "" if names is None or class_name in names else f"{file} has no class {class_name}{_near(class_name, names)}"
+
+
+@functools.lru_cache(maxsize=256)
+def _names(path: Path, mtime: int, size: int) -> tuple[str, ...] | None:
+    """The classes of a file, and what it imports; None where that cannot be told. Cached by its time and size."""
+    text = read_file(path)
+    if text is None:
+        return None
+    found = outline_of(text)
+    if found.stars:
+        return None
+    return tuple([*(c.name for c in found.classes), *found.imports, *found.aliases])
+
+
+def _near(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,67 @@
+"""What would fail for every class is said once, before any work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernel_lsp import cli
+
+CLASSES = "import torch\n\n" + "".join(
+    f"class C{i}(torch.nn.Module):\n    def forward(self, x):\n        return x\n\n" for i in range(3)
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "classes.py").write_text(CLASSES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(list(arguments)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and len(captured.err.splitlines()) == 1, captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--device", "cudaa"], "The setting device = 'cudaa' is not valid"),
+        (["--generator", "oracle"], "There is no generator oracle."),
+        (["--html", "reports/page.html"], "reports/page.html: there is no folder reports."),
+        (["--svg", "reports/table.svg"], "reports/table.svg: there is no folder reports."),
+    ],
+)
+def test_an_option(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
+    assert says in said(capsys, "generate", "model", *arguments)
+    assert not (folder / "reports").exists()
+
+
+def test_a_device_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("triton", reason="the worker needs triton")
+    text = said(capsys, "generate", "model", "--device", "cuda:97")
+    assert "There is no device cuda:97" in text and "Set --device to auto or interpreter" in text
+
+
+def test_a_kernel_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "model" / "kernels").write_text("a file")
+    text = said(capsys, "generate", "model")
+    assert "kernels could not be written: it is not a folder." in text
+    assert "set kernel-folder under [tool.kernel-lsp] in pyproject.toml" in text
+
+
+def test_as_json_it_is_one_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["generate", "model", "--generator", "oracle", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "GeneratorUnknown"
+
+
+def test_the_place_of_a_page_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["generate", "model/classes.py::Nothing", "--html", "page.html"]) == 2
+    assert "The report is page.html." in capsys.readouterr().out
+    assert (folder / "page.html").exists()
