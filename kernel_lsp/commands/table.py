@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markup import escape
+from rich.segment import Segment, Segments
 from rich.table import Table
+from rich.text import Text
 
 from kernel_lsp import figures, schema
 from kernel_lsp.commands.running import WANTED, Task
@@ -20,15 +25,18 @@ from kernel_lsp.jobs import sources
 
 _GOOD, _BAD, _DIM = "green", "red", "dim"
 _WIDTH = 132  # of a picture, and of what is piped into a file
-_NARROW, _NARROWER = 118, 100  # a terminal with fewer columns gets fewer of ours
+NOT_COMPILED = "not compiled"
+_OURS = ("recall", "synthesizer")  # generators that run no model
 
 
 def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
     """Print the table, the reasons of what did not work, and where the files went; save it as SVG if asked to."""
     console = Console(record=picture is not None)
-    if picture is not None or not console.is_terminal:
+    if picture is not None or not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = _WIDTH
-    console.print(table_of(tasks, console.width))
+    columns, one_line = columns_for(tasks, console.width)
+    if len(tasks) > 1 or any(shown(task) is not None for task in tasks):
+        console.print(_drawn(tasks, columns, one_line))
     for task, name in zip(tasks, names(tasks), strict=True):
         reason = reason_of(task)
         if reason:
@@ -36,9 +44,9 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(reason)}", highlight=False)
         before = task.report.before if task.report is not None else ""
         said = [f"Its file {before}."] if before else []
-        for line in [*said, *recorded_lines(task), *skipped_lines(task), *source_lines(task)]:
+        for line in [*said, *recorded_lines(task), *source_lines(task)]:
             console.print(f"  {escape(words(line))}", highlight=False, style="dim")
-    for line in footer(tasks):
+    for line in footer(tasks, columns):
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:
         save_picture(console, picture)
@@ -51,45 +59,115 @@ def save_picture(console: Console, picture: Path) -> None:
     picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
 
 
-def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> Table:
-    """One row a task. What does not fit into ``width`` columns of text is left out, not broken up."""
+def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> RenderableType:
+    """One row a task, as wide as ``width`` columns of text at most: names stay whole, columns are left out.
+
+    Where the names leave no room for any column, each has a line of its own above its row.
+    """
+    return _drawn(tasks, *columns_for(tasks, width))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table; ``cell`` gives markup."""
+
+    header: str
+    cell: Callable[[Task], str]
+    justify: Literal["left", "right"] = "right"
+
+
+def columns_for(tasks: Sequence[Task], width: int) -> tuple[list[Column], bool]:
+    """The columns that have something to say and fit, and whether names do, too, on the same line."""
+    judged = [entry for task in tasks if (entry := shown(task)) is not None]
+    timed = any(entry.measurement is not None and entry.measurement.shapes for entry in judged)
+    compiled = any(compiled_text(entry.verdict.kernels) != NOT_COMPILED for entry in judged)
+    whole = [RESULT, OPS, ERRORS, *([COMPILED] if compiled else []), *([TIMES, SPEEDUP] if timed else []), SECONDS]
+    choices = [whole]
+    for column in (COMPILED, ERRORS, SECONDS, OPS, ERROR, TIMES):
+        last = choices[-1]
+        if column is ERRORS:
+            choices.append([ERROR if one is ERRORS else one for one in last])
+        elif column in last:
+            choices.append([one for one in last if one is not column])
+    for one_line in (True, False):
+        for columns in choices:
+            if _width_of(_drawn(tasks, columns, one_line, whole_names=True)) <= width:
+                return columns, one_line
+    return choices[-1], False
+
+
+def _width_of(drawn: RenderableType) -> int:
+    console = Console(width=1000, file=io.StringIO())
+    return console.measure(drawn).maximum
+
+
+def _drawn(
+    tasks: Sequence[Task], columns: Sequence[Column], one_line: bool, whole_names: bool = False
+) -> RenderableType:
+    """The table; its name column wraps where ``whole_names`` is not asked for and even a line of its own is too short."""
     table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("module", overflow="fold")
-    table.add_column("result", no_wrap=True)
-    table.add_column("ops in\nTriton", no_wrap=True)
-    table.add_column("error (eager's)" if width >= _NARROW else "error", justify="right", no_wrap=True)
-    if width >= _NARROWER:
-        table.add_column("registers /\nspills / shared", justify="right", no_wrap=True)
-    table.add_column("µs: eager /\ncompile / kernel", justify="right", no_wrap=True)
-    table.add_column("speedup over\neager / compile", justify="right", no_wrap=True)
-    table.add_column("s", justify="right", no_wrap=True)
+    if one_line:
+        table.add_column("module", overflow="fold", no_wrap=whole_names)
+    for column in columns:
+        table.add_column(column.header, justify=column.justify, no_wrap=True)
     for task, name in zip(tasks, names(tasks), strict=True):
-        table.add_row(escape(name), *row(task, width))
-    return table
+        table.add_row(*([escape(name)] if one_line else []), *(column.cell(task) for column in columns))
+    return table if one_line or whole_names else _TwoLines(table, names(tasks))
 
 
-def row(task: Task, width: int = _WIDTH) -> list[str]:
-    """The cells of one task after its name."""
+class _TwoLines:
+    """A table whose rows, of one line each, stand below the name of their class."""
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        self._table, self._names = table, names
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = console.render_lines(self._table, options, pad=False)
+        while lines and not "".join(segment.text for segment in lines[-1]).strip():
+            lines.pop()
+        head = len(lines) - len(self._names)
+        for i, line in enumerate(lines):
+            if i >= head:
+                yield Text(self._names[i - head], style="bold", overflow="fold")
+            yield Segments([*line, Segment.line()])
+        yield Segment.line()
+
+
+def _result(task: Task) -> str:
     judged, report = shown(task), task.report
-    seconds = report.seconds.get("report") if report else None
-    last = f"{seconds:.1f}" if seconds is not None else "–"
-    compiled = [compiled_text(judged.verdict.kernels) if judged else "–"] if width >= _NARROWER else []
     if judged is None:
         status = "cancelled" if _cancelled(task) else "skipped" if task.skipped else "no kernel"
-        return [f"[{_DIM if task.skipped else _BAD}]{status}[/]", "–", "–", *compiled, "–", "–", last]
+        return f"[{_DIM if task.skipped else _BAD}]{status}[/]"
     verdict = judged.verdict
     status = "regressed" if report and report.regression else verdict.status
-    words = figures.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
-    status += f" · {words}" if words else ""
-    return [
-        f"[{_GOOD if is_good(task) else _BAD}]{status}[/]",
-        ops_text(judged.candidate.note),
-        errors_text(verdict, width >= _NARROW),
-        *compiled,
-        times_text(judged.measurement),
-        speedup_text(judged.measurement),
-        last,
-    ]
+    precision = figures.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
+    status += f" · {precision}" if precision else ""
+    return f"[{_GOOD if is_good(task) else _BAD}]{status}[/]"
+
+
+def _of_judged(text: Callable[[schema.Judged], str]) -> Callable[[Task], str]:
+    """A cell about the candidate that stands for the task; "–" where there is none."""
+
+    def cell(task: Task) -> str:
+        judged = shown(task)
+        return text(judged) if judged is not None else "–"
+
+    return cell
+
+
+def _seconds(task: Task) -> str:
+    seconds = task.report.seconds.get("report") if task.report else None
+    return f"{seconds:.1f}" if seconds is not None else "–"
+
+
+RESULT = Column("result", _result, "left")
+OPS = Column("ops in\nTriton", _of_judged(lambda one: ops_text(one.candidate.note)), "left")
+ERRORS = Column("error (eager's)", _of_judged(lambda one: errors_text(one.verdict)))
+ERROR = Column("error", _of_judged(lambda one: errors_text(one.verdict, eager=False)))
+COMPILED = Column("registers /\nspills / shared", _of_judged(lambda one: compiled_text(one.verdict.kernels)))
+TIMES = Column("µs: eager /\ncompile / kernel", _of_judged(lambda one: times_text(one.measurement)))
+SPEEDUP = Column("speedup over\neager / compile", _of_judged(lambda one: speedup_text(one.measurement)))
+SECONDS = Column("s", _seconds)
 
 
 def ops_text(note: str) -> str:
@@ -125,7 +203,7 @@ def compiled_text(kernels: Sequence[schema.CompiledKernel]) -> str:
     for quantity in ("registers", "spills", "shared"):
         values = [value for kernel in kernels if (value := getattr(kernel, quantity)) is not None]
         parts.append(size_text(max(values)) if values else "–")
-    return " / ".join(parts) if any(part != "–" for part in parts) else "not compiled"
+    return " / ".join(parts) if any(part != "–" for part in parts) else NOT_COMPILED
 
 
 def size_text(value: int) -> str:
@@ -152,6 +230,8 @@ def speedup_text(measurement: schema.Measurement | None) -> str:
 
 def reason_of(task: Task) -> str:
     """Why there is no good kernel; "" where there is one."""
+    if task.skipped:
+        return "skipped, since it has no example inputs."
     if task.error is not None:
         return str(task.error)
     judged, report = shown(task), task.report
@@ -162,11 +242,14 @@ def reason_of(task: Task) -> str:
     return "" if judged.verdict.status == "ok" else judged.verdict.reason or report.why
 
 
-def skipped_lines(task: Task) -> list[str]:
-    """How many checks a verdict left out, where it did."""
-    judged = shown(task)
-    skipped = skipped_text(judged.verdict) if judged is not None and judged.verdict.status in schema.CORRECT else ""
-    return [f"{names([task])[0]}: checks: {skipped}; --thorough makes all of them."] if skipped else []
+def skipped_line(tasks: Sequence[Task]) -> str:
+    """How many checks verdicts left out, where some did."""
+    parts = []
+    for task, name in zip(tasks, names(tasks), strict=True):
+        judged = shown(task)
+        text = skipped_text(judged.verdict) if judged is not None and judged.verdict.status in schema.CORRECT else ""
+        parts += [f"{name} {text}"] if text else []
+    return f"Checks: {'; '.join(parts)}. --thorough makes all of them." if parts else ""
 
 
 def recorded_lines(task: Task) -> list[str]:
@@ -188,9 +271,10 @@ def recorded_lines(task: Task) -> list[str]:
 
 
 def source_lines(task: Task) -> list[str]:
-    """What each source came up with, where a language model was among them."""
+    """What each source came up with, where a language model was among them, or should have been."""
     report = task.report
-    if report is None or not any(source.model or source.problem for source in report.sources):
+    others = [source for source in report.sources if source.generator not in _OURS] if report is not None else []
+    if report is None or not any(source.model or source.problem for source in others):
         return []
     told = str(task.error).rstrip(".") if task.error else None  # said already
     lines = [f"{part}." for part in sources.words(report) if not (told and told in part)]
@@ -202,32 +286,38 @@ def source_lines(task: Task) -> list[str]:
     return lines
 
 
-def footer(tasks: Sequence[Task]) -> list[str]:
-    """Device and versions, what was not measured or checked here, and where the files are."""
+def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
+    """Once for all of them: a legend of the ``columns``, the device, what was not measured or checked, where the files are."""
     reports = [task.report for task in tasks if task.report is not None]
     judged = [entry for task in tasks if (entry := shown(task)) is not None]
     lines = []
-    for device in {_device_text(report.device): None for report in reports if report.device}:
-        lines.append(f"Validated on this machine: {device}.")
     targets = {kernel.target: None for entry in judged for kernel in entry.verdict.kernels if kernel.target}
-    if targets:
-        what = "Registers a thread, bytes of spills a thread, bytes of shared memory a block"
-        lines.append(
-            f"{what}: the most of any kernel of the module, compiled for {', '.join(targets)}.".replace("cuda:", "sm_")
-        )
+    if COMPILED in columns and targets:
+        places = ", ".join(targets).replace("cuda:", "sm_")
+        lines.append(f"Registers and bytes of spills a thread, bytes of shared memory a block, compiled for {places}.")
+    devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
+    lines += [f"Validated on {device}." for device in devices if device]
+    lines += [line] if (line := skipped_line(tasks)) else []
     measured = [entry.measurement for entry in judged if entry.measurement is not None]
     for missing in {text: None for one in measured for text in (one.missing, one.compiled_missing) if text}:
         lines.append(f"Not measured: {missing.rstrip('.')}.")
     limits = judged[0].verdict.limits if judged else []
     limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in judged)]
-    if limits:
-        lines.append(f"Not checked here: {'; '.join(limits)}.")
+    brief = [text for limit in limits if (text := _brief(limit))]
+    if brief:
+        lines.append(f"Not checked: {'; '.join(brief)}.")
     files = [report.file for report in reports if report.file]
     folders = {os.path.relpath(os.path.dirname(file)): None for file in files}
     if files:
         count = f"{len(files)} kernel file{'s' if len(files) != 1 else ''}"
         lines.append(f"{count} in {', '.join(f'{name}/' for name in folders)}")
     return lines
+
+
+def _brief(limit: str) -> str:
+    """A limit without its reasons, which the report and the JSON document have; "" for what is said of times elsewhere."""
+    text = re.sub(r" \([^()]*\)", "", limit)
+    return "" if text == "time" else text
 
 
 def _device_text(device: schema.Device | None) -> str:
