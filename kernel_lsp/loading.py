@@ -7,6 +7,7 @@ has. The standard library alone: the synthesizer, the generators and the worker 
 from __future__ import annotations
 
 import ast
+import re
 
 LOADER = "_load_module"
 
@@ -50,6 +51,42 @@ def import_lines(module: str, file: str, name: str, alias: str) -> list[str]:
     if not file:
         return [f"from {module} import {name}" + (f" as {alias}" if alias != name else "")]
     return [*_TEXT.split("\n"), "", "", f"{alias} = {LOADER}({_quoted(file)}, {_quoted(module)}).{name}"]
+
+
+_TRIED = re.compile(
+    r"^try:\n    from (?P<above>\.+[\w.]*) import \(?\s*(?P<names>\w+(?: as \w+)?),?\s*\)?\n"
+    r"except ImportError:(?: +#[^\n]*)?\n    from (?P<plain>[\w.]+) import (?P=names)$",
+    re.MULTILINE,
+)
+
+
+def from_both(body: str, module: str, folders: str) -> str:
+    """``from blocks import Block`` so that it also finds the module where a program imports the kernel with the folders above.
+
+    ``models.kernels.block_triton`` then takes ``models.blocks``, and ``kernels.block_triton`` takes ``blocks``: the module that the program
+    has itself, so that there is one class. ``module``: a module's name, without packages. ``folders``: the way to its folder from that of
+    the kernel, in the form ``..`` or ``../../src``. The body as it is where it has no such line, or there is no such way.
+    """
+    parts = [] if folders in ("", ".") else folders.split("/")
+    up, down = parts.count(".."), [part for part in parts if part != ".."]
+    if not module.isidentifier() or parts != [".."] * up + down or not all(part.isidentifier() for part in down):
+        return body
+    above = "." * (up + 1) + ".".join([*down, module])
+    return re.sub(
+        rf"^from {module} import (\w+(?: as \w+)?)$",
+        lambda found: (
+            f"try:\n    from {above} import {found[1]}\n"
+            f"except ImportError:  # the folder of {module}.py is on sys.path\n    {found[0]}"
+        ),
+        body,
+        count=1,
+        flags=re.MULTILINE,
+    )
+
+
+def from_one(body: str) -> str:
+    """``body`` with the plain import that ``from_both`` replaced."""
+    return _TRIED.sub(lambda found: f"from {found['plain']} import {found['names']}", body, count=1)
 
 
 def _quoted(text: str) -> str:

@@ -19,8 +19,8 @@ METHOD = "why_not"
 _SAID = "In words, the first condition that keeps a call from the kernel; None where the kernel runs."
 _LOG = "_log_why_not"
 _OPENING = "# From here on: why a call runs the module's own forward. No result depends on it."
-#: as ruff writes it, whatever quotes it is told to prefer
-_EXPECTED = re.compile(r"""^_warn_if_changed\(["']([0-9a-f]{8})["']\)""", re.MULTILINE)
+#: in the layout of any formatter
+_EXPECTED = re.compile(r"""^_warn_if_changed\(\s*["']([0-9a-f]{8})["']""", re.MULTILINE)
 _NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_warn_if_changed", source_digest.__name__)
 
 _REASONS = f'''_conditions, _logged = [], set()
@@ -198,8 +198,8 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
         return None
     there = tree.body[begins[-1] :]
     text = body.split("\n", there[0].lineno - 1)[-1]
-    class_name = re.search(r'getLogger\("kernel_lsp\.([\w.]+)"\)', text)
-    alias = re.search(r"sys\.modules\.get\((\w+)\.__module__\)", text)
+    class_name = re.search(r"""getLogger\(\s*["']kernel_lsp\.([\w.]+)["']""", text)
+    alias = re.search(r"sys\.modules\.get\(\s*(\w+)\.__module__", text)
     digest = _EXPECTED.search(text)
     if class_name is None:
         return None

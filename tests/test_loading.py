@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel_lsp import loading
 from kernel_lsp.loading import import_lines, without
 from kernel_lsp.validation.screening import screen
 
@@ -117,3 +118,42 @@ def test_the_lines_pass_the_screening_and_nothing_near_them_does():
     ):
         assert changed != text and screen(without(changed, "19_ReLU"), "ModelTriton") is not None
     assert without("def f(:", "m") == "def f(:"
+
+
+BODY = "import torch\n\nfrom blocks import Block as Block_module\n\n\nclass BlockTriton(Block_module):\n    pass\n"
+
+
+def test_the_plain_import_comes_back():
+    both = loading.from_both(BODY, "blocks", "..")
+    assert "    from ..blocks import Block as Block_module\n" in both and both != BODY
+    assert loading.from_one(both) == BODY and loading.from_one(BODY) == BODY
+
+
+def test_only_a_folder_that_a_program_can_import_from_has_two_ways():
+    assert "from .blocks import" in loading.from_both(BODY, "blocks", ".")
+    assert "from ...src.blocks import" in loading.from_both(BODY, "blocks", "../../src")
+    for module, folders in (("blocks", "../my-src"), ("19_blocks", ".."), ("other", ".."), ("blocks", "../a/..")):
+        assert loading.from_both(BODY, module, folders) == BODY
+
+
+@pytest.mark.parametrize(
+    ("path", "module", "kernel"),
+    [
+        (["models"], "blocks", "kernels.block_triton"),
+        (["models", "models/kernels"], "blocks", "block_triton"),
+        (["."], "models.blocks", "models.kernels.block_triton"),
+        ([".", "models"], "models.blocks", "models.kernels.block_triton"),
+        ([".", "models"], "blocks", "kernels.block_triton"),
+    ],
+    ids=["inside", "beside the kernel", "above", "both, from above", "both, from inside"],
+)
+def test_the_kernel_derives_from_the_class_that_the_program_has(tmp_path, path, module, kernel):
+    (tmp_path / "models" / "kernels").mkdir(parents=True)
+    (tmp_path / "models" / "blocks.py").write_text("class Block:\n    pass\n")
+    body = BODY.replace("import torch\n\n", "")
+    (tmp_path / "models" / "kernels" / "block_triton.py").write_text(loading.from_both(body, "blocks", ".."))
+    program = f"import {module} as own, {kernel} as kernel; assert kernel.BlockTriton.__mro__[1] is own.Block"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(tmp_path / folder) for folder in path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)
+    swapped = f"import {kernel} as kernel, {module} as own; assert kernel.BlockTriton.__mro__[1] is own.Block"
+    subprocess.run([sys.executable, "-c", swapped], check=True, env=environment, timeout=60)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import subprocess
 import sys
 from types import ModuleType
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from kernel_lsp import why_eager
+from kernel_lsp.jobs.formatting import ruff_command
 
 SOURCE = '''import torch
 
@@ -167,6 +169,20 @@ def test_what_is_added_is_taken_off_again():
     assert why_eager.renewed(text, "") == text
     screened = why_eager.screened(text)
     assert "eval(" not in screened and text.startswith(screened)
+
+
+@pytest.mark.parametrize(
+    "options", [["--line-length=40"], ["--line-length=300", "--config=format.quote-style='single'"]]
+)
+def test_the_layout_of_a_formatter_does_not_matter(options):
+    def formatted(text):
+        command = [*ruff_command(), "format", "--isolated", *options, "-"]
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+    body = formatted(BODY.format(module="layers"))
+    text = formatted(why_eager.added(body, "Layer", "0123abcd"))
+    assert why_eager.without(text) == body and "eval(" not in why_eager.screened(text)
+    assert formatted(why_eager.renewed(text, "4567cdef")) == formatted(why_eager.added(body, "Layer", "4567cdef"))
 
 
 def test_only_what_was_added_is_taken_off():

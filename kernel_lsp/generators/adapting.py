@@ -19,7 +19,7 @@ from kernel_lsp.generators.bound_names import bindings, binds, identifiers, name
 from kernel_lsp.generators.drop_in import absent_is_outside, parameters_of
 from kernel_lsp.generators.edits import Edits
 from kernel_lsp.generators.spelling import spelled_out
-from kernel_lsp.loading import LOADER, import_lines
+from kernel_lsp.loading import LOADER, from_one, import_lines
 from kernel_lsp.naming import attribute, snake_case
 from kernel_lsp.schema import Interface, Specimen, TensorSpec
 from kernel_lsp.why_eager import without
@@ -72,7 +72,7 @@ def adapted(source: str, origin: Origin, specimen: Specimen, interface: Interfac
         Unsuitable: it cannot be made with certainty.
     """
     try:
-        source = without(source)  # it is added again, for the new class
+        source = from_one(without(source))  # what the pipelines add they add again, for the new class
         file = _read(source, origin, specimen, interface)
         conditions = _conditions(file)
         _rewrite_methods(file, conditions)

@@ -230,7 +230,7 @@ class Asking:
     async def _format(self, candidate: schema.Candidate) -> bool:
         """Format the candidate in place; one that does not parse is rejected there and then."""
         try:
-            candidate.source = await format_source(self.run.with_reasons(candidate.source), self.run.kernel)
+            candidate.source = await format_source(self.run.completed(candidate.source), self.run.kernel)
             ast.parse(candidate.source)
         except errors.FormatterFailed as error:
             reason = str(error)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, kernel_file, schema, why_eager
+from kernel_lsp import errors, kernel_file, loading, schema, why_eager
 from kernel_lsp.analysis import fingerprint, not_found
 from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.choice import fastest
@@ -119,14 +119,21 @@ class Run:
             raise not_found(source, self.job.path, target.class_name) from None
         return target.fingerprint
 
-    def with_reasons(self, body: str) -> str:
-        """The body of a kernel file that says why a call runs the module's own forward, and when the class has changed."""
+    def completed(self, body: str) -> str:
+        """The body of a kernel file with what every one has, whoever wrote it.
+
+        It finds the user's module from its folder and from the one above, says why a call runs the module's own forward, and
+        when the class has changed.
+        """
         name = self.job.target.class_name
         try:
             source = self.read_source()
         except errors.UserError:  # gone since
             return body
         own = re.search(rf"\b{why_eager.METHOD}\b", source) is not None
+        path, kernel = os.path.abspath(self.job.path), os.path.abspath(self.kernel)
+        folders = os.path.relpath(os.path.dirname(path), os.path.dirname(kernel)).replace(os.sep, "/")
+        body = loading.from_both(loading.from_one(body), os.path.basename(path).removesuffix(".py"), folders)
         return why_eager.added(body, name, why_eager.digest_of(source, name), method=not own)
 
     def source_digest(self) -> str:
