@@ -106,7 +106,7 @@ def test_exit_status_of_what_became_of_a_class():
         (["generate", "softmax.py::TemperatureSoftmax", "--generator", "oracle", "--json"], "synthesizer"),
         (["generate", "softmax.py::TemperatureSoftmax", "--seconds", "-1", "--json"], "more than zero"),
         (["generate", "softmax.py::TemperatureSoftmax", "--interpreter", "/no/python", "--json"], "InterpreterMissing"),
-        (["validate", "softmax.py", "--json"], "NotAKernelFile"),
+        (["validate", "softmax.py", "--json"], "SourceGiven"),
         (["validate", "nowhere.py", "--json"], "PathMissing"),
     ],
 )
@@ -138,6 +138,10 @@ def test_validate_takes_a_folder_and_a_file_in_it_once(tmp_path):
     (report,) = json.loads(done.stdout)["reports"]
     assert (report["target"]["class_name"], report["error"], report["chosen"]) == ("Half", None, 0)
     assert kernel.read_bytes() == before
+
+    done = run("validate", tmp_path / "half.py")
+    assert done.returncode == 2
+    assert "isasourcefile" in "".join(done.stdout.split()) and "kernels/half_triton.py" in "".join(done.stdout.split())
 
 
 def test_doctor_says_what_is_there_and_how_to_fix_the_rest(tmp_path):

@@ -118,7 +118,7 @@ def _text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> str:
 
 def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> None:
     """The table, what it does not say, and the counts."""
-    from kernel_lsp.commands.table import print_reports
+    from kernel_lsp.commands.table import missing, print_reports
 
     if tasks:
         print_reports(tasks, picture)
@@ -128,8 +128,9 @@ def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> No
             said = finding.text if finding.code == CODES["stale"] else finding.action
             if said:
                 print(f"{_place(one, outcome.root)}: {said}")
+    told = [text.rstrip(".") for text in missing(tasks)]  # below the table
     for why in outcome.not_measured:
-        print(f"Regressions: not measured ({why}).")
+        print("Regressions: not measured either." if why in told else f"Regressions: not measured ({why}).")
     if outcome.checked or outcome.unchanged:
         print(_summary(outcome))
 

@@ -20,15 +20,26 @@ from kernel_lsp.store.history import Entry, History
 
 _LONGEST = 90  # characters of a reason
 _WIDTH = 132  # of a picture, and of what is piped into a file
+#: the columns before "what changed", and how wide the terminal has to be for each
+_COLUMNS = {
+    "when (UTC)": 0,
+    "result": 0,
+    "speedup over\neager / compile": 0,
+    "µs": 120,
+    "error (eager's)": 120,
+    "checks": 90,
+    "by": 100,
+}
+_WORDS = ("when (UTC)", "result", "by")
 
 
 def print_histories(histories: Sequence[History], picture: Path | None = None) -> None:
     """Print a table for each class, and what they do not say; save it as SVG if asked to."""
     console = Console(record=picture is not None)
-    if picture is not None or not console.is_terminal:
+    if picture is not None or not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = _WIDTH
     for history in histories:
-        console.print(table_of(history))
+        console.print(table_of(history, console.width))
     machines = {entry.machine for history in histories for entry in history.entries if not entry.here}
     if machines:
         console.print(f"* imported, reached on another machine: {', '.join(sorted(machines))}.", style="dim")
@@ -38,25 +49,22 @@ def print_histories(histories: Sequence[History], picture: Path | None = None) -
         picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
 
 
-def table_of(history: History) -> Table:
-    """One row a verdict."""
+def table_of(history: History, width: int = _WIDTH) -> Table:
+    """One row a verdict. What does not fit into ``width`` columns of text is left out: what changed is said in any case."""
     title = f"{os.path.relpath(history.file)}::{history.class_name}"
     more = f"the last {len(history.entries)}" if history.earlier else ""
     table = Table(
         title=escape(title), caption=more, title_justify="left", caption_justify="left",
         title_style="bold", header_style="bold", box=SIMPLE_HEAD, pad_edge=False,
     )  # fmt: skip
-    table.add_column("when (UTC)", no_wrap=True)
-    table.add_column("result", no_wrap=True)
-    table.add_column("speedup over\neager / compile", justify="right", no_wrap=True)
-    table.add_column("µs", justify="right", no_wrap=True)
-    table.add_column("error (eager's)", justify="right", no_wrap=True)
-    table.add_column("checks", justify="right", no_wrap=True)
-    table.add_column("by", no_wrap=True)
+    shown = [name for name, least in _COLUMNS.items() if width >= least]
+    for name in shown:
+        table.add_column(name, justify="left" if name in _WORDS else "right", no_wrap=True)
     table.add_column("what changed", overflow="fold")
     for i, entry in enumerate(history.entries):
         first = i == 0 and not history.earlier
-        table.add_row(*row(entry), escape(_changed(entry, first)))
+        cells = dict(zip(_COLUMNS, row(entry), strict=True))
+        table.add_row(*(cells[name] for name in shown), escape(_changed(entry, first)))
     return table
 
 

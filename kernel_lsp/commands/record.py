@@ -25,6 +25,9 @@ def run(options: Any) -> int:
             UserError(message="No command to run. Write for instance: kernel-lsp record -- python train.py"),
             options.json,
         )
+    if options.output is not None and not options.output.parent.is_dir():
+        detail = f"there is no folder {options.output.parent}"
+        return refuse(RecordingNotWritten(path=str(options.output), detail=detail), options.json)
     root = files.project_of(Path.cwd())
     with tempfile.TemporaryDirectory(prefix="kernel-lsp-record-") as name:
         folder = Path(name)

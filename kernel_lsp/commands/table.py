@@ -298,9 +298,7 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
     devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
     lines += [f"Validated on {device}." for device in devices if device]
     lines += [line] if (line := skipped_line(tasks)) else []
-    measured = [entry.measurement for entry in judged if entry.measurement is not None]
-    for missing in {text: None for one in measured for text in (one.missing, one.compiled_missing) if text}:
-        lines.append(f"Not measured: {missing.rstrip('.')}.")
+    lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]
     limits = judged[0].verdict.limits if judged else []
     limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in judged)]
     brief = [text for limit in limits if (text := _brief(limit))]
@@ -312,6 +310,13 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
         count = f"{len(files)} kernel file{'s' if len(files) != 1 else ''}"
         lines.append(f"{count} in {', '.join(f'{name}/' for name in folders)}")
     return lines
+
+
+def missing(tasks: Sequence[Task]) -> list[str]:
+    """Why something was not measured, each reason once."""
+    judged = [entry for task in tasks if (entry := shown(task)) is not None]
+    measured = [entry.measurement for entry in judged if entry.measurement is not None]
+    return list(dict.fromkeys(text for one in measured for text in (one.missing, one.compiled_missing) if text))
 
 
 def _brief(limit: str) -> str:

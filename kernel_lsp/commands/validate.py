@@ -12,8 +12,9 @@ from kernel_lsp import kernel_file, schema
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
-from kernel_lsp.errors import UserError
+from kernel_lsp.errors import NotAKernelFile, SourceGiven, UserError
 from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.settings import load
 from kernel_lsp.suites.files import SKIPPED_FOLDERS
 
 
@@ -64,6 +65,8 @@ def task_for(file: Path, write: bool) -> Task:
         parsed = kernel_file.read(kernel)
         source = kernel_file.find_source(kernel, parsed)
     except UserError as error:
+        if isinstance(error, NotAKernelFile) and not kernel_file.looks_like(kernel):
+            error = _source_given(file)
         return Task(str(file), None, error=error)
 
     def submit(jobs: Jobs) -> Job:
@@ -71,3 +74,22 @@ def task_for(file: Path, write: bool) -> Task:
         return jobs.submit("validate", target, source, kernel=kernel, write=write)
 
     return Task(str(file), submit, source=source)
+
+
+def _source_given(file: Path) -> SourceGiven:
+    """The error for a file that is no kernel file; with the kernel files of its classes, where there are some."""
+    source = Path(os.path.abspath(file))
+    folder = source.parent / os.path.expanduser(load(source)[0].kernel_folder)
+    there = [kernel for kernel in kernel_files(folder) if _is_of(kernel, source)] if folder.is_dir() else []
+    shown = ", ".join(os.path.relpath(kernel) for kernel in there)
+    advice = (
+        f"Name its kernel files: {shown}." if shown else f"`kernel-lsp generate {file}` writes kernel files for it."
+    )
+    return SourceGiven(path=str(file), advice=advice)
+
+
+def _is_of(kernel: Path, source: Path) -> bool:
+    try:
+        return kernel_file.find_source(kernel, kernel_file.read(kernel)) == source
+    except UserError:
+        return False

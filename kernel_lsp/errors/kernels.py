@@ -35,6 +35,10 @@ class NotAKernelFile(UserError):
     template = "{path} has no kernel-lsp header, or a damaged one: {detail}. Generate it again."
 
 
+class SourceGiven(UserError):
+    template = "{path} is a source file, and kernel files are validated. {advice}"
+
+
 class KernelFileNotOurs(UserError):
     template = "{path} exists and {detail}; it was left as it is. Move it, set kernelLsp.kernelFolder, or run the command again with overwriting confirmed."
 

@@ -65,3 +65,10 @@ def test_the_place_of_a_page_is_said(folder: Path, capsys: pytest.CaptureFixture
     assert cli.main(["generate", "model/classes.py::Nothing", "--html", "page.html"]) == 2
     assert "The report is page.html." in capsys.readouterr().out
     assert (folder / "page.html").exists()
+
+
+def test_a_recording_without_a_folder_runs_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = ["python", "-c", "open('ran', 'w')"]
+    text = said(capsys, "record", "--output", "nowhere/run.json", "--", *program)
+    assert "nowhere/run.json: there is no folder nowhere." in text
+    assert not (folder / "nowhere").exists() and not (folder / "ran").exists()

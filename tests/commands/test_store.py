@@ -18,6 +18,7 @@ def project(tmp_path, monkeypatch):
     (project / "pyproject.toml").write_text('[tool.kernel-lsp]\nstore = "data/kernels.sqlite"\n')
     (project / "pkg" / "norm.py").write_text("")
     monkeypatch.delenv("KERNEL_LSP_STORE", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)  # as xdist sets it
     monkeypatch.chdir(project)
     store, file = project / "data" / "kernels.sqlite", project / "pkg" / "norm.py"
     keep(store, found(1), file, project)
@@ -79,6 +80,14 @@ def test_history_as_a_page(project, run, tmp_path):
     assert "2.00×" in re.sub(r"<[^>]*>|&#160;", "", (tmp_path / "history.svg").read_text())
     status, _, err = run("history", "--html", project)
     assert status == 2 and str(project) in err
+
+
+def test_a_history_fits_a_terminal_of_eighty_columns(project, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = run("history")
+    assert status == 0 and max(map(len, out.splitlines())) <= 80
+    assert "2.00×" in out and "torch 2.11.0" in " ".join(out.split()) and "eager / compile" in out
+    assert "res…" not in out and "speedup over" in out and "error (eager" not in out
 
 
 def test_info_names_the_file_of_the_setting_and_the_environment_wins(project, run, monkeypatch, tmp_path):
