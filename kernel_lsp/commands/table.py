@@ -41,7 +41,7 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
         reason = reason_of(task)
         if reason:
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
-            console.print(f"{mark} [bold]{escape(name)}[/]: {escape(reason)}", highlight=False)
+            console.print(f"{mark} [bold]{escape(name)}[/]: {escape(words(reason))}", highlight=False)
         before = task.report.before if task.report is not None else ""
         said = [f"Its file {before}."] if before else []
         for line in [*said, *recorded_lines(task), *source_lines(task)]:

@@ -77,6 +77,14 @@ def test_sources_are_told_of_where_a_model_was_asked(capsys):
     )
 
 
+def test_a_reason_names_no_setting_of_an_editor(capsys):
+    some = task("e.py::E", None, "wrong")
+    some.report.candidates[0].verdict.reason = "no server is named (kernelLsp.openai.baseUrl)"
+    with surface.command_line([]):
+        print_reports([some])
+    assert "kernelLsp" not in capsys.readouterr().out
+
+
 def test_limits_are_told_once_and_without_their_reasons():
     some = [task("e.py::E", None), task("f.py::F", None)]
     for one in some:
