@@ -116,7 +116,7 @@ def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) ->
         for step in case.steps if DEVICE == "cpu" else (0, 1, 3):
             arguments = pytree.tree_map(on_device, case.inputs(step))
             before = [t.clone() for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
-            inside.append(kernel._in_envelope(*arguments))
+            inside.append(bool(kernel._in_envelope(*arguments)))
             held, theirs = attributes(kernel), attributes(module)
             got, expected = kernel(*arguments), module(*arguments)
             assert pytree.tree_structure(got) == pytree.tree_structure(expected)

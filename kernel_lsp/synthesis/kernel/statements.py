@@ -76,6 +76,15 @@ class Await:
 
 
 @dataclass(frozen=True)
+class TakeTurn:
+    """``variable`` becomes how many programs began before this one: ``pointer[offset]``, which then counts this one, too."""
+
+    variable: Variable
+    pointer: Variable
+    offset: Expr
+
+
+@dataclass(frozen=True)
 class For:
     """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out.
 
@@ -90,7 +99,7 @@ class For:
     in_order: bool = False
 
 
-Statement = Set | Add | Store | Leave | Split | Barrier | Arrive | Await | For
+Statement = Set | Add | Store | Leave | Split | Barrier | Arrive | Await | TakeTurn | For
 
 
 @dataclass

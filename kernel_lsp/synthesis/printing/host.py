@@ -232,7 +232,8 @@ class _Printer:
                     shared[value] = self.names.fresh(f"{variable.wanted.lower()}_held")
                     compiled = f"isinstance({function.name}, triton.JITFunction)"
                     why = "the interpreter runs one program after another"
-                    prepare.append(f"{shared[value]} = {value.size} if {compiled} else {value.alone}  # {why}")
+                    alone = _constant(value.alone, sizes, known, shared)
+                    prepare.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
         grid = ", ".join(" * ".join(_factors(factors, sizes, known, shared)) for factors in program.grid)
         values = [
             *map(str, arguments.static),
@@ -313,7 +314,7 @@ def _factors(
         if isinstance(factor, Blocks):
             texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {factor.size})")
         elif isinstance(factor, OfAll):
-            texts.append(f"triton.cdiv({factor.extent}, {shared[factor]})")
+            texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {shared[factor]})")
         else:
             text = _host_size(factor, sizes, known)
             texts.append(f"({text})" if factor.is_Add and factor not in known and len(factors) > 1 else text)

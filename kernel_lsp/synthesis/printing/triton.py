@@ -23,7 +23,7 @@ from ..kernel.ir import (
     Ref,
     Variable,
 )
-from ..kernel.statements import Add, Arrive, Await, Barrier, Leave, Set, Split, Statement, Store
+from ..kernel.statements import Add, Arrive, Await, Barrier, Leave, Set, Split, Statement, Store, TakeTurn
 from ..schedule.program import Program
 from . import helpers
 
@@ -91,6 +91,10 @@ class Printer:
         if isinstance(statement, Await):
             where = self.pointer(statement.pointer, statement.offset)
             return [f"{indent}_wait_for({where}, {self.text(statement.count)})"]
+        if isinstance(statement, TakeTurn):
+            where = self.pointer(statement.pointer, statement.offset)
+            wide = ".to(tl.int64)" if self.wide else ""
+            return [f"{indent}{self.name(statement.variable)} = tl.atomic_add({where}, 1){wide}"]
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]

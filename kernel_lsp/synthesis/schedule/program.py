@@ -12,7 +12,7 @@ import sympy
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.ir import Expr, Variable, walk
-from ..kernel.statements import Arrive, Await, Barrier, For, Leave, Set, Statement, Store
+from ..kernel.statements import Arrive, Await, Barrier, For, Leave, Set, Statement, Store, TakeTurn
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,10 @@ class OfAll:
     times: int = 1
 
     @property
-    def alone(self) -> int:
+    def alone(self) -> int | PowerOfTwo:
         """The size for a program that is alone."""
+        if not self.extent.is_number:
+            return PowerOfTwo(self.extent, least=16)
         return max(16, 1 << (int(self.extent) - 1).bit_length())
 
 
@@ -68,6 +70,7 @@ class Program:
     wide: bool = False  # offsets have 64 bits
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
     together: bool = False  # its programs wait for each other: all of them have to run at once
+    in_turn: bool = False  # they wait for each other, and take their places in the order in which they begin
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
 
     def block(self, name: str, value: Constant) -> Variable:
@@ -104,7 +107,7 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.offset, statement.value, *statement.masks)
     if isinstance(statement, Leave):
         return (statement.condition,)
-    if isinstance(statement, Arrive):
+    if isinstance(statement, Arrive | TakeTurn):
         return (statement.offset,)
     if isinstance(statement, Await):
         return (statement.offset, statement.count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sympy
 import torch
 
@@ -47,28 +49,34 @@ def reduction(
     builder = Builder(kernel.domain, tiling.axes, arguments, stored, kernel.placed)
     builder.reduced_axis = tiling.reduced
     if tiling.reduced.role == "tile":
-        body = _in_one_tile(kernel, builder, tiling)
+        body = in_one_tile(kernel, builder, tiling)
     else:
         body = _in_passes(kernel, builder, tiling, apart=isinstance(schedule, Passes) and schedule.apart)
     program.body = [*tiling.statements, *body]
     return program
 
 
-def _in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement]:
+def in_one_tile(
+    kernel: Kernel, builder: Builder, tiling: Tiling, exchanged: Callable[[Value, Expr], Expr] | None = None
+) -> list[Statement]:
+    """Statements of a program that holds its elements whole. ``exchanged``: of a reduction and what the program's own elements come
+    to, what those of all programs come to."""
     for v in kernel.folds:
-        builder.count(_fold_of(v).operand, _operand_index(kernel, plain(v)))
+        builder.count(fold_of(v).operand, _operand_index(kernel, plain(v)))
     for v, index in kernel.stores:
         builder.count(v, index)
     for v in kernel.folds:
-        op, one = _fold_of(v), plain(v)
+        op, one = fold_of(v), plain(v)
         if isinstance(op, Scan):
             builder.reduced[v] = _scanned_tile(kernel, builder, v, tiling)
             continue
         term = _masked(_operand(kernel, builder, one), one, tiling)
-        if _keeps_nan(v) and not isinstance(term, Ref):
+        if keeps_nan(v) and not isinstance(term, Ref):
             term = builder.assign(variable_name(op.operand), term, op.operand.dtype)
         # Where a NaN is kept the term is a name, since Triton's max, min and argmax drop NaN.
-        result: Expr = FoldAxis(op.kind, term, tiling.reduced, tiling.place, tiling.rank == 2, _keeps_nan(v), v.dtype)
+        result: Expr = FoldAxis(op.kind, term, tiling.reduced, tiling.place, tiling.rank == 2, keeps_nan(v), v.dtype)
+        if exchanged is not None:
+            result = exchanged(v, result)
         if builder.uses.get(builder.key(v, kernel.placed[v]), 1) > 1 or v.name:
             result = builder.assign(variable_name(v), result, v.dtype)
         builder.reduced[v] = result
@@ -78,13 +86,13 @@ def _in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[State
     return builder.lines
 
 
-def _fold_of(v: Value) -> Fold:
+def fold_of(v: Value) -> Fold:
     assert isinstance(v.op, Fold)
     return v.op
 
 
-def _keeps_nan(v: Value) -> bool:
-    op = _fold_of(v)
+def keeps_nan(v: Value) -> bool:
+    op = fold_of(v)
     return op.operand.dtype.is_floating_point and op.kind in ("amax", "amin", "argmax", "argmin")
 
 
@@ -154,14 +162,14 @@ def _scanned_tile(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) ->
 
 
 def _scanned(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> PrefixScan:
-    op = _fold_of(v)
+    op = fold_of(v)
     term = spread(_operand(kernel, builder, plain(v)), tiling.reduced)
     return PrefixScan(op.kind, term, tiling.reduced, tiling.place, v.dtype)
 
 
 def _scan_along(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> Expr:
     """A scan inside the loop along it: each block from where the one before it ended."""
-    block, monoid = _scanned(kernel, builder, v, tiling), MONOIDS[_fold_of(v).kind]
+    block, monoid = _scanned(kernel, builder, v, tiling), MONOIDS[fold_of(v).kind]
     carry = builder.arguments.variable("carry")
     sizes = tuple(None if d == tiling.place else name for d, name in enumerate(tiling.shape))
     kept = tiling.vectors - {tiling.reduced}

@@ -57,6 +57,20 @@ class Passes:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """A row is taken by several programs, each of which keeps ``part`` elements in registers: they exchange through memory what
+    each reduction comes to, so that the row is read once. ``most``: programs that surely run at once, the most that a row may have.
+    """
+
+    part: int
+    most: int
+    warps: int
+
+    def __str__(self) -> str:
+        return f"rows shared by programs of {self.part} elements, {_warps(self.warps)}"
+
+
+@dataclass(frozen=True)
 class Columns:
     """Neighbouring reductions side by side, walked down some rows at a time."""
 
@@ -165,7 +179,7 @@ class Resident:
         return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
 
 
-Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product | Chained | Steps | Resident
+Schedule = Flat | Turned | Rows | Passes | Shared | Columns | Unrolled | Product | Chained | Steps | Resident
 
 
 def _warps(count: int) -> str:

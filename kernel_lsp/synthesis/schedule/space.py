@@ -24,7 +24,8 @@ from .extents import (
 )
 from .recurrent_space import recurrences
 from .running import passes, tiles_carried
-from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
+from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Shared, Turned, Unrolled
+from .shared import sharable
 from .target import Target
 
 
@@ -60,7 +61,7 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     domain = kernel.domain
     length, count = hint(total(domain, domain.reduced), hints), hint(total(domain, domain.kept), hints)
     if length > LONGEST_ROW:
-        return [Passes(8192, 16), Passes(8192, 32), Passes(8192, 8)]
+        return [Passes(8192, 16), *_shared(kernel, length, target), Passes(8192, 32), Passes(8192, 8)]
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
@@ -71,7 +72,20 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         found.append(Passes(8192, 16))
         if len(passes(kernel)) < len(passes(kernel, apart=True)):
             found.append(Passes(8192, 16, apart=True))
+        found += _shared(kernel, length, target)
     return found
+
+
+#: Most programs that may share a row: what each has to fold of the others.
+_MOST_PARTS = 128
+
+
+def _shared(kernel: Kernel, length: int, target: Target) -> list[Schedule]:
+    """Rows in the registers of several programs. Of the first, two fit on a multiprocessor (51 registers a thread, by the compiler), so
+    that one moves data while the other waits; of the others one does (46 and 63)."""
+    most = min(_MOST_PARTS, target.multiprocessors)
+    found = [Shared(8192, most, 16), Shared(16384, most, 32), Shared(32768, most, 32)]
+    return [one for one in found if -(-length // one.part) <= most][:2] if sharable(kernel) else []
 
 
 def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:

@@ -46,6 +46,13 @@ case(
     steps=ONE_SIZE,
 )
 case(
+    "walked_below_greatest",  # amax keeps a NaN
+    lambda self, x: _told(x - x.amax(1, keepdim=True)),
+    lambda n: [_unusual(130, 33_000 + n)],
+    kernels=1,
+    steps=ONE_SIZE,
+)
+case(
     "walked_layer_norm",
     lambda self, x: F.layer_norm(x, (x.shape[1],)),
     lambda n: [1e3 + r(130, 33_000 + n)],
