@@ -42,6 +42,26 @@ _LIKE_ANOTHER = (
     *("float8_of_", "float8_read_half", "float8_not_zero", "float8_bits", "float8_arithmetic", "scaled_product_e5m2"),
     *("attention_m", "attention_ra", "attention_s", "attention_bf", "attention_causal_", "attention_of_"),
     *("float16_conv2d_huge", "float16_conv2d_tiny", "planes_huge", "planes_tiny", "planes_conv2d_h"),
+    *(
+        "interpolated_l",
+        "interpolated_t",
+        "interpolated_bilinear_",
+        "interpolated_bicubic_",
+        "nearest_by",
+        "grid_sample_n",
+        "grid_sample_bilinear_b",
+    ),
+    *(
+        "linspace_",
+        "meshgrid_",
+        "arange_from",
+        "rows_filled",
+        "places_",
+        "scattered_",
+        "distances_",
+        "cdist_1",
+        "cdist_i",
+    ),
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny"),
 )
 _ALSO = (

@@ -33,6 +33,9 @@ def bound(lowering: Lowering, args: Any, kwargs: Any, fakes: tuple[Any, Any], fa
     """
     signature, hints = _declared(lowering)
     given = _keywords(signature, fake, kwargs)
+    if "contiguous" in signature.parameters:  # whether the operand's memory was row-major, from its beginning
+        first = fakes[0][0]
+        given["contiguous"] = bool(first.is_contiguous() and first.storage_offset() == 0)
     try:
         result = signature.bind(*args, **given)
         seen = signature.bind(*fakes[0], **{key: fakes[1].get(key) for key in given})

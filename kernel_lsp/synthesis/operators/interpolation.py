@@ -1,5 +1,6 @@
 """Interpolation that takes the nearest element: a ``Map``, where torch's float32 arithmetic gives that of integers.
 
+Elsewhere places are computed (``sampling.py``).
 torch computes the index as min(floor(float32(i) * scale), in - 1), all in float32, where ``scale`` is in / out rounded to
 float32, or 1 / s rounded to float32 where the caller gave a scale factor s.
 """
@@ -16,6 +17,7 @@ from ..graph.build import Build, NotLowered
 from ..graph.sizes import ONE
 from ..graph.value import Scalar, Shape, Value
 from .registry import lowers
+from .sampling import nearest
 
 #: Below it i * scale of an exact quotient is in float32 on the same side of every integer as without rounding.
 _EXACT_BELOW = 2**22
@@ -24,12 +26,20 @@ _Ratio = tuple[sympy.Expr, sympy.Expr]
 
 @lowers(
     "aten.upsample_nearest2d",
-    about="The nearest element, for scales that are integers or one over them",
+    about="The nearest element",
     addressing=True,
 )
 def upsample_nearest2d(x: Value, size: Any, scales: Any = None, scale_w: Any = None, *, shape: Shape) -> Value:
     """``scales``: of both dimensions in the form ``.vec``, which leaves out ``size`` then; in ``.default`` of the height."""
     given = list(scales) if isinstance(scales, list | tuple) else [scales, scale_w]
+    try:
+        return _by_addresses(x, given, shape)
+    except NotLowered:
+        return nearest(x, given, shape)
+
+
+def _by_addresses(x: Value, given: list[Any], shape: Shape) -> Value:
+    """As a view, whose elements other values can be computed from in the same kernel. Raises ``NotLowered``."""
     if any(isinstance(scale, Scalar) for scale in given):
         raise NotLowered("a scale that varies")
     ratios = {

@@ -182,15 +182,23 @@ def cross_entropy(
         if reduction == _MEAN and len(terms.shape) > 1:
             raise NotLowered("mean over positions of soft targets")
         return _reduced(terms, reduction, out, "cross_entropy", x, target)
-    if label_smoothing:
-        raise NotLowered("label smoothing with class indices")
     highest = Build.reduce("max", scores, (last,), name="row_max")
     exps = Build.pointwise("exp", Build.pointwise("sub", scores, highest))
     denominator = Build.reduce("sum", exps, (last,), name="denominator")
     log_total = Build.pointwise("add", Build.pointwise("log", denominator), highest, name="log_total")
     nll, counts = _nll(scores, target, ignore_index)
     picked = nll.op.operands[1].op.operands[0]  # type: ignore[attr-defined]  # x[target]
-    loss = Build.pointwise("sub", Build.squeeze(log_total, (last,)), picked)
+    if label_smoothing:
+        # Of shifted scores v: log(sum(exp(v))) less what the target's v and the mean of all weigh.
+        shifted = Build.pointwise("sub", scores, highest)
+        own = Build.pointwise(
+            "mul", Build.pointwise("sub", picked, Build.squeeze(highest, (last,))), 1 - label_smoothing
+        )
+        spread = Build.pointwise("mul", Build.squeeze(Build.mean(shifted, (last,)), (last,)), float(label_smoothing))
+        log_sum = Build.squeeze(Build.pointwise("log", denominator), (last,))
+        loss = Build.pointwise("sub", Build.pointwise("sub", log_sum, own), spread)
+    else:
+        loss = Build.pointwise("sub", Build.squeeze(log_total, (last,)), picked)
     terms = Build.pointwise("where", counts, loss, 0.0, dtype=opmath(out))
     return _weighted(terms, counts, reduction, True, out, "cross_entropy", x, target)
 

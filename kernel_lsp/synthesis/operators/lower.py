@@ -347,7 +347,15 @@ def _completes(node: Any) -> str:
     return snake_case(name) if name.isidentifier() else ""
 
 
+#: They address memory itself, and a kernel's results do not lie in it as eager's do.
+_OF_MEMORY = frozenset(["aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter", "aten.set_"])
+
+
 def _kept(node: Any, name: str, args: Any, kwargs: Any, fake: Any) -> Any:
+    if name in _OF_MEMORY:
+        raise Untraceable(
+            name, "it addresses memory by strides, and kernels store elsewhere", data_dependence.place(node)
+        )
     schema = getattr(node.target, "_schema", None)
     for argument, value in zip(schema.arguments if schema else (), args, strict=False):
         if isinstance(argument.type, torch.TensorType) and isinstance(value, bool | int | float):

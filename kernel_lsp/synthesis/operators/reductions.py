@@ -39,6 +39,25 @@ def mean(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any
     return finish(Build.mean(Build.cast(x, out), axes), axes, keep or keepdim)
 
 
+#: elements along a dim up to which their product is written out
+_MOST_FACTORS = 16
+
+
+@lowers("aten.prod", about="The product of up to 16 elements along a dim")
+def product(x: Value, dim: int, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
+    if not x.shape:
+        return Build.pointwise("identity", Build.cast(x, out), dtype=out)
+    axis = normalise(dim, len(x.shape))
+    count = x.shape[axis]
+    if not count.is_Integer or not 0 < count <= _MOST_FACTORS:
+        raise NotLowered("a product of many elements")
+    factors = [Build.slice(Build.cast(x, out), axis, sympy.Integer(i), sympy.S.One, sympy.S.One) for i in range(count)]
+    value = factors[0]
+    for factor in factors[1:]:
+        value = Build.pointwise("mul", value, factor)
+    return finish(value, (axis,), keepdim)
+
+
 def extreme(kind: str) -> Any:
     def lower(x: Value, *args: Any, keepdim: bool = False, **_: Any) -> Value:
         dims, keep = _split(args)

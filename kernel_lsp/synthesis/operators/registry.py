@@ -1,7 +1,8 @@
 """Which ATen operators are lowered: each lowering registers itself where it stands, with ``@lowers``.
 
 A lowering is a function from the operator's arguments (a tensor is a ``Value``) to the value or the list of values that it
-gives. Of the keywords ``out`` (torch.dtype), ``shape`` and ``shapes`` (of the results) it gets those that it names.
+gives. Of the keywords ``out`` (torch.dtype), ``shape`` and ``shapes`` (of the results), and ``contiguous`` (the first operand was
+so as it was exported) it gets those that it names.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ FAMILIES = (
     "views",
     "rearranging",
     "interpolation",
+    "sampling",
+    "ranges",
+    "scattering",
+    "pairs",
     "products",
     "attention",
     "float8",
@@ -41,6 +46,7 @@ FAMILIES = (
     "rounding",
     "special",
     "indexing",
+    "strided",
 )
 
 

@@ -12,6 +12,7 @@ from ..graph.build import Build, NotLowered, dims_of, expr_of, normalise, shape_
 from ..graph.sizes import ONE, ZERO, same
 from ..graph.value import Concat, Pointwise, Shape, Value, numel
 from .registry import NotOne, lowers
+from .scattering import every_so_often
 
 
 @lowers(
@@ -245,7 +246,7 @@ def slice_scatter(
 ) -> Value:
     dim, begin = normalise(dim, len(x.shape)), expr_of(start or 0)
     if step != 1:
-        raise NotLowered("slice_scatter with a step")
+        return every_so_often(x, part, dim, begin, step, out, x.shape)
     begin = sympy.expand(x.shape[dim] + begin) if begin.could_extract_minus_sign() else begin
     return _replaced(x, part, dim, begin, out)
 
@@ -314,26 +315,6 @@ def filled(name: str) -> Any:
         return full(shape=shape, out=out, fill=value)
 
     return lower
-
-
-@lowers("aten.arange", about="Integers in a row", addressing=True)
-def arange(*args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
-    start, step = 0, 1
-    if len(args) >= 2:
-        start = args[0]
-    if len(args) >= 3:
-        step = args[2]
-    if not (isinstance(start, int) and isinstance(step, int)):
-        raise NotLowered("arange with steps that are not integers")
-    index = Build.iota(shape, 0, torch.int32, "position")
-    value = index
-    if step != 1:
-        value = Build.pointwise("mul", value, step)
-    if start != 0:
-        value = Build.pointwise("add", value, start)
-    cast = Build.cast(value, out)
-    assert isinstance(cast, Value)
-    return cast
 
 
 def _triangle(x: Value, diagonal: int, keep: str) -> Value:

@@ -16,7 +16,7 @@ from kernel_lsp.size_text import python
 
 from ..graph.division import is_size, nonnegative, terms
 from ..graph.sizes import ONE, ZERO, same
-from ..graph.value import Gather, Graph, Input, Iota, Pointwise, TorchCall, Value, View, operands, topological
+from ..graph.value import Gather, Graph, Input, Iota, Pointwise, Scalar, TorchCall, Value, View, operands, topological
 from ..kernel.steps import Kernel
 
 #: The function of the generated file that looks at a tensor of indices.
@@ -198,6 +198,8 @@ def _span(index: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
         return (sympy.sympify(op.operands[0]),) * 2
     if op.function == "identity" or op.function.startswith("to_int"):
         return _span(op.operands[0]) if isinstance(op.operands[0], Value) else None
+    if op.function == "minimum_int" and (held := _held(op)) is not None:
+        return held
     numbers = [v for v in op.operands if isinstance(v, int)]
     values = [v for v in op.operands if isinstance(v, Value)]
     if op.function in ("add", "mul") and len(numbers) == len(values) == 1 and numbers[0] >= 0:
@@ -207,6 +209,17 @@ def _span(index: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
         least, most = (end + numbers[0] if op.function == "add" else end * numbers[0] for end in inner)
         return sympy.expand(least), sympy.expand(most)
     return None
+
+
+def _held(op: Pointwise) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """(least, greatest) of min(max(a value, a number), a size)."""
+    larger, most = op.operands
+    if not (isinstance(larger, Value) and isinstance(larger.op, Pointwise) and larger.op.function == "maximum_int"):
+        return None
+    least = larger.op.operands[1]
+    if not (isinstance(least, int) and isinstance(most, int | Scalar)):
+        return None
+    return sympy.Integer(least), most.expr if isinstance(most, Scalar) else sympy.Integer(most)
 
 
 def _inside(span: tuple[sympy.Expr, sympy.Expr], size: sympy.Expr) -> bool:

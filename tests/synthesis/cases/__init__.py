@@ -22,7 +22,9 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     recurrent,
     reductions,
     rolling,
+    sampling,
     scans,
+    scattering,
     updates,
     views,
 )

@@ -70,3 +70,9 @@ for _p, _reduction in ((1, "mean"), (2, "none")):
         lambda self, x, y, w, p=_p, reduction=_reduction: F.multi_margin_loss(x, y, p, 0.5, w, reduction=reduction),
         lambda n: [_first(r(6 + n, 5), torch.nan), torch.randint(1, 5, (6 + n,)), positive(5)],
     )
+case(
+    "cross_entropy_smoothed",  # one target is ignored; a score is as good as hidden
+    lambda self, x, t: F.cross_entropy(x, t, label_smoothing=0.1, ignore_index=3),
+    lambda n: [_first(r(9 + n, 30), -1e4), torch.randint(0, 6, (9 + n,))],
+    kernels=2,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from .registry import case, r
 
@@ -149,7 +150,6 @@ case(
     "nearest_unrelated",
     lambda self, x, y: F.interpolate(x, size=y.shape[2:]) + y,
     lambda n: [r(2, 3, 5 + n, 4), r(2, 3, 7 + n, 4)],
-    kept=1,
     kernels=1,
 )
 case(
@@ -173,3 +173,26 @@ def _filled(x: torch.Tensor) -> torch.Tensor:
 
 case("filled_step_by_step", lambda self, x: _filled(x), lambda n: [r(3 + n, 6)])
 case("filled_in_many_steps", lambda self, x: _filled(x), lambda n: [r(3 + n, 14)], steps=(0, 1))
+
+
+def _without_diagonal(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    scores = x @ x.T
+    scores.fill_diagonal_(float("-inf"))
+    return scores.softmax(-1)
+
+
+def _other_diagonal(self: nn.Module, x: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+    y = x * 2.0
+    y.as_strided((5,), (8,), 1).copy_(d)  # of a matrix of 6 by 7: those beside the diagonal
+    return y + 1.0
+
+
+case("fill_diagonal", _without_diagonal, lambda n: [r(6, 5 + n)], kernels=2)
+case("as_strided_scatter", _other_diagonal, lambda n: [r(6, 7), r(5)], kernels=1, steps=(0,))
+case(
+    "as_strided",  # windows that overlap, by their strides
+    lambda self, x: (x + 1.0).as_strided((4, 3), (2, 1), 1) * 2.0,
+    lambda n: [r(3, 4)],
+    kernels=1,
+    steps=(0,),
+)

@@ -127,3 +127,13 @@ def test_indices_of_a_part_are_gathered_before_they_are_looked_at(kind: type[nn.
     text, _ = generated(kind(), (IDS,), tmp_path)
     assert '_check_indices("indices", indices, 12)' in text
     assert '_check_indices("ids"' not in text
+
+
+class Enlarged(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(x, scale_factor=2.0, mode="bilinear")
+
+
+def test_places_that_are_held_between_two_ends_are_not_looked_at(tmp_path: Path) -> None:
+    text, _ = generated(Enlarged(), (torch.randn(2, 3, 4, 5),), tmp_path)
+    assert "IndexError" not in text and "_check_indices" not in text

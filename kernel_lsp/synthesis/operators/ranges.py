@@ -1,0 +1,90 @@
+"""Numbers in a row: integers and others, evenly apart, and the grids of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+
+from ..graph.build import Build, NotLowered, Operand, normalise, size_operand
+from ..graph.value import Iota, Pointwise, Scalar, Shape, Value
+from .registry import lowers
+
+
+@lowers("aten.arange", about="Numbers in a row", addressing=True)
+def arange(*args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
+    start = args[0] if len(args) >= 2 else 0
+    step = args[2] if len(args) >= 3 else 1
+    if any(isinstance(n, Scalar) and n.is_float for n in (start, step)):
+        raise NotLowered("arange with numbers that are computed from sizes")
+    if not out.is_floating_point and not all(isinstance(n, int | Scalar) for n in (start, step)):
+        raise NotLowered("integers between numbers that are not")
+    value: Any = Build.iota(shape, 0, torch.int32, "position")
+    if any(isinstance(n, float) for n in (start, step)):
+        value = Build.cast(value, out)
+    if step != 1:
+        value = Build.pointwise("mul", value, step)
+    if start != 0:
+        value = Build.pointwise("add", value, start)
+    cast = Build.cast(value, out)
+    assert isinstance(cast, Value)
+    return cast
+
+
+def steps_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """(start, step) of whole numbers evenly apart along one dimension; None of anything else."""
+    op = value.op
+    if isinstance(op, Iota) and len(value.shape) == 1:
+        return op.start, op.step
+    function, operands = (op.function, op.operands) if isinstance(op, Pointwise) else ("", ())
+    if function.startswith("to_int"):
+        return steps_of(operands[0])
+    if function not in ("add", "mul") or not isinstance(operands[0], Value) or isinstance(operands[1], Value | float):
+        return None
+    number = operands[1].expr if isinstance(operands[1], Scalar) else sympy.sympify(operands[1])
+    inner = steps_of(operands[0])
+    if inner is None:
+        return None
+    return (inner[0] + number, inner[1]) if function == "add" else (inner[0] * number, inner[1] * number)
+
+
+@lowers("aten.linspace", about="Numbers evenly apart, the last one included", addressing=True)
+def linspace(start: float, end: float, _: Any, *, shape: Shape, out: torch.dtype) -> Value:
+    """Computed from both ends, each as far as the middle, as torch does."""
+    if out != torch.float32:
+        raise NotLowered("linspace in other dtypes than float32")
+    size = shape[0]
+    last = sympy.Max(size - 1, 1)
+    between: Operand = int(last) if last.is_Integer else size_operand(last)
+    position = Build.iota(shape, 0, torch.int32, "position")
+    rest = Build.pointwise("sub", _operand(size - 1), position, dtype=torch.int32)
+
+    def far(places: Value) -> Value:
+        distance = Build.pointwise("mul", Build.cast(places, torch.float32), float(end) - float(start))
+        return Build.pointwise("div", distance, between)
+
+    first = Build.pointwise("add", far(position), float(start))
+    second = Build.pointwise("sub", float(end), far(rest), dtype=torch.float32)
+    # A row of one is its start.
+    nearer = Build.comparison("le", position, rest)
+    return Build.pointwise("where", nearer, first, second, dtype=torch.float32)
+
+
+def _operand(size: sympy.Expr) -> Operand:
+    return int(size) if size.is_Integer else size_operand(size)
+
+
+@lowers("aten.meshgrid", about="Each of several rows along a dim of its own", addressing=True)
+def meshgrid(rows: list[Value], *, indexing: str = "ij", shapes: list[Shape], **_: Any) -> list[Value]:
+    order = list(range(len(rows)))
+    if indexing == "xy" and len(rows) > 1:
+        order[0], order[1] = 1, 0
+    grids = []
+    for row, d, shape in zip(rows, order, shapes, strict=True):
+        line = row if row.shape else Build.unsqueeze(row, 0)
+        for other in range(len(rows)):
+            if other != d:
+                line = Build.unsqueeze(line, normalise(other, len(rows)))
+        grids.append(Build.expand(line, shape))
+    return grids

@@ -1,0 +1,167 @@
+"""Results with other elements in places that are few, or that a condition tells: a choice for each element.
+
+What is put at many places that only tensors know stays with torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+
+from ..graph.build import Build, NotLowered, Operand, expr_of, normalise
+from ..graph.sizes import ONE
+from ..graph.value import Scalar, Shape, Value, numel
+from .registry import lowers
+
+#: places along a dim up to which each element asks of all of them
+_MOST_PLACES = 8
+
+
+def _masked_dims(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """The sizes of a mask, and of the dims that it is for."""
+    x, indices = given["x"], given["indices"]
+    return tuple(zip(indices[-1].shape, x.shape[len(indices) - 1 :], strict=False))
+
+
+def _same_rows(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """The sizes of all dims but the one along which elements are put."""
+    x, dim = given["x"], given["dim"]
+    others = [v for v in (given["index"], given["source"]) if isinstance(v, Value) and len(v.shape) == len(x.shape)]
+    rest = [d for d in range(len(x.shape)) if d != normalise(dim, len(x.shape))]
+    return tuple((other.shape[d], x.shape[d]) for other in others for d in rest)
+
+
+@lowers("aten.index_put", "aten._unsafe_index_put", about="One number where a mask says so", equal=_masked_dims)
+def index_put(
+    x: Value, indices: list[Value | None], value: Value, accumulate: bool = False, *, out: torch.dtype, **_: Any
+) -> Value:
+    chosen = [(d, one) for d, one in enumerate(indices) if one is not None]
+    if len(chosen) != 1 or chosen[0][1].dtype != torch.bool or numel(value.shape) != ONE:
+        raise NotLowered("places that are no mask")
+    first, mask = chosen[0]
+    if first != len(indices) - 1:
+        raise NotLowered("a mask of other dims")
+    mask = Build.reshape(mask, x.shape[first : first + len(mask.shape)])
+    for _d in range(len(x.shape) - first - len(mask.shape)):
+        mask = Build.unsqueeze(mask, len(mask.shape))
+    number: Operand = Build.cast(Build.reshape(value, ()), out)
+    if accumulate:
+        number = Build.arithmetic("add", x, number, result=out)
+    return Build.pointwise("where", mask, number, x, dtype=out)
+
+
+def _few(size: sympy.Expr) -> int:
+    if not size.is_Integer or size > _MOST_PLACES:
+        raise NotLowered(f"more than {_MOST_PLACES} places, or so many as a size says")
+    return int(size)
+
+
+def _place(x: Value, dim: int) -> Value:
+    return Build.iota(x.shape, dim, torch.int32)
+
+
+def _at(index: Value, dim: int, k: int) -> Value:
+    """Place ``k`` of ``index`` along ``dim``, which stays with size one."""
+    return Build.slice(index, dim, sympy.Integer(k), ONE, ONE)
+
+
+def _put(x: Value, dim: int, index: Value, source: Callable[[int], Operand], out: torch.dtype, add: bool) -> Value:
+    """``index`` [..., few, ...] in the dims of ``x``; later places win over earlier ones, or are added."""
+    place, value = _place(x, dim), Build.cast(x, out)
+    for k in range(_few(index.shape[dim])):
+        here = Build.comparison("eq", place, _at(index, dim, k))
+        new = Build.cast(source(k), out)
+        if add:
+            zero: Any = 0.0 if out.is_floating_point else 0
+            added = Build.pointwise("where", here, new, zero, dtype=opmath_of(out))
+            value = Build.arithmetic("add", value, added, result=out)
+        else:
+            value = Build.pointwise("where", here, new, value, dtype=out)
+    return value
+
+
+def opmath_of(out: torch.dtype) -> torch.dtype:
+    return torch.float32 if out in (torch.float16, torch.bfloat16) else out
+
+
+def _line(index: Value, dim: int, rank: int) -> Value:
+    """An index of one dim along ``dim`` of ``rank``."""
+    size = index.shape[0] if index.shape else ONE
+    return Build.reshape(index, tuple(size if d == dim else ONE for d in range(rank)))
+
+
+@lowers("aten.index_copy", about="Up to eight places of a dim replaced")
+def index_copy(x: Value, dim: int, index: Value, source: Value, *, out: torch.dtype, **_: Any) -> Value:
+    return _by_line(x, dim, index, source, out, add=False)
+
+
+@lowers("aten.index_add", about="Up to eight places of a dim added to")
+def index_add(x: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1, out: torch.dtype, **_: Any) -> Value:
+    if alpha != 1:
+        source = Build.arithmetic("mul", source, alpha, result=out)
+    return _by_line(x, dim, index, source, out, add=True)
+
+
+def _by_line(x: Value, dim: int, index: Value, source: Value, out: torch.dtype, add: bool) -> Value:
+    rank = len(x.shape)
+    if not rank or len(source.shape) != rank:
+        raise NotLowered("a number")
+    dim = normalise(dim, rank)
+    return _put(x, dim, _line(index, dim, rank), lambda k: _at(source, dim, k), out, add)
+
+
+@lowers("aten.index_fill", about="One number in up to eight places of a dim")
+def index_fill(x: Value, dim: int, index: Value, value: Operand, *, out: torch.dtype, **_: Any) -> Value:
+    rank = len(x.shape)
+    if not rank or isinstance(value, Scalar):
+        raise NotLowered("a number")
+    dim = normalise(dim, rank)
+    return _put(x, dim, _line(index, dim, rank), lambda _k: value, out, add=False)
+
+
+@lowers("aten.scatter", about="Elements at the places of a dim that each row names, up to eight", equal=_same_rows)
+def scatter(x: Value, dim: int, index: Value, source: Operand, *, out: torch.dtype, **_: Any) -> Value:
+    return _by_rows(x, dim, index, source, out, add=False)
+
+
+@lowers(
+    "aten.scatter_add", about="Elements added at the places of a dim that each row names, up to eight", equal=_same_rows
+)
+def scatter_add(x: Value, dim: int, index: Value, source: Value, *, out: torch.dtype, **_: Any) -> Value:
+    return _by_rows(x, dim, index, source, out, add=True)
+
+
+def _by_rows(x: Value, dim: int, index: Value, source: Operand, out: torch.dtype, add: bool) -> Value:
+    rank = len(x.shape)
+    if not rank or len(index.shape) != rank or isinstance(source, Scalar):
+        raise NotLowered("a number")
+    dim = normalise(dim, rank)
+    if isinstance(source, Value) and source.shape:
+        whole = source
+        return _put(x, dim, index, lambda k: _at(whole, dim, k), out, add)
+    return _put(x, dim, index, lambda _k: source, out, add)
+
+
+def every_so_often(
+    x: Value, part: Value, dim: int, start: sympy.Expr, step: Any, out: torch.dtype, shape: Shape
+) -> Value:
+    """``x`` with ``part`` in place of every ``step``-th element along ``dim``, from ``start``."""
+    from ..graph.division import Quotient
+    from ..graph.map import Map, dims
+
+    if not isinstance(step, int) or not start.is_Integer or start < 0:
+        raise NotLowered("a slice whose places are not known")
+    place = Build.pointwise("sub", _place(x, dim), int(start), dtype=torch.int32) if start else _place(x, dim)
+    here = Build.comparison("eq", Build.pointwise("rest_int", place, step, dtype=torch.int32), 0)
+    if start:
+        here = Build.pointwise("and", here, Build.comparison("ge", place, 0), dtype=torch.bool)
+    index = list(dims(len(x.shape)))
+    beyond = sympy.expand(index[dim] - start)
+    index[dim] = Quotient(beyond, expr_of(step))
+    guard = ((beyond, sympy.S.Zero, sympy.expand(step * part.shape[dim])),)
+    pad: Any = 0.0 if part.dtype.is_floating_point else False if part.dtype == torch.bool else 0
+    placed = Build.view(part, Map(x.shape, part.shape, tuple(index), guard, pad), "placed")
+    return Build.pointwise("where", here, Build.cast(placed, out), x, dtype=out)

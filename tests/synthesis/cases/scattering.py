@@ -1,0 +1,85 @@
+"""Other elements in places that a mask tells, or that are few; distances of rows, bilinear forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from .registry import case, module, r
+
+
+def _masked(self: Any, x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[y < 0] = 0.5
+    y[:, 0] = 1.0
+    y[:, -1] += x[:, 0]
+    return y
+
+
+def _rows_masked(self: Any, x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    y = x * 2.0
+    y[rows] = -1.0
+    return y
+
+
+def _two_by_two(self: Any, x: torch.Tensor) -> torch.Tensor:
+    table = torch.zeros(x.shape[0], 8, device=x.device)
+    table[:, 0::2] = x.sin()
+    table[:, 1::2] = x.cos()
+    return table
+
+
+def _places(n: int) -> torch.Tensor:
+    return torch.stack([torch.randperm(9)[:4] for _ in range(4 + n)])
+
+
+case("mask_filled", _masked, lambda n: [r(5 + n, 6)], kernels=1)
+case("rows_filled", _rows_masked, lambda n: [r(5 + n, 6), torch.rand(5 + n) > 0.5], kernels=1)
+case("every_other_set", _two_by_two, lambda n: [r(5 + n, 4)], kernels=1)
+case(
+    "one_place_copied",  # a step of a cache
+    lambda self, cache, new, at: cache.index_copy(1, at, new) * 2.0,
+    lambda n: [r(3, 9 + n, 4), r(3, 1, 4), torch.tensor([4])],
+    kernels=1,
+)
+case(
+    "places_added",
+    lambda self, x, new, at: x.index_add(0, at[:3], new[:3], alpha=0.5),
+    lambda n: [r(9 + n, 4), r(4, 4), torch.tensor([4, 0, 4, 1])],
+    kernels=1,
+)
+case(
+    "places_filled",
+    lambda self, x, at: x.index_fill(1, at[:2], -2.0),
+    lambda n: [r(4 + n, 9), torch.tensor([4, 0, 1])],
+    kernels=1,
+)
+case(
+    "scattered",
+    lambda self, x, at, new: x.scatter(1, at[:, :3], new[:, :3]),
+    lambda n: [r(4 + n, 9), _places(n), r(4 + n, 4)],
+)
+case(
+    "scattered_ones",
+    lambda self, x, at: x * torch.zeros_like(x).scatter_(1, at[:, :3], 1.0),
+    lambda n: [r(4 + n, 9), _places(n)],
+    kernels=1,
+)
+case(
+    "scattered_sums",
+    lambda self, x, at, new: x.scatter_add(1, at[:, :3], new[:, :3]),
+    lambda n: [r(4 + n, 9), _places(n) // 2, r(4 + n, 4)],
+    kernels=1,
+)
+for _p in (1.0, 2.0, float("inf")):
+    case(
+        f"cdist_{_p}".replace(".0", ""),
+        lambda self, x, y, p=_p: torch.cdist(x, y, p),
+        lambda n: [r(2, 5 + n, 6), r(2, 4, 6)],
+        kernels=1,
+    )
+case("distances_to_itself", lambda self, x: torch.cdist(x, x), lambda n: [r(12 + n, 6)], kernels=1)
+case("prod_of_few", lambda self, x: (x - 0.5)[:, :3].prod(-1), lambda n: [r(7 + n, 4)], kernels=1)
+module("bilinear_form", nn.Bilinear, (8, 6, 5), lambda n: [r(3 + n, 8), r(3 + n, 6)])
