@@ -6,6 +6,7 @@ import contextlib
 import copy
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,10 +62,19 @@ class Oracle:
     """The module, and a copy of it in float64 where that runs.
 
     ``independent``: schema.Independent as JSON, for the mode (training or not) that the graph was exported in.
+    ``around``: a context for eager's calls. Modules of torch's own (``MultiheadAttention``) ask whether a mode is on, and return
+    something else then; so eager runs under the mode that the candidate, and its own eager forward, runs under.
     """
 
-    def __init__(self, module: torch.nn.Module, independent: list[dict[str, Any]], training: bool = False) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        independent: list[dict[str, Any]],
+        training: bool = False,
+        around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
+    ) -> None:
         self.module = module
+        self.around = around
         self.independent = independent
         self.training = training
         self.limits: list[str] = []
@@ -145,7 +155,8 @@ class Oracle:
         """The same, and what it did with plain attributes."""
         with torch.no_grad(), state.unchanged(self.module) as before:
             held = attributes.held(self.module)
-            eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
+            with self.around():
+                eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
             after = state.changed(self.module, before)
             after |= attributes.replaced(self.module, held, after)
             facts: dict[str, list[int]] = {}
@@ -262,7 +273,8 @@ class Oracle:
         args, kwargs = doubled(copied(tree))
         try:
             with torch.no_grad(), _made_wide(), state.unchanged(self.double) as before:
-                exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
+                with self.around():
+                    exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
                 if after is not None:
                     after |= state.changed(self.double, before)
                 exact = copied(exact) if after else exact

@@ -62,6 +62,7 @@ class Step:
     decoy: bool = False
     train: bool = False
     infinite: bool = False  # there are infinities among the inputs
+    huge: bool = False  # the inputs are so large that eager may overflow on its way
     most_seconds: float | None = None  # that a call may take under the interpreter before the step is left out
     sizes: dict[str, int] | None = None  # of the dynamic dimensions, where ``make`` takes them
     layout: str = ""  # of the inputs in memory: see Inputs.relaid
@@ -125,7 +126,7 @@ def plan(
     if mode == "interpreter" and (rows := sizes.all_rows(inputs, small)):
         steps.append(sample("all rows of the example", rows, "normal", 42, late=True, most_seconds=_MANY_ROWS_SECONDS))
     steps.append(sample("large values", odd, "large", 20, essential=True))
-    steps.append(sample("huge values", small, "huge", 31))
+    steps.append(sample("huge values", small, "huge", 31, huge=True))
     for layout in ("padded", "transposed", "sliced", "expanded"):
         steps.append(
             Step(

@@ -19,6 +19,7 @@ from kernel_lsp.validation import (
     device_asserts,
     exchange,
     failures,
+    interpreter,
     memory,
     plan,
     precompiling,
@@ -106,7 +107,8 @@ class Referee:
     def prepare(self) -> None:
         """Find out how tensors get to the trial, and have an oracle ready."""
         self.lends = exchange.supported(self.inputs.device)
-        self.oracle = Oracle(self.module, self.independent, self.training)
+        around = interpreter.on_the_cpu if self.mode == "interpreter" else contextlib.nullcontext
+        self.oracle = Oracle(self.module, self.independent, self.training, around)
 
     def finish(self) -> schema.Verdict:
         """Run what ``verdict`` put off until the times were known; the verdict with that."""

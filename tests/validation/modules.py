@@ -120,3 +120,65 @@ class DoubleTriton(Double):
         double_kernel[(triton.cdiv(int(x.numel() * {share}), 1024),)](x, y, x.numel(), BLOCK=1024)
         return y
 """
+
+#: The variance of huge inputs' cubes is beyond float32: eager on the CPU gives NaN there, the kernel zeros, float64 numbers.
+CUBED_NORM = """
+class CubedNorm(nn.Module):
+    def forward(self, x):
+        return nn.functional.layer_norm(x * x * x, x.shape[-1:])
+def get_inputs():
+    return [torch.randn(6, 40)]
+"""
+
+CUBED_NORM_KERNEL = """
+@triton.jit
+def norm_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + row * n + cols, mask=mask, other=0.0)
+    x = x * x * x
+    centred = tl.where(mask, x - tl.sum(x, axis=0) / n, 0.0)
+    variance = tl.sum(centred * centred, axis=0) / n
+    tl.store(y_ptr + row * n + cols, centred * tl.rsqrt(variance + 1e-5), mask=mask)
+
+class CubedNormTriton(CubedNorm):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and x.requires_grad) or not x.numel():
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        norm_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""
+
+#: torch's attention returns other things under a mode of torch's, under which a kernel is tried without a GPU: of no elements None.
+SELF_ATTENTION = """
+class SelfAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    def forward(self, x):
+        attended, weights = self.attention(x, x, x)
+        return torch.relu(attended), weights
+def get_inputs():
+    return [torch.randn(3, 5, 8)]
+"""
+
+SELF_ATTENTION_KERNEL = """
+@triton.jit
+def relu_kernel(x_ptr, y_ptr, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < total)
+    tl.store(y_ptr + at, tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL), mask=at < total)
+
+class SelfAttentionTriton(SelfAttention):
+    def forward(self, x):
+        if torch.is_grad_enabled() or x.dtype != torch.float32 or x.dim() != 3 or not x.numel():
+            return super().forward(x)
+        attended, weights = self.attention(x, x, x)
+        attended = attended.contiguous()
+        y = torch.empty_like(attended)
+        relu_kernel[(triton.cdiv(y.numel(), 256),)](attended, y, y.numel(), BLOCK=256)
+        return y, weights
+"""

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.validation.modules import AFFINE, AFFINE_KERNEL, ROW_SUM, ROW_SUM_KERNEL, SOFTMAX, SOFTMAX_KERNEL
+from tests.validation.modules import (
+    AFFINE,
+    AFFINE_KERNEL,
+    CUBED_NORM,
+    CUBED_NORM_KERNEL,
+    ROW_SUM,
+    ROW_SUM_KERNEL,
+    SELF_ATTENTION,
+    SELF_ATTENTION_KERNEL,
+    SOFTMAX,
+    SOFTMAX_KERNEL,
+)
 
 RIGHT = {
     "softmax": (SOFTMAX, "Softmax", SOFTMAX_KERNEL),
@@ -27,6 +38,18 @@ def test_a_right_kernel_passes(judge, name):
     (kernel,) = verdict["kernels"]
     assert kernel["target"] == "cuda:90" and kernel["registers"] > 0 and kernel["spills"] == 0
     assert result["measurement"]["shapes"] == [] and "no CUDA GPU here" in result["measurement"]["missing"]
+
+
+def test_huge_values_for_which_eager_overflows_are_left_out_and_that_is_said(judge):
+    verdict = judge(CUBED_NORM, "CubedNorm", CUBED_NORM_KERNEL)["verdict"]
+    assert (verdict["status"], verdict["reason"]) == ("ok", "")
+    assert "huge values for which eager itself overflows" in verdict["limits"]
+
+
+def test_eager_takes_the_way_through_torch_that_it_takes_where_the_kernel_is_tried(judge):
+    verdict = judge(SELF_ATTENTION, "SelfAttention", SELF_ATTENTION_KERNEL)["verdict"]
+    assert "no elements" not in verdict["reason"]
+    assert "no elements" in {check["name"] for check in verdict["checks"]}
 
 
 #: name → (which right kernel, what is replaced, by what, status, a part of the reason)
