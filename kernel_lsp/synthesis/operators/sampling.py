@@ -232,9 +232,9 @@ def grid_sampler(
     terms = [
         _corner(flat, y, x_, wy, wx, (batch, height, width), shape) for (y, wy), (x_, wx) in itertools.product(*taps)
     ]
-    value = _sum(terms)
-    value.name, value.meaning = "sampled", ("sampled", (x, grid))
-    return Build.permute(value, (0, 3, 1, 2))
+    # Stored in the result's own order, as torch does, and not as a view of what has its channels last.
+    placed = Build.permute(_sum(terms), (0, 3, 1, 2))
+    return Build.pointwise("identity", placed, dtype=out, name="sampled", meaning=("sampled", (x, grid)))
 
 
 def _unnormalised(place: Value, size: sympy.Expr, corners: bool, padding: int) -> Value:

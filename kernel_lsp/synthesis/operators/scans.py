@@ -36,3 +36,26 @@ def logcumsumexp(x: Value, dim: int, *, out: torch.dtype) -> Value:
     if not x.dtype.is_floating_point:
         raise NotLowered("logcumsumexp of what is no floating point number")
     return _scan("logaddexp")(x, dim, out=out)
+
+
+def _running(kind: str) -> Any:
+    """The extreme so far, and the last place at which an element was it, or was NaN."""
+
+    def lower(x: Value, dim: int, *, out: torch.dtype) -> list[Value]:
+        if not x.shape:
+            return [x, Build.reduce("argmax", x, (), dtype=torch.int64)]
+        axis = normalise(dim, len(x.shape))
+        own = f"a{kind}" if out.is_floating_point else kind
+        values = Build.scan(own, Build.cast(x, out), axis, out)
+        reached = Build.comparison("eq", x, values)
+        if out.is_floating_point:
+            reached = Build.pointwise("or", reached, Build.comparison("ne", x, x), dtype=torch.bool)
+        place = Build.iota(x.shape, axis, torch.int32, "position")
+        seen = Build.pointwise("where", reached, place, 0, dtype=torch.int32)
+        return [values, Build.cast(Build.scan("max", seen, axis, torch.int32), torch.int64)]
+
+    return lower
+
+
+lowers("aten.cummax", about="The greatest of x[0], ..., x[i] along one dimension, and its place")(_running("max"))
+lowers("aten.cummin", about="The least of x[0], ..., x[i] along one dimension, and its place")(_running("min"))

@@ -98,3 +98,15 @@ case(
     lambda self, x: x + (~x.new_zeros(x.shape[1:], dtype=torch.bool)).cumsum(0, dtype=torch.float32),
     lambda n: [r(2, 5 + n, 7)],
 )
+
+
+def _extremes(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Places as they are; of what is NaN or infinite, which differ from anything, whether it is so."""
+    greatest, at = x.cummax(-1)
+    least, below = x.cummin(-1)
+    return greatest.nan_to_num(7.0), at, least.nan_to_num(-7.0), below
+
+
+case("cummax", lambda self, x: torch.cummax(x, 1)[0] * 2.0, lambda n: [r(4, 37 + n)], kernels=1)
+case("running_extremes", _extremes, lambda n: [torch.where(r(6 + n, 40) > 2.0, torch.nan, r(6 + n, 40).round())])
+case("cummax_integers", lambda self, x: torch.cummax(x, 0), lambda n: [torch.randint(0, 9, (5 + n, 8))])
