@@ -80,7 +80,7 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 _MOST_PARTS = 128
 
 
-def _shared(kernel: Kernel, length: int, target: Target) -> list[Schedule]:
+def _shared(kernel: Kernel, length: int, target: Target) -> list[Shared]:
     """Rows in the registers of several programs. Of the first, two fit on a multiprocessor (51 registers a thread, by the compiler), so
     that one moves data while the other waits; of the others one does (46 and 63)."""
     most = min(_MOST_PARTS, target.multiprocessors)
@@ -149,13 +149,15 @@ def _walked(
     ``k``: what is summed of one place, ``whole``: of all.
     """
     # One group of four warps feeds a tile of 128 x 128 better than two do: 1166 µs beside 1490 (docs/performance.md).
-    one_group = not kernel.product.planes and 64 < n <= 128
+    # Where phases leave gaps between results, it would have 128 of them a thread at places of their own: 2888 bytes of spills.
+    phases = alternating(kernel, contract_atoms(kernel)) is not None
+    one_group = not kernel.product.planes and 64 < n <= 128 and not phases
     tiles = [
         *([Product(128, 128, 32, 4, 3)] if one_group else []),
         Product(128, 256, 32, 8, 3),
         *([Product(256, 128, 32, 8, 3)] if n <= _NARROW else []),
         Product(128, 128, 32, 8, 3),
-        Product(128, 128, 32, 4, 3),
+        *([Product(128, 128, 32, 4, 3)] if not phases else []),
         Product(64, 128, 32, 4, 4),
         Product(64, 64, 32, 4, 4),
     ]
@@ -188,9 +190,9 @@ def _walked(
         for tile in fitted
     ]
     found = list(dict.fromkeys(found))[:3]
-    if not emulated and alternating(kernel, contract_atoms(kernel)) is not None:
+    if not emulated and phases:  # written by hand it took 302 µs beside 490 (docs/performance.md)
         pairs = _fitted(_PAIRS, m, n, k, itemsize, target)
-        found.insert(1, dataclasses.replace(pairs, joined=True))
+        found.insert(0, dataclasses.replace(pairs, joined=True))
     return found
 
 

@@ -18,11 +18,12 @@ from tests.synthesis.cases import CASES
         ("float16_few_conv3d", "convolutions of float16 planes"),
         ("float16_two", "one sum over all places"),  # by default place by place
         ("planes_conv3d", "64 x 16 x 32 tiles"),  # the three products around the lines
-        ("float16_few_transposed", "phases in pairs"),
-        ("float16_grouped_transposed", "phases in pairs"),
-        ("float16_transposed", "phases in pairs"),
-        ("float16_phases_1d", "phases in pairs"),  # several tiles of rows and columns, the last ones not full
-        ("float16_phases_along_one", "phases in pairs"),
+        ("float16_few_transposed", "; 64 x 16 x 16 tiles"),  # each phase by itself; by default phases in pairs
+        ("float16_grouped_transposed", "; 64 x 16 x 16 tiles"),
+        ("float16_transposed", "; 64 x 16 x 16 tiles"),
+        ("float16_phases_1d", "; 64 x 64 x 16 tiles"),  # several tiles of rows and columns, the last ones not full
+        ("float16_phases_1d", "one sum over all places"),
+        ("float16_phases_along_one", "; 64 x 16 x 32 tiles"),
     ],
 )
 def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: Any, tmp_path: Path) -> None:
