@@ -323,7 +323,7 @@ class SelectiveScan(nn.Module):
         self.n = n
 
     def forward(self, x):
-        b, l, d = x.shape
+        b, length, d = x.shape
         A = -torch.exp(self.A_log)
         dt, B, C = self.x_proj(x).split([1, self.n, self.n], -1)
         dt = F.softplus(self.dt_proj(dt))
@@ -331,7 +331,7 @@ class SelectiveScan(nn.Module):
         dBx = dt.unsqueeze(-1) * B.unsqueeze(2) * x.unsqueeze(-1)
         h = x.new_zeros(b, d, self.n)
         ys = []
-        for i in range(l):
+        for i in range(length):
             h = dA[:, i] * h + dBx[:, i]
             ys.append((h * C[:, i].unsqueeze(1)).sum(-1))
         return torch.stack(ys, 1) + x * self.D

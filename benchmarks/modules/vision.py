@@ -277,7 +277,7 @@ class FPN(nn.Module):
         self.smooth = nn.ModuleList([nn.Conv2d(out, out, 3, padding=1) for _ in chans])
 
     def forward(self, feats: list[torch.Tensor]):
-        lat = [l(f) for l, f in zip(self.lateral, feats, strict=False)]
+        lat = [conv(f) for conv, f in zip(self.lateral, feats, strict=False)]
         for i in range(len(lat) - 1, 0, -1):
             lat[i - 1] = lat[i - 1] + F.interpolate(lat[i], size=lat[i - 1].shape[-2:], mode="nearest")
         return [s(x) for s, x in zip(self.smooth, lat, strict=False)]
