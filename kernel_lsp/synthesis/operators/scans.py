@@ -47,6 +47,7 @@ def _running(kind: str) -> Any:
         axis = normalise(dim, len(x.shape))
         own = f"a{kind}" if out.is_floating_point else kind
         values = Build.scan(own, Build.cast(x, out), axis, out)
+        values.meaning = (MONOIDS[own].scanned, (x, (axis,)))
         reached = Build.comparison("eq", x, values)
         if out.is_floating_point:
             reached = Build.pointwise("or", reached, Build.comparison("ne", x, x), dtype=torch.bool)

@@ -109,4 +109,4 @@ def _extremes(self: Any, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 case("cummax", lambda self, x: torch.cummax(x, 1)[0] * 2.0, lambda n: [r(4, 37 + n)], kernels=1)
 case("running_extremes", _extremes, lambda n: [torch.where(r(6 + n, 40) > 2.0, torch.nan, r(6 + n, 40).round())])
-case("cummax_integers", lambda self, x: torch.cummax(x, 0), lambda n: [torch.randint(0, 9, (5 + n, 8))])
+case("cummax_integers", lambda self, x: tuple(torch.cummax(x, 0)), lambda n: [torch.randint(0, 9, (5 + n, 8))])
