@@ -245,7 +245,8 @@ def _unnormalised(place: Value, size: sympy.Expr, corners: bool, padding: int) -
     else:
         scaled = Build.pointwise("mul", Build.pointwise("add", place, 1.0), _size(size))
         value = Build.pointwise("div", Build.pointwise("sub", scaled, 1.0), 2.0)
-    if padding == 1:
+    if padding == 1:  # where torch takes what is no number for the first place
+        value = Build.pointwise("where", Build.comparison("eq", value, value), value, 0.0, dtype=torch.float32)
         value = Build.pointwise("minimum", Build.pointwise("maximum", value, 0.0), _size(size - 1))
     return value
 
@@ -278,4 +279,8 @@ def _corner(
     for weight in (wy, wx):
         if weight is not None:
             value = Build.pointwise("mul", value, Build.unsqueeze(weight, 3))
+    if wx is not None:  # weights that are no numbers come through, as from torch on a GPU
+        known = [Build.comparison("eq", place, place) for place in (y, x)]
+        both = Build.pointwise("and", *known, dtype=torch.bool)
+        inside = Build.pointwise("or", inside, Build.pointwise("not", both, dtype=torch.bool), dtype=torch.bool)
     return Build.pointwise("where", Build.unsqueeze(inside, 3), value, 0.0, dtype=torch.float32)

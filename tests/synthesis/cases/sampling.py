@@ -41,14 +41,19 @@ case(
 
 
 def _grid(n: int) -> torch.Tensor:
-    return torch.rand(2, 4 + n, 3, 2) * 2.6 - 1.3  # some of it is outside
+    """Some places are outside, and one is no number."""
+    grid = torch.rand(2, 4 + n, 3, 2) * 2.6 - 1.3
+    grid[0, 1, 2, 0] = torch.nan
+    return grid
 
 
 for _padding in ("zeros", "border"):
     for _mode in ("bilinear", "nearest"):
         case(
             f"grid_sample_{_mode}_{_padding}",
-            lambda self, x, grid, mode=_mode, padding=_padding: F.grid_sample(x, grid, mode, padding, False),
+            lambda self, x, grid, mode=_mode, padding=_padding: F.grid_sample(x, grid, mode, padding, False).nan_to_num(
+                9
+            ),
             lambda n: [r(2, 3, 5, 6), _grid(n)],
             kernels=1,
         )
