@@ -37,6 +37,9 @@ _IN_LOOP = ("loop", "scalar", "unrolled")
 #: Functions of a constant mask, beside conversions, sums and products: for numbers they are a number in the text.
 _OF_NUMBERS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not"])
 
+#: Functions that give their other operand for a number: a product with a tensor of ones, a mask that is always on.
+_NEUTRAL = {"mul": 1, "and": 1, "or": 0}
+
 
 class Builder:
     """Adds statements to ``lines`` (once per program) or ``inner`` (inside the loop over a looped axis)."""
@@ -206,6 +209,10 @@ class Builder:
         known = op.function.startswith(("to_", "add", "mul")) or op.function in _OF_NUMBERS
         if known and len(numbers) == len(terms):
             return Number(FUNCTIONS[op.function].evaluate(*numbers))  # 0.to(…) and (False == 0).to(…) are no Triton
+        if op.function in _NEUTRAL:
+            left = [i for i, t in enumerate(terms) if not (isinstance(t, Number) and t.value == _NEUTRAL[op.function])]
+            if len(left) == 1 and getattr(op.operands[left[0]], "dtype", None) == value.dtype:
+                return terms[left[0]]
         return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Expr:
