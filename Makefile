@@ -9,6 +9,9 @@
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
+# make wheel    dist/kernel_lsp-VERSION-py3-none-any.whl, from the files that git tracks, with a look into it
+# make release-check  builds the wheel, installs it with torch into a fresh environment outside of the checkout, and generates
+#               kernels for two samples there
 # make extension  vscode-extension/kernel-lsp.vsix, with the server in it
 # make test-editors  the extension in VS Code itself, in a browser, and test-terminal-editors; installs what that takes
 #               into .editors/
@@ -31,7 +34,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-slow test-corpus test-opinfo test-opinfo-sample test-models lint bench picture golden docs extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-corpus test-opinfo test-opinfo-sample test-models lint bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -75,6 +78,12 @@ picture: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python tools/reference.py
 
+wheel:
+	tools/make-wheel $(PYTHON) dist
+
+release-check:
+	tools/release-check $(PYTHON)
+
 extension: $(INSTALLED)
 	tools/editors/install-node
 	tools/make-extension $(EDITORS)/node/bin $(BIN)/python
@@ -90,7 +99,7 @@ screenshots: extension
 	tools/test-vscode $(BIN)/python screenshots
 
 clean:
-	rm -rf $(VENV) samples/kernels build *.egg-info
+	rm -rf $(VENV) samples/kernels build dist *.egg-info
 
 # llama-cpp-python comes as source: compiling it takes minutes.
 $(MODELS_INSTALLED): $(INSTALLED)
