@@ -119,14 +119,21 @@ def test_completion(shell: str) -> None:
 def test_serve_in_a_terminal_says_what_it_waits_for() -> None:
     child, terminal = pty.fork()
     if child == 0:
+        # A shell that starts the tests in the background has them ignore it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, "-m", "kernel_lsp", "serve"])
     said, deadline = b"", time.monotonic() + 60
     while b"Ctrl-C" not in said and time.monotonic() < deadline:
         if select.select([terminal], [], [], 1.0)[0]:
             said += os.read(terminal, 4096)
     os.kill(child, signal.SIGINT)
-    os.waitpid(child, 0)
+    while (ended := os.waitpid(child, os.WNOHANG)[0] == child) is False and time.monotonic() < deadline + 10:
+        time.sleep(0.05)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
     os.close(terminal)
+    assert ended, "Ctrl-C did not end it"
     assert b"waits for an editor" in said and b"Traceback" not in said
 
 
