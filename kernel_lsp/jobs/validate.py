@@ -50,6 +50,8 @@ async def validate(run: Run) -> None:
         await baselines.add(run)
     if report.chosen is not None:
         report.regression = figures.regression(judged.measurement, run.settings.regression_threshold)
+    else:
+        candidate.source = parsed.body  # it is not renewed: the verdict is about the file as it stays
     report.why = judged.verdict.reason or report.regression
     await validations.keep(run, judged)
 
@@ -59,10 +61,9 @@ async def validate(run: Run) -> None:
         stands = unchanged and not _timed(judged.measurement) and _timed(claimed)
         measurement = claimed if stands else judged.measurement
         updated = header.renewed(text, header.findings(job.target.fingerprint, report, judged, measurement))
-        body = candidate.source if report.chosen is not None else parsed.body
-        if updated != text or body != parsed.body:
+        if updated != text or candidate.source != parsed.body:
             run.progress("writing", f"Updating {kernel.name}", 97)
-            kernel_file.write(kernel, kernel_file.assemble(updated, body), parsed.source)
+            kernel_file.write(kernel, kernel_file.assemble(updated, candidate.source), parsed.source)
     elif parsed.edited:
         report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
 
