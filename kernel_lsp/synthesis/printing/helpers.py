@@ -14,12 +14,12 @@ from ..schedule.program import Program, expressions, statements
 _TOGETHER = (
     '''@triton.jit
 def _arrive(counter_ptr):
-    """Add one to the counter of programs that have stored; whoever reads it with an acquire sees what they stored."""
+    """Count a program that has stored; who reads the count with an acquire sees what it stored."""
     tl.debug_barrier()
     tl.atomic_add(counter_ptr, 1, sem="release", scope="gpu")''',
     '''@triton.jit
 def _wait_for(counter_ptr, count):
-    """Wait until ``count`` programs have arrived. A bound on the waiting keeps a mistake from stopping the GPU for good."""
+    """Wait until ``count`` programs have arrived, for a bounded time."""
     looks = 0
     while (tl.load(counter_ptr, volatile=True) < count) & (looks < 10_000_000):
         looks += 1

@@ -173,7 +173,7 @@ def _scan_along(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> E
     carry = builder.arguments.variable("carry")
     sizes = tuple(None if d == tiling.place else name for d, name in enumerate(tiling.shape))
     kept = tiling.vectors - {tiling.reduced}
-    start: Expr = Full(sizes if tiling.rank > 1 else (), monoid.neutral, opmath(v.dtype), kept)
+    start: Expr = Full(sizes if tiling.rank > 1 else (), in_dtype(monoid.neutral, v.dtype), opmath(v.dtype), kept)
     if kernel.chunked is v:
         start = apply(monoid.combine, start, _before(kernel, builder, v), dtype=v.dtype)
     builder.lines.append(Set(carry, start))
