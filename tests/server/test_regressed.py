@@ -176,7 +176,8 @@ async def test_edits_stay_unless_the_user_gives_them_up(client: Client, module: 
     client.choice = choice
     uri = await opened(client, module)
     # Edited between the look at the actions and the choice of one: the header's hash is of another body.
-    kernel.write_text(kernel.read_text().replace('# body = "', '# body = "x'))
+    changed = kernel.read_text().replace('# body = "', '# body = "x').replace('# code = "', '# code = "x')
+    kernel.write_text(changed)
     edited = kernel.read_text()
     await client.execute("kernelLsp.restore", argument(uri))
     await client.until(lambda: types.WINDOW_SHOW_MESSAGE_REQUEST in client.requests, 60)
