@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernel_lsp import schema
+from kernel_lsp.commands.table import save_picture
 from kernel_lsp.figures import factor
 from kernel_lsp.store.changes import said
 from kernel_lsp.store.history import Entry, History
@@ -44,9 +44,7 @@ def print_histories(histories: Sequence[History], picture: Path | None = None) -
     if machines:
         console.print(f"* imported, reached on another machine: {', '.join(sorted(machines))}.", style="dim")
     if picture is not None:
-        svg = console.export_svg(title="kernel-lsp history")
-        # A picture that loads nothing from anywhere: the reader's own monospaced font does.
-        picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
+        save_picture(console, picture, "kernel-lsp history")
 
 
 def table_of(history: History, width: int = _WIDTH) -> Table:

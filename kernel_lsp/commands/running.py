@@ -49,7 +49,7 @@ class Task:
 
     @property
     def skipped(self) -> bool:
-        """Whether it is a class of a folder that has no example inputs: nobody asked for a kernel of it."""
+        """Whether it is a class of a folder that has no example inputs. The user named the folder, not the class."""
         return self.of_folder and not self.strict and isinstance(self.error, NoExampleInputs)
 
     def status(self) -> int:

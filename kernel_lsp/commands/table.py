@@ -52,9 +52,9 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
         save_picture(console, picture)
 
 
-def save_picture(console: Console, picture: Path) -> None:
+def save_picture(console: Console, picture: Path, title: str = "kernel-lsp") -> None:
     """Save what a console has recorded as SVG."""
-    svg = console.export_svg(title="kernel-lsp")
+    svg = console.export_svg(title=title)
     # A picture that loads nothing from anywhere: the reader's own monospaced font does.
     picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
 

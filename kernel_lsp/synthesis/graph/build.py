@@ -258,6 +258,11 @@ def size_operand(size: sympy.Expr) -> Scalar:
     return Scalar(size, is_float=False)
 
 
+def number_or_size(size: sympy.Expr) -> int | Scalar:
+    """A size as an arithmetic operand: a number where it is known."""
+    return int(size) if size.is_Integer else size_operand(size)
+
+
 def normalise(dim: int, rank: int) -> int:
     """``dim`` counted from the front. A number counts as a tensor of one dim, as it does for torch."""
     return dim + max(rank, 1) if dim < 0 else dim

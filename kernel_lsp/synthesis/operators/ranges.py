@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, Operand, normalise, size_operand
+from ..graph.build import Build, NotLowered, normalise, number_or_size
 from ..graph.value import Iota, Pointwise, Scalar, Shape, Value
 from .registry import lowers
 
@@ -56,9 +56,9 @@ def linspace(start: float, end: float, _: Any, *, shape: Shape, out: torch.dtype
         raise NotLowered("linspace in other dtypes than float32")
     size = shape[0]
     last = sympy.Max(size - 1, 1)
-    between: Operand = int(last) if last.is_Integer else size_operand(last)
+    between = number_or_size(last)
     position = Build.iota(shape, 0, torch.int32, "position")
-    rest = Build.pointwise("sub", _operand(size - 1), position, dtype=torch.int32)
+    rest = Build.pointwise("sub", number_or_size(size - 1), position, dtype=torch.int32)
 
     def far(places: Value) -> Value:
         distance = Build.pointwise("mul", Build.cast(places, torch.float32), float(end) - float(start))
@@ -69,10 +69,6 @@ def linspace(start: float, end: float, _: Any, *, shape: Shape, out: torch.dtype
     # A row of one is its start.
     nearer = Build.comparison("le", position, rest)
     return Build.pointwise("where", nearer, first, second, dtype=torch.float32)
-
-
-def _operand(size: sympy.Expr) -> Operand:
-    return int(size) if size.is_Integer else size_operand(size)
 
 
 @lowers("aten.meshgrid", about="Each of several rows along a dim of its own", addressing=True)

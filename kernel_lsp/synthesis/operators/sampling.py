@@ -13,7 +13,7 @@ import numpy as np
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, Operand, opmath, size_operand
+from ..graph.build import Build, NotLowered, Operand, number_or_size, opmath
 from ..graph.sizes import ONE
 from ..graph.value import Scalar, Shape, Value
 from .registry import lowers
@@ -22,14 +22,10 @@ from .registry import lowers
 _CUBIC = -0.75
 
 
-def _size(n: sympy.Expr) -> Operand:
-    return int(n) if n.is_Integer else size_operand(n)
-
-
 def clamped(place: Value, size: sympy.Expr) -> Value:
     """``place``, which is whole, from 0 to size - 1, as an index."""
     whole = Build.pointwise("maximum_int", place, 0, dtype=torch.int64)
-    return Build.pointwise("minimum_int", whole, _size(size - 1), dtype=torch.int64, name="place")
+    return Build.pointwise("minimum_int", whole, number_or_size(size - 1), dtype=torch.int64, name="place")
 
 
 def _positions(size: sympy.Expr) -> Value:
@@ -241,13 +237,13 @@ def _unnormalised(place: Value, size: sympy.Expr, corners: bool, padding: int) -
     """A grid's numbers from -1 to 1 as places between elements."""
     if corners:
         half = Build.pointwise("div", Build.pointwise("add", place, 1.0), 2.0)
-        value = Build.pointwise("mul", half, _size(size - 1))
+        value = Build.pointwise("mul", half, number_or_size(size - 1))
     else:
-        scaled = Build.pointwise("mul", Build.pointwise("add", place, 1.0), _size(size))
+        scaled = Build.pointwise("mul", Build.pointwise("add", place, 1.0), number_or_size(size))
         value = Build.pointwise("div", Build.pointwise("sub", scaled, 1.0), 2.0)
     if padding == 1:  # where torch takes what is no number for the first place
         value = Build.pointwise("where", Build.comparison("eq", value, value), value, 0.0, dtype=torch.float32)
-        value = Build.pointwise("minimum", Build.pointwise("maximum", value, 0.0), _size(size - 1))
+        value = Build.pointwise("minimum", Build.pointwise("maximum", value, 0.0), number_or_size(size - 1))
     return value
 
 
@@ -259,7 +255,7 @@ def _corner(
     inside: Value | None = None
     for place, size in ((y, height), (x, width)):
         low = Build.comparison("ge", place, 0.0)
-        high = Build.pointwise("le", place, Build.cast(_size(size - 1), torch.float32), dtype=torch.bool)
+        high = Build.pointwise("le", place, Build.cast(number_or_size(size - 1), torch.float32), dtype=torch.bool)
         both = Build.pointwise("and", low, high, dtype=torch.bool)
         inside = both if inside is None else Build.pointwise("and", inside, both, dtype=torch.bool)
     assert inside is not None
@@ -270,10 +266,10 @@ def _corner(
     )
     image = Build.iota((batch, shape[2], shape[3]), 0, torch.int64)
     linear_place = Build.pointwise(
-        "add", Build.pointwise("mul", image, _size(height), dtype=torch.int64), row, dtype=torch.int64
+        "add", Build.pointwise("mul", image, number_or_size(height), dtype=torch.int64), row, dtype=torch.int64
     )
     linear_place = Build.pointwise(
-        "add", Build.pointwise("mul", linear_place, _size(width), dtype=torch.int64), column, dtype=torch.int64
+        "add", Build.pointwise("mul", linear_place, number_or_size(width), dtype=torch.int64), column, dtype=torch.int64
     )
     value = Build.gather(flat, linear_place, 0, "rows", (batch, shape[2], shape[3], shape[1]))
     for weight in (wy, wx):

@@ -11,8 +11,10 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, Operand, expr_of, normalise
-from ..graph.sizes import ONE
+from ..graph.build import Build, NotLowered, Operand, expr_of, normalise, opmath
+from ..graph.division import Quotient
+from ..graph.map import Map, dims
+from ..graph.sizes import ONE, ZERO, Index
 from ..graph.value import Scalar, Shape, Value, numel
 from .registry import lowers
 
@@ -76,15 +78,11 @@ def _put(x: Value, dim: int, index: Value, source: Callable[[int], Operand], out
         new = Build.cast(source(k), out)
         if add:
             zero: Any = 0.0 if out.is_floating_point else 0
-            added = Build.pointwise("where", here, new, zero, dtype=opmath_of(out))
+            added = Build.pointwise("where", here, new, zero, dtype=opmath(out))
             value = Build.arithmetic("add", value, added, result=out)
         else:
             value = Build.pointwise("where", here, new, value, dtype=out)
     return value
-
-
-def opmath_of(out: torch.dtype) -> torch.dtype:
-    return torch.float32 if out in (torch.float16, torch.bfloat16) else out
 
 
 def _line(index: Value, dim: int, rank: int) -> Value:
@@ -149,9 +147,6 @@ def every_so_often(
     x: Value, part: Value, dim: int, start: sympy.Expr, step: Any, out: torch.dtype, shape: Shape
 ) -> Value:
     """``x`` with ``part`` in place of every ``step``-th element along ``dim``, from ``start``."""
-    from ..graph.division import Quotient
-    from ..graph.map import Map, dims
-
     if not isinstance(step, int) or not start.is_Integer or start < 0:
         raise NotLowered("a slice whose places are not known")
     place = Build.pointwise("sub", _place(x, dim), int(start), dtype=torch.int32) if start else _place(x, dim)
@@ -161,7 +156,12 @@ def every_so_often(
     index = list(dims(len(x.shape)))
     beyond = sympy.expand(index[dim] - start)
     index[dim] = Quotient(beyond, expr_of(step))
-    guard = ((beyond, sympy.S.Zero, sympy.expand(step * part.shape[dim])),)
+    part = placed(part, x.shape, tuple(index), beyond, step * part.shape[dim])
+    return Build.pointwise("where", here, Build.cast(part, out), x, dtype=out)
+
+
+def placed(part: Value, shape: Shape, index: Index, beyond: sympy.Expr, end: sympy.Expr) -> Value:
+    """``part`` at ``index`` where ``beyond`` lies from 0 to before ``end``; zero at the other places of ``shape``."""
     pad: Any = 0.0 if part.dtype.is_floating_point else False if part.dtype == torch.bool else 0
-    placed = Build.view(part, Map(x.shape, part.shape, tuple(index), guard, pad), "placed")
-    return Build.pointwise("where", here, Build.cast(placed, out), x, dtype=out)
+    guard = ((beyond, ZERO, sympy.expand(end)),)
+    return Build.view(part, Map(shape, part.shape, index, guard, pad), "placed")

@@ -11,12 +11,13 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, expr_of, size_operand
+from ..graph.build import Build, NotLowered, expr_of, number_or_size
 from ..graph.division import Quotient
 from ..graph.map import Map, dims
 from ..graph.sizes import ZERO, offset, strides
 from ..graph.value import Input, Pointwise, Shape, Value, View, numel
 from .registry import lowers
+from .scattering import placed
 
 
 def _row_major(x: Value, contiguous: bool) -> None:
@@ -61,9 +62,7 @@ def as_strided_scatter(
     for d, apart in enumerate(strides(x.shape)):
         own = Build.iota(x.shape, d)
         if apart != 1:
-            own = Build.pointwise(
-                "mul", own, int(apart) if apart.is_Integer else size_operand(apart), dtype=torch.int32
-            )
+            own = Build.pointwise("mul", own, number_or_size(apart), dtype=torch.int32)
         place = own if place is None else Build.pointwise("add", place, own, dtype=torch.int32)
     if place is None:
         raise NotLowered("a number")
@@ -90,8 +89,4 @@ def _spread(
     if isinstance(number.op, Pointwise) and number.op.function == "constant":
         return number.op.operands[0]
     linear = sympy.expand(offset(dims(len(shape)), shape) - first)
-    guard = ((linear, ZERO, sympy.expand(step * count)),)
-    pad: Any = 0.0 if source.dtype.is_floating_point else False if source.dtype == torch.bool else 0
-    return Build.cast(
-        Build.view(source, Map(shape, source.shape, (Quotient(linear, step),), guard, pad), "placed"), out
-    )
+    return Build.cast(placed(source, shape, (Quotient(linear, step),), linear, step * count), out)
