@@ -8,6 +8,7 @@
 # make test-opinfo-sample  a fixed part of those, of which make test runs a few
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
+# make lint-extension  Biome and tsc on vscode-extension/, which takes npm; make extension runs the same
 # make bench    the scripts in benchmarks/, which write benchmarks/results/
 # make wheel    dist/kernel_lsp-VERSION-py3-none-any.whl, from the files that git tracks, with a look into it
 # make release-check  builds the wheel, installs it with torch into a fresh environment outside of the checkout, and generates
@@ -34,7 +35,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-slow test-corpus test-opinfo test-opinfo-sample test-models lint bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-corpus test-opinfo test-opinfo-sample test-models lint lint-extension bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -65,6 +66,12 @@ lint: $(INSTALLED)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy kernel_lsp
 	$(BIN)/lint-imports
+
+# Apart from lint, so that work on the Python side takes no npm.
+lint-extension: export PATH := $(EDITORS)/node/bin:$(PATH)
+lint-extension:
+	tools/editors/install-node
+	cd vscode-extension && npm ci --silent && npm run --silent check
 
 bench: $(INSTALLED)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

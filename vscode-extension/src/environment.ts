@@ -72,12 +72,7 @@ async function fingerprint(bundled: string): Promise<string> {
   return hash.digest("hex").slice(0, 16);
 }
 
-async function install(
-  folder: string,
-  bundled: string,
-  log: vscode.LogOutputChannel,
-  tell: (message: string) => void,
-): Promise<void> {
+async function install(folder: string, bundled: string, log: vscode.LogOutputChannel, tell: (message: string) => void): Promise<void> {
   const base = await basePython();
   log.info(`Making the server's environment with ${base.path} (Python ${base.version}) in ${folder}`);
   await rm(folder, { recursive: true, force: true });
@@ -107,7 +102,8 @@ async function install(
 function pipProblem(error: unknown): problems.Problem {
   const output = error instanceof ProgramFailed ? error.output : String(error);
   if (/CERTIFICATE_VERIFY_FAILED|SSLError/.test(output)) return problems.certificate();
-  const unreachable = /connection broken|Failed to establish|Name or service not known|Temporary failure|timed out|ProxyError|Connection refused/i;
+  const unreachable =
+    /connection broken|Failed to establish|Name or service not known|Temporary failure|timed out|ProxyError|Connection refused/i;
   if (unreachable.test(output)) return problems.offline();
   return problems.installFailed(lastLine(error));
 }

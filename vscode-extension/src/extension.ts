@@ -1,6 +1,7 @@
 // Where VS Code begins and ends: everything is made here and handed to whoever needs it.
 
-import { LOADING } from "./loading"; // first
+// biome-ignore assist/source/organizeImports: loading.ts takes the time at which it is loaded, so it comes first
+import { LOADING } from "./loading";
 import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 import { registerCommands } from "./commands";

@@ -14,7 +14,12 @@ export async function selectGpu(session: Session): Promise<void> {
   const now = setting("device", "auto", resource);
   const items = [
     { label: "Automatic", description: "auto", detail: "A GPU where there is one, else Triton's interpreter", device: "auto" },
-    ...devices.map((device) => ({ label: device.name, description: device.device, detail: `compute capability ${device.capability}`, device: device.device })),
+    ...devices.map((device) => ({
+      label: device.name,
+      description: device.device,
+      detail: `compute capability ${device.capability}`,
+      device: device.device,
+    })),
     { label: "No GPU", description: "interpreter", detail: "Triton's interpreter: checks kernels, times nothing", device: "interpreter" },
   ].map((item) => (item.device === now ? { ...item, label: `$(check) ${item.label}` } : item));
   const chosen = await vscode.window.showQuickPick(items, { placeHolder: "Where kernels are validated" });

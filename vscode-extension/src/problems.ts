@@ -27,10 +27,10 @@ export function noPython(): Problem {
 }
 
 export function pythonDoesNotRun(python: string, detail: string): Problem {
-  return new Problem(
-    `Kernel LSP could not run ${python} for its server: ${detail}. Name another Python in the setting kernelLsp.python.`,
-    ["openSettings", "kernelLsp.restartServer"],
-  );
+  return new Problem(`Kernel LSP could not run ${python} for its server: ${detail}. Name another Python in the setting kernelLsp.python.`, [
+    "openSettings",
+    "kernelLsp.restartServer",
+  ]);
 }
 
 export function pythonTooOld(python: string, version: string): Problem {

@@ -11,7 +11,7 @@ const running = new Set<ChildProcess>();
 /** The path of a program on PATH; undefined where there is none. A relative entry would mean whatever folder is open. */
 export async function onPath(name: string): Promise<string | undefined> {
   const names = process.platform === "win32" ? [`${name}.exe`] : [name];
-  for (const folder of (process.env["PATH"] ?? "").split(delimiter).filter(isAbsolute)) {
+  for (const folder of (process.env.PATH ?? "").split(delimiter).filter(isAbsolute)) {
     for (const file of names) {
       const path = join(folder, file);
       if (await isExecutable(path)) return path;

@@ -3,8 +3,8 @@
 import * as vscode from "vscode";
 import { type LanguageClient, State } from "vscode-languageclient/node";
 import { createClient } from "./client";
-import type { Logs } from "./logs";
 import { distrustServer } from "./environment";
+import type { Logs } from "./logs";
 import { crashed, didNotStart, notRunning, Problem } from "./problems";
 import type { Progress } from "./progress";
 import type { Proposal, Status } from "./protocol";
@@ -96,9 +96,11 @@ export class Session {
 
   /** What an earlier client still has to say does not count. */
   #listen(client: LanguageClient): void {
-    const current = <T>(handler: (value: T) => void) => (value: T): void => {
-      if (this.client === client) handler(value);
-    };
+    const current =
+      <T>(handler: (value: T) => void) =>
+      (value: T): void => {
+        if (this.client === client) handler(value);
+      };
     client.onNotification("kernelLsp/status", current(this.events.status));
     client.onNotification("kernelLsp/proposal", current(this.events.proposal));
     client.onDidChangeState(

@@ -13,7 +13,7 @@ const [part = "test", ...names] = process.argv.slice(2);
 async function main(run: Run): Promise<number> {
   if (part === "typing") return await measureTyping(run, names[0] ?? "typing.json");
   const installation = run.install("vscode");
-  const pictures = process.env["PICTURES"] ?? join(run.folder, "images");
+  const pictures = process.env.PICTURES ?? join(run.folder, "images");
   switch (part) {
     case "test":
       return (await runHostSuites(run, installation)) + (await runSession(run, installation, pictures));

@@ -17,7 +17,7 @@ const FLAGS = [
 export async function launch(mark: string): Promise<Browser> {
   const environment = marked(mark) as Record<string, string>;
   return await chromium.launch({
-    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: FLAGS,
     env: environment,
     ...{ handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false }, // the run ends it; Playwright would end the run

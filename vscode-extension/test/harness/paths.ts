@@ -11,7 +11,7 @@ export const IMAGES = join(ROOT, "docs", "images");
 
 /** The Python that has torch and triton. */
 export function torchPython(): string {
-  const path = process.env["TEST_PYTHON"];
+  const path = process.env.TEST_PYTHON;
   if (path === undefined) throw new Error("TEST_PYTHON is not set; tools/test-vscode sets it");
   return path;
 }

@@ -62,7 +62,7 @@ export class Run {
     try {
       await this.endProcesses();
     } finally {
-      if (process.env["KEEP"] === undefined) rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+      if (process.env.KEEP === undefined) rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
       else console.log(`kept: ${this.folder}`);
     }
   }

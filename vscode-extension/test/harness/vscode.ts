@@ -50,8 +50,16 @@ export async function start(installation: Installation, environment: NodeJS.Proc
   const log = join(installation.folder, "server.log");
   const child = spawn(
     process.execPath,
-    [SERVER, ...places(installation), ...["--host", "127.0.0.1", "--port", "0"], "--without-connection-token",
-      "--accept-server-license-terms", "--enable-smoke-test-driver", "--telemetry-level", "off"],
+    [
+      SERVER,
+      ...places(installation),
+      ...["--host", "127.0.0.1", "--port", "0"],
+      "--without-connection-token",
+      "--accept-server-license-terms",
+      "--enable-smoke-test-driver",
+      "--telemetry-level",
+      "off",
+    ],
     {
       // A store of its own: what the user, or an earlier run, validated would count here, too.
       env: marked(installation.mark, {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import * as vscode from "vscode";
 import type { Api } from "../../src/extension";
 
-export const WORKSPACE = process.env["TEST_WORKSPACE"] ?? "";
+export const WORKSPACE = process.env.TEST_WORKSPACE ?? "";
 
 /** The extension's API, once its first server runs or could not be started. */
 export async function api(): Promise<Api> {

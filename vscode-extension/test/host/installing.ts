@@ -12,7 +12,7 @@ export const installing: Test[] = [
   {
     name: "where the package index cannot be reached, the status says so and what to do",
     body: async () => {
-      assert.ok(process.env["PIP_INDEX_URL"], "the harness was to make the index unreachable");
+      assert.ok(process.env.PIP_INDEX_URL, "the harness was to make the index unreachable");
       await open("rms_norm.py");
       const found = await api();
       assert.deepEqual(found.status(), { state: "error", text: "Not running" });
@@ -28,11 +28,11 @@ export const installing: Test[] = [
   {
     name: "once it can, Restart Server installs the server and starts it",
     body: async () => {
-      delete process.env["PIP_INDEX_URL"];
+      delete process.env.PIP_INDEX_URL;
       const began = Date.now();
       await vscode.commands.executeCommand("kernelLsp.restartServer");
       assert.equal((await api()).status().state, "idle");
-      const impostor = join(process.env["PYTHONPATH"] ?? assert.fail("the harness was to set it"), "ran");
+      const impostor = join(process.env.PYTHONPATH ?? assert.fail("the harness was to set it"), "ran");
       assert.equal(existsSync(impostor), false, "something else was imported than what was installed");
       say(`  installed and started in ${((Date.now() - began) / 1000).toFixed(1)} s`);
     },

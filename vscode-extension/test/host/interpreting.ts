@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 import { api, codes, open, ours, place, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
 
-const TORCH = process.env["TEST_PYTHON"] ?? "";
+const TORCH = process.env.TEST_PYTHON ?? "";
 const FOLDER = join(dirname(WORKSPACE), "interpreters");
 
 /** A Python of the user's own: the one with torch, with something done before it starts. */

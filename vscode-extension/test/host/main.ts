@@ -4,7 +4,7 @@ import { runAll } from "./runner";
 import { suites } from "./suites";
 
 export async function run(): Promise<void> {
-  const name = process.env["TEST_SUITE"] ?? "";
+  const name = process.env.TEST_SUITE ?? "";
   const suite = suites[name];
   if (suite === undefined) throw new Error(`there is no suite ${name}`);
   await runAll(name, suite);

@@ -10,13 +10,13 @@ export interface Test {
 const SECONDS = 120;
 
 export function say(text: string): void {
-  appendFileSync(process.env["TEST_OUTPUT"] ?? "/dev/stderr", `${text}\n`);
+  appendFileSync(process.env.TEST_OUTPUT ?? "/dev/stderr", `${text}\n`);
 }
 
 /** Throws when a test failed, after the last one: VS Code makes that the exit code. */
 export async function runAll(suite: string, tests: Test[]): Promise<void> {
   const failed: string[] = [];
-  const only = new RegExp(process.env["ONLY"] ?? ""); // to look at a few
+  const only = new RegExp(process.env.ONLY ?? ""); // to look at a few
   for (const { name, body } of tests.filter((test) => only.test(test.name))) {
     const began = Date.now();
     const error = await outcome(body);

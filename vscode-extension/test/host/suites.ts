@@ -14,15 +14,6 @@ import { untrusted } from "./untrusted";
 
 export const suites: Record<string, Test[]> = {
   installing,
-  trusted: [
-    ...activation,
-    ...generating,
-    ...reviewing,
-    ...reporting,
-    ...cancelling,
-    ...serving,
-    ...settings,
-    ...interpreting,
-  ],
+  trusted: [...activation, ...generating, ...reviewing, ...reporting, ...cancelling, ...serving, ...settings, ...interpreting],
   untrusted,
 };

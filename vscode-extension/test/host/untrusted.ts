@@ -16,7 +16,7 @@ export const untrusted: Test[] = [
       assert.equal(vscode.workspace.isTrusted, false);
       const { document } = await open("rms_norm.py");
       assert.equal((await api()).status().state, "idle");
-      assert.equal((await debugInformation())["trusted"], false);
+      assert.equal((await debugInformation()).trusted, false);
       await until("the lens", async () => (await lenses(document.uri)).length > 0);
     },
   },
@@ -58,7 +58,7 @@ export const untrusted: Test[] = [
       assert.ok(await document.save());
       await pause(1500);
       assert.ok(!existsSync(IMPORTED));
-      assert.deepEqual((await debugInformation())["workerPids"], []);
+      assert.deepEqual((await debugInformation()).workerPids, []);
     },
   },
 ];

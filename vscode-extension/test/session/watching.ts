@@ -58,5 +58,8 @@ export function assertSteady({ looks, lenses }: Watched): void {
   assert.equal(new Set(lenses).size, lenses.length, `the lens went back and forth: ${lenses.join(" → ")}`);
   const tops = new Set(looks.map(({ top }) => Math.round(top)));
   assert.equal(tops.size, 1, `the class moved: ${[...tops].join(", ")}`);
-  assert.ok(looks.every(({ toasts }) => toasts === 0), "a notification popped up");
+  assert.ok(
+    looks.every(({ toasts }) => toasts === 0),
+    "a notification popped up",
+  );
 }

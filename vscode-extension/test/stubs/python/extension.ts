@@ -11,7 +11,7 @@ interface Path {
 const path = (python: string): Path => ({ id: python, path: python });
 
 export function activate(context: vscode.ExtensionContext): unknown {
-  let selected = path(process.env["TEST_PYTHON"] ?? "python3");
+  let selected = path(process.env.TEST_PYTHON ?? "python3");
   const changed = new vscode.EventEmitter<Path & { resource: undefined }>();
   const select = vscode.commands.registerCommand("pythonStub.select", (python: string) => {
     selected = path(python);
