@@ -1,5 +1,7 @@
 """Settings: where they come from, which wins, and what is said about bad ones."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import errors
-from kernel_lsp.settings import Settings, camel, kebab, load
+from kernel_lsp.settings import Settings, camel, kebab, load, options
+from kernel_lsp.settings.sections import sections
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -170,6 +173,36 @@ def test_the_reference_pages_are_up_to_date():
         [sys.executable, ROOT / "tools" / "reference.py", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_option_stands_in_one_section():
+    shown = [option.name for found in sections().values() for option in found]
+    assert sorted(shown) == sorted(option.name for option in options())
+    assert len(set(shown)) == len(shown)
+
+
+def test_docs_and_vs_code_have_the_same_sections_in_the_same_order():
+    page = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    package = json.loads((ROOT / "vscode-extension" / "package.json").read_text("utf-8"))
+    in_docs = {
+        title: re.findall(r"^\| `(kernelLsp\.[\w.]+)`", rows, re.MULTILINE)
+        for title, rows in re.findall(r"^## ([^\n]+)\n+(\| editor .*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
+    }
+    configuration = package["contributes"]["configuration"]
+    in_vs_code = {section["title"]: list(section["properties"]) for section in configuration}
+    assert list(in_docs.items()) == list(in_vs_code.items())
+    assert [section["order"] for section in configuration] == list(range(len(configuration)))
+    for section in configuration:
+        assert [shape["order"] for shape in section["properties"].values()] == list(range(len(section["properties"])))
+
+
+def test_settings_of_language_models_come_after_all_others():
+    titles = list(sections())
+    first = titles.index("Language models")
+    assert all(title.startswith("Language models") for title in titles[first:])
+    groups_shown = {option.group for title in titles[:first] for option in sections()[title]}
+    assert groups_shown == {""}
+    assert len(sections()[titles[0]]) <= 10
 
 
 @pytest.mark.parametrize("name", ["kernel_lsp", "kernel-lps", "kernellsp"])

@@ -11,17 +11,22 @@ import json
 import sys
 import typing
 from pathlib import Path
+from typing import Any
 
 from kernel_lsp import errors
-from kernel_lsp.settings import Settings, camel, kebab, options
+from kernel_lsp.settings import Settings, camel, kebab
 from kernel_lsp.settings.options import Option, groups
+from kernel_lsp.settings.sections import sections
 from kernel_lsp.synthesis.operators import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "vscode-extension" / "package.json"
 
+#: The section before which the extension's own stands: a user without models needs nothing from there on.
+EXTENSION_BEFORE = "Language models"
+EXTENSION_TITLE = "VS Code's server"
 #: The extension's own settings: how it starts the server.
-EXTENSION_SETTINGS = {
+EXTENSION_SETTINGS: dict[str, dict[str, Any]] = {
     "kernelLsp.importStrategy": {
         "type": "string",
         "enum": ["useBundled", "fromEnvironment"],
@@ -54,16 +59,15 @@ EXTENSION_PROGRAMS = ["kernelLsp.importStrategy", "kernelLsp.python"]
 SETTINGS = """\
 # Settings
 
-<!-- Written by `make docs` from kernel_lsp/settings/options.py. -->
+<!-- Written by `make docs` from kernel_lsp/settings/options.py and sections.py. -->
 
 The same everywhere: `kernelLsp.*` in the editor, `[tool.kernel-lsp]` in the nearest pyproject.toml, options on the
 command line. The later named wins over the earlier: pyproject.toml, editor, command line. A value that is not valid is
 reported and leaves the earlier one standing. In a workspace that is not trusted, settings that name programs or the store, or where
 your code and keys are sent (marked ⚙), are ignored. `openai.base-url` is `base-url` in the table `[tool.kernel-lsp.openai]`.
+The settings of *VS Code's server* are in VS Code alone.
 
-| editor | pyproject.toml | default | what it does |
-| --- | --- | --- | --- |
-{rows}
+{sections}
 
 ## Example inputs in pyproject.toml
 
@@ -76,6 +80,14 @@ init = [512]
 init-kwargs = {{ eps = 1e-6 }}
 args = ["float32[8, 512]"]
 ```
+"""
+
+SECTION = """\
+## {title}
+
+| editor | pyproject.toml | default | what it does |
+| --- | --- | --- | --- |
+{rows}
 """
 
 ERRORS = """\
@@ -92,34 +104,68 @@ What can go wrong, and what to do about it. The code stands in `--json` (`error.
 
 
 def settings_page() -> str:
-    rows = []
+    parts = []
+    for title, found in sections().items():
+        if title == EXTENSION_BEFORE:
+            parts.append(SECTION.format(title=EXTENSION_TITLE, rows="\n".join(_extension_rows())))
+        parts.append(SECTION.format(title=title, rows="\n".join(_row(option) for option in found)))
+    return SETTINGS.format(sections="\n".join(parts).rstrip("\n"))
+
+
+def _row(option: Option) -> str:
     defaults = Settings()
-    for option in options():
-        default = getattr(getattr(defaults, option.group) if option.group else defaults, option.field.name)
-        shown = str(default).lower() if isinstance(default, bool) else str(default).replace("'", '"') or '""'
-        mark = " ⚙" if option.field.metadata["program"] else ""
-        cells = [
-            f"`kernelLsp.{camel(option.name)}`{mark}",
-            f"`{kebab(option.name)}`",
-            f"`{shown}`",
-            option.field.metadata["doc"],
-        ]
-        rows.append(f"| {' | '.join(cells)} |")
-    return SETTINGS.format(rows="\n".join(rows))
+    default = getattr(getattr(defaults, option.group) if option.group else defaults, option.field.name)
+    shown = str(default).lower() if isinstance(default, bool) else str(default).replace("'", '"') or '""'
+    mark = " ⚙" if option.field.metadata["program"] else ""
+    cells = [
+        f"`kernelLsp.{camel(option.name)}`{mark}",
+        f"`{kebab(option.name)}`",
+        f"`{shown}`",
+        option.field.metadata["doc"],
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _extension_rows() -> list[str]:
+    rows = []
+    for name, shape in EXTENSION_SETTINGS.items():
+        doc = shape["markdownDescription"].replace("#", "")
+        values = zip(shape.get("enum", []), shape.get("enumDescriptions", []), strict=False)
+        doc = " ".join([doc, *(f"`{value}`: {words}" for value, words in values)])
+        mark = " ⚙" if name in EXTENSION_PROGRAMS else ""
+        default = shape["default"] or '""'
+        rows.append(f"| `{name}`{mark} | | `{default}` | {doc} |")
+    return rows
 
 
 def extension_package() -> str:
     """The extension's package.json with the settings of now in it."""
     package = json.loads(PACKAGE.read_text("utf-8"))
-    found = {f"kernelLsp.{camel(option.name)}": option for option in options()}
-    properties = {name: _property(option) for name, option in found.items()}
-    package["contributes"]["configuration"]["properties"] = properties | EXTENSION_SETTINGS
-    programs = [name for name, option in found.items() if option.field.metadata["program"]]
+    package["contributes"]["configuration"] = configuration()
+    found = [option for of_section in sections().values() for option in of_section]
+    programs = [f"kernelLsp.{camel(option.name)}" for option in found if option.field.metadata["program"]]
     package["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = programs + EXTENSION_PROGRAMS
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
 
-def _property(option: Option) -> dict[str, object]:
+def configuration() -> list[dict[str, Any]]:
+    """VS Code's sections. Without ``order`` it would sort them, and the settings in them, by their names."""
+    contents: dict[str, dict[str, dict[str, Any]]] = {}
+    for title, found in sections().items():
+        if title == EXTENSION_BEFORE:
+            contents[EXTENSION_TITLE] = EXTENSION_SETTINGS
+        contents[title] = {f"kernelLsp.{camel(option.name)}": _property(option) for option in found}
+    return [
+        {
+            "title": title,
+            "order": place,
+            "properties": {name: {**shape, "order": i} for i, (name, shape) in enumerate(properties.items())},
+        }
+        for place, (title, properties) in enumerate(contents.items())
+    ]
+
+
+def _property(option: Option) -> dict[str, Any]:
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
     owner = Settings if not option.group else groups()[option.group]
     kind = typing.get_type_hints(owner)[option.field.name]
@@ -127,7 +173,7 @@ def _property(option: Option) -> dict[str, object]:
     default = made() if made is not dataclasses.MISSING else option.field.default
     doc = option.field.metadata["doc"]
     if kind in kinds:
-        shape: dict[str, object] = {"type": kinds[kind]}
+        shape: dict[str, Any] = {"type": kinds[kind]}
     else:
         shape = {"type": "array", "items": {"type": "string"}}
     if option.name == "interpreter":  # the server's own Python is no use in VS Code, where another one is selected

@@ -4,7 +4,7 @@ The same option is ``kernelLsp.workerPrefix`` in an editor, ``worker-prefix`` un
 pyproject.toml, and ``settings.worker_prefix`` here; one of a group is ``kernelLsp.openai.baseUrl``, ``base-url`` under
 ``[tool.kernel-lsp.openai]``, and ``settings.openai.base_url``.
 
-docs/settings.md is written from here (make docs).
+docs/settings.md and VS Code's settings are written from here (make docs), in the sections of sections.py.
 """
 
 # ruff: noqa: RUF009  (_option wraps dataclasses.field)
@@ -340,7 +340,7 @@ class Option(NamedTuple):
 
 
 def options() -> Iterator[Option]:
-    """Every option, in the order of the documentation."""
+    """Every option."""
     for outer in dataclasses.fields(Settings):
         if "doc" in outer.metadata:
             yield Option("", outer)

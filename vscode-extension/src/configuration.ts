@@ -10,8 +10,8 @@ export type Settings = { [name: string]: unknown };
 
 /** Names without `kernelLsp.`, from the package's own list: `device`, `openai.baseUrl`. */
 export function settingNames(extension: vscode.Extension<unknown>): string[] {
-  const { properties } = extension.packageJSON.contributes.configuration as { properties: Settings };
-  return Object.keys(properties).map((name) => name.slice(SECTION.length + 1));
+  const sections = extension.packageJSON.contributes.configuration as { properties: Settings }[];
+  return sections.flatMap(({ properties }) => Object.keys(properties)).map((name) => name.slice(SECTION.length + 1));
 }
 
 /** What is set for a folder (or without one), nested as the server's groups are. */

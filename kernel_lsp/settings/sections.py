@@ -1,0 +1,43 @@
+"""The sections in which docs/settings.md and VS Code show the options, in the order in which users need them."""
+
+from __future__ import annotations
+
+from kernel_lsp.settings.options import Option, options
+
+#: By title: names of options; the name of a group stands for all of its options.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Kernels": (
+        "interpreter",
+        "device",
+        "kernel_folder",
+        "overwrite",
+        "precision",
+        "bounds",
+        "thorough",
+        "seconds",
+        "baselines",
+        "generators",
+    ),
+    "Editor": (
+        "validate_on_save",
+        "revalidate",
+        "validate_when_idle",
+        "pause_while_gpu_busy",
+        "pause_on_battery",
+        "inlay_hints",
+    ),
+    "Worker and store": ("worker_prefix", "store", "regression_threshold"),
+    "Language models": ("samples", "temperature", "top_p", "max_tokens", "seed", "rounds"),
+    "Language models: transformers": ("kernelllm",),
+    "Language models: llama.cpp": ("llama_cpp",),
+    "Language models: OpenAI-compatible servers": ("openai",),
+}
+
+
+def sections() -> dict[str, list[Option]]:
+    """The options of each section, by its title."""
+    found = list(options())
+    return {
+        title: [option for name in names for option in found if name in (option.name, option.group)]
+        for title, names in SECTIONS.items()
+    }
