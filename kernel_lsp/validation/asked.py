@@ -109,7 +109,7 @@ def errors(
     wide = exact is not None
 
     def run() -> Any:
-        return oracle.exact(tree, train) if wide else oracle.eager(tree, train)
+        return oracle.exact(tree, train, reference.drawn) if wide else oracle.eager(tree, train)
 
     return _errors(run, exact if wide else reference.eager, precision, samples, oracle.seed)
 
@@ -119,7 +119,7 @@ def errors_of_slice(
 ) -> list[float] | None:
     """The same for a slice of the inputs, of which ``part`` is float64's answer. ``scales``: of the whole outputs."""
     inputs = cut(tree, oracle.independent[0]["inputs"], part.start, part.stop)
-    return _errors(lambda: oracle.exact(inputs, train), part.exact, precision, samples, None, scales)
+    return _errors(lambda: oracle.exact(inputs, train, []), part.exact, precision, samples, None, scales)
 
 
 def _errors(

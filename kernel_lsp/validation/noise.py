@@ -10,6 +10,9 @@ Where S depends on d the module is not continuous there (rounding, comparisons),
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -53,15 +56,19 @@ class _Noisy(TorchDispatchMode):
 
 
 def floors(
-    double: torch.nn.Module, tree: tuple[Any, Any], answer: list[torch.Tensor], dtypes: list[Any]
+    double: torch.nn.Module,
+    tree: tuple[Any, Any],
+    answer: list[torch.Tensor],
+    dtypes: list[Any],
+    drawing: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
 ) -> list[float]:
     """For each output what it may be off by absolutely. ``tree`` and ``answer`` are in float64.
 
-    ``dtypes``: of the module's own outputs. Zero where the scale cannot be told. Raises what the module raises.
+    ``dtypes``: of the module's own outputs. ``drawing``: a context in which every call draws the same numbers. Zero where the scale cannot be told. Raises what the module raises.
     """
     scales = [0.0] * len(answer)
     for way in ("whole", "each"):
-        moved = [_moves(double, tree, answer, step, way) for step in _STEPS]
+        moved = [_moves(double, tree, answer, step, way, drawing) for step in _STEPS]
         for i, (coarse, fine) in enumerate(zip(*moved, strict=True)):
             if 0.5 * fine <= coarse <= 2 * fine:
                 scales[i] = max(scales[i], fine)
@@ -72,14 +79,19 @@ def floors(
 
 
 def _moves(
-    double: torch.nn.Module, tree: tuple[Any, Any], answer: list[torch.Tensor], step: float, way: str
+    double: torch.nn.Module,
+    tree: tuple[Any, Any],
+    answer: list[torch.Tensor],
+    step: float,
+    way: str,
+    drawing: Callable[[], AbstractContextManager[Any]],
 ) -> list[float]:
     """Of each output: how far it moves on average, divided by ``step``."""
     from kernel_lsp.validation.oracle import tensors_of
 
     noisy = _Noisy(step, way)
     args, kwargs = pytree.tree_map(lambda t: noisy.moved(t.clone()) if isinstance(t, torch.Tensor) else t, tree)
-    with torch.no_grad(), state.unchanged(double), noisy:
+    with torch.no_grad(), state.unchanged(double), noisy, drawing():
         found = tensors_of(double(*args, **kwargs))
     result = []
     for exact, other in zip(answer, found, strict=True):

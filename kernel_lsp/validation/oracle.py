@@ -13,8 +13,19 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import aliasing, attributes, channel, memory, noise, randomness, slices, state, torch_work
-from kernel_lsp.validation.compare import compare
+from kernel_lsp.validation import (
+    aliasing,
+    attributes,
+    channel,
+    draws,
+    memory,
+    noise,
+    randomness,
+    slices,
+    state,
+    torch_work,
+)
+from kernel_lsp.validation.compare import compare, structure
 from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.scaled_products import ScaledProducts
 from kernel_lsp.validation.slices import Part
@@ -31,7 +42,9 @@ _SLICE = 1 << 30
 _NEIGHBOURS = 4
 #: what eager and the candidate start from where the module draws random numbers
 SEED = 20
-#: said of a module that draws random numbers
+#: an answer of eager that is further from float64's than this, relatively, is not the answer to the same random numbers
+_FAR = 0.1
+#: said of a module that draws random numbers, where float64 cannot be given the same
 RANDOM = "float64: the module draws random numbers, so it is compared with eager under equal random states"
 
 
@@ -56,6 +69,7 @@ class Reference:
     attributes: dict[str, list[int]] = field(default_factory=dict)  # of ``after``, as attributes.handled gives them
     aliases: list[list[int]] = field(default_factory=list)  # as aliasing.shared gives them
     kept: bool = False  # a result lies in memory that the module keeps
+    drawn: list[tuple[str, Any]] = field(default_factory=list)  # the random numbers, as draws.Recording has them
 
 
 class Oracle:
@@ -84,6 +98,8 @@ class Oracle:
         self.made: list[str] = []  # all attributes that are; every call but the first begins with what that left there
         self.called = False
         self.seed: int | None = None  # where the module draws random numbers: what eager and the candidate start from
+        self.replays = True  # float64 is given the numbers that eager drew
+        self.drawn: list[tuple[str, torch.Tensor | None]] = []  # by eager's last call
         self._renew()
 
     def _renew(self) -> None:
@@ -128,11 +144,12 @@ class Oracle:
     @contextlib.contextmanager
     def drawing(self, seed: int) -> Iterator[None]:
         """Within this context random numbers are drawn from ``seed`` on, and float64 is left out."""
-        before, self.seed = self.seed, seed
+        before = self.seed, self.replays
+        self.seed, self.replays = seed, False
         try:
             yield
         finally:
-            self.seed = before
+            self.seed, self.replays = before
 
     def scale(self, factor: float) -> None:
         """Multiply parameters and persistent float buffers; with a power of two, and back, nothing is lost in float32."""
@@ -153,9 +170,12 @@ class Oracle:
 
     def _watched(self, tree: tuple[Any, Any], train: bool) -> tuple[Any, dict[str, Any], dict[str, list[int]]]:
         """The same, and what it did with plain attributes."""
+        recording = draws.Recording() if self.seed is not None and self.replays else contextlib.nullcontext()
+        if self.seed is not None:
+            randomness.seed(self.seed)
         with torch.no_grad(), state.unchanged(self.module) as before:
             held = attributes.held(self.module)
-            with self.around():
+            with self.around(), recording:
                 eager = channel.plain(self.module.train(train or self.training)(*tree[0], **tree[1]))
             after = state.changed(self.module, before)
             after |= attributes.replaced(self.module, held, after)
@@ -166,6 +186,7 @@ class Oracle:
                 eager = copied(eager)  # what is put back must not change the result
             first = {} if self.called else attributes.come_about(self.module, before, after)
         self.called = True
+        self.drawn = recording.drawn if isinstance(recording, draws.Recording) else []
         self.moves |= after.keys()
         if first:  # from now on every call begins with what the first one left
             self.made = [*first]
@@ -192,8 +213,6 @@ class Oracle:
         watch = memory.Watch(before)
         # A step that puts a module of eval mode into training mode takes care of random numbers itself (checks).
         watched = train == self.training or not train
-        if self.seed is not None:
-            randomness.seed(self.seed)
         random_state = randomness.state()
         settled = bool(self.made)
         eager, after, facts = self._watched(given, train)
@@ -202,7 +221,6 @@ class Oracle:
             return self.answer(tree, train, seconds)
         if watched and self.seed is None and randomness.state() != random_state:
             self.seed = SEED
-            self.limits.append(RANDOM)
             del given, eager
             return self.answer(tree, train, seconds)
         held = [t for v in vars(self.module).values() for t in tensors_of(v)]
@@ -212,15 +230,21 @@ class Oracle:
         mutated = [i for i, (a, b) in enumerate(zip(before, tensors_of(given), strict=True)) if not identical(a, b)]
         del given
         reference = Reference(eager, None, mutated, after=after, aliases=aliases, kept=kept, attributes=facts)
-        if self.seed is not None:  # in float64 it would draw other numbers
+        if self.seed is not None and not self.replays:
             return reference
         if self.double is None:
+            if self.seed is not None:
+                return reference
             reference.exact = eager
             return reference
         # What eager took beside its inputs, twice as wide, and the inputs once more.
         need = 2 * (watch.taken() + sum(map(memory.size, before)))
         independent = self.independent if self.training or not train else []
         there = memory.free(before)
+        if self.seed is not None:
+            if need > _SHARE * there or not self._replayed(reference, tree, train):
+                self._not_replayed()
+            return reference
         if need <= _SHARE * there and (need <= _LITTLE or not independent):
             reference.exact = self._exact(tree, eager, train, reference.exact_after)
         elif independent and self._sliceable(tree, eager, independent[0]):
@@ -233,6 +257,24 @@ class Oracle:
                 f"float64 at the example's own size: it would take {memory.text(need)}, there were {memory.text(there)}"
             )
         return reference
+
+    def _not_replayed(self) -> None:
+        if RANDOM not in self.limits:
+            self.limits.append(RANDOM)
+
+    def _replayed(self, reference: Reference, tree: tuple[Any, Any], train: bool) -> bool:
+        """Whether float64 gave an answer to the numbers that eager drew, which ``reference`` then has."""
+        after: dict[str, Any] = {}
+        limits, double = list(self.limits), self.double
+        exact = self._exact(tree, None, train, after)
+        if exact is None or structure(exact) != structure(reference.eager):
+            self.limits, self.double = limits, double
+            self.replays = False
+            return False
+        if not compare(reference.eager, reference.eager, exact).eager_error <= _FAR:
+            return False  # eager overflows here, or the numbers are others after all
+        reference.exact, reference.exact_after, reference.drawn = exact, after, self.drawn
+        return True
 
     def _sliceable(self, tree: Any, eager: Any, along: dict[str, Any]) -> bool:
         """Whether these are the shapes that the graph was about, and there is more than one slice."""
@@ -273,7 +315,7 @@ class Oracle:
         args, kwargs = doubled(copied(tree))
         try:
             with torch.no_grad(), _made_wide(), state.unchanged(self.double) as before:
-                with self.around():
+                with self.around(), self._drawing_the_same():
                     exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
                 if after is not None:
                     after |= state.changed(self.double, before)
@@ -285,13 +327,28 @@ class Oracle:
             return eager
         return exact
 
+    @contextlib.contextmanager
+    def _drawing_the_same(self) -> Iterator[None]:
+        """Within this context the module in float64 draws what eager's last call drew. Raises draws.NotReplayable."""
+        if self.seed is None:
+            yield
+            return
+        randomness.seed(self.seed)  # for Python's and numpy's
+        with draws.Replay(self.drawn) as replay:
+            yield
+        replay.finish()
+
     def eager(self, tree: tuple[Any, Any], train: bool = False) -> Any:
         """Eager's result alone."""
         return self._call(copied(tree), train)[0]
 
-    def exact(self, tree: tuple[Any, Any], train: bool) -> Any:
-        """The module's result in float64 alone; None where that does not run, which is not noted here."""
+    def exact(self, tree: tuple[Any, Any], train: bool, drawn: list[tuple[str, Any]]) -> Any:
+        """The module's result in float64 alone; None where that does not run, which is not noted here.
+
+        ``drawn``: the random numbers, as ``Reference.drawn``.
+        """
         limits, double = list(self.limits), self.double
+        self.drawn = drawn
         found = self._exact(tree, None, train)
         self.limits, self.double = limits, double
         return found
@@ -315,11 +372,13 @@ class Oracle:
         if reference.exact is None or self.double is None or reference.exact is reference.eager:
             return nothing
         self.double.train(train or self.training)
+        self.drawn = reference.drawn
         worst = 0.0
         try:
             exact = tensors_of(reference.exact)
             with _made_wide():
-                floors = noise.floors(self.double, doubled(tree), exact, [t.dtype for t in tensors])
+                dtypes = [t.dtype for t in tensors]
+                floors = noise.floors(self.double, doubled(tree), exact, dtypes, self._drawing_the_same)
             for seed in range(_NEIGHBOURS):
                 near = noise.neighbour(tree, seed)
                 eager, _ = self._call(copied(near), train)

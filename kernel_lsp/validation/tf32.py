@@ -67,7 +67,7 @@ def error(oracle: Oracle, tree: tuple[Any, Any], reference: Reference, train: bo
     if reference.exact is None or reference.exact is reference.eager:
         return 0.0
     with _Rounding():
-        found = oracle.exact(tree, train)
+        found = oracle.exact(tree, train, reference.drawn)
     if found is None:
         return 0.0
     kinds = iter([leaf.dtype for leaf in pytree.tree_leaves(reference.eager) if isinstance(leaf, torch.Tensor)])
