@@ -159,8 +159,12 @@ def _unix(text: str) -> str:
 def assemble(header: dict[str, Any], body: str) -> str:
     """The text of a kernel file. ``body``'s hashes are added to the header; None values are left out (TOML has none)."""
     hashes = {"body": body_hash(body), "code": code_hash(_unix(body)) or None}
-    lines = [f"# {line}".rstrip() for line in _toml(header | hashes)]
-    return "\n".join([OPENING, *lines, CLOSING, body])
+    return "\n".join([*header_lines(header | hashes), body])
+
+
+def header_lines(header: dict[str, Any]) -> list[str]:
+    """The lines of a header, with the opening and the closing one."""
+    return [OPENING, *(f"# {line}".rstrip() for line in _toml(header)), CLOSING]
 
 
 def _toml(table: dict[str, Any]) -> list[str]:

@@ -57,6 +57,53 @@ def test_a_header_has_at_most_25_lines(count, elsewhere):
     assert [(s.dtype, s.shape) for s in parsed.claim.measurement.shapes[0].inputs] == [
         ("float32", [8, 1024, 4096])
     ] * count
+    last = text.splitlines()[parsed.body_line - 2]
+    assert "the validation report" in last and "kernel-lsp history a.py::A" in last
+
+
+@pytest.mark.parametrize("width", range(1, 140, 6))
+@pytest.mark.parametrize("count", [2, 5, 60])
+def test_the_longest_header_has_25_lines_whatever_its_names_are(width, count):
+    made, judged = report(count)
+    name = ("name" * 40)[:width]
+    for number, spec in enumerate(made.specimen.inputs):
+        spec.name, spec.dynamic = f"{name}{number}", [f"{name}_s{number}", None, None]
+    made.specimen.dynamic = {f"{name}_s{number}": [2, 2**31] for number in range(count)}
+    judged.candidate.precision, judged.candidate.pinned = "half", False
+    made.device = schema.Device("Triton interpreter (CPU)", "interpreter")
+    built = header.build("model/layers.py::A", made.target, made, judged)
+    again = header.renewed(built, header.findings("sha256:2", made, judged, judged.measurement))
+    for one in (built, again):
+        parsed = kernel_file.parse(kernel_file.assemble(one, "pass\n"))
+        assert 20 < parsed.body_line <= 25
+        assert {"class", "verdict", "validated", "measured", "microseconds", "measured-on"} <= set(parsed.header)
+        for key in ("inputs", "sizes"):
+            items = parsed.header["envelope"][key]
+            counted = re.fullmatch(r"and (\d+) more", items[-1])
+            assert len(items) == count or len(items) - 1 + int(counted[1]) == count
+
+
+def test_the_long_header_of_an_earlier_version_is_shortened_by_the_next_validation():
+    made, judged = report(1)
+    long = {
+        "source": "a.py::A",
+        "class": "A",
+        "note": "n" * 1000,
+        "version": "0.0.1",
+        "envelope": {
+            "inputs": [f"input{number}: float32[s{number}, 1024]" for number in range(90)],
+            "sizes": [f"s{number}: 2 or more, 1024 in the example" for number in range(90)],
+        },
+        "verdict": schema.to_json(verdict()),
+        "measurement": schema.to_json(measured()),
+    } | {f"of-another-version-{number}": number for number in range(9)}
+    old = kernel_file.parse(kernel_file.assemble(long, "pass\n"))
+    assert old.body_line > 100 and old.claim.verdict.status == "slower"
+    found = header.findings("sha256:1", made, judged, judged.measurement)
+    new = kernel_file.parse(kernel_file.assemble(header.renewed(old.header, found), old.body))
+    assert new.body_line <= 25 and new.body == old.body
+    assert new.header["envelope"]["inputs"][0] == "input0: float32[s0, 1024]"
+    assert new.claim.timed and new.class_name == "A"
 
 
 def test_a_lower_precision_is_part_of_the_claim():

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from typing import Any
 
-from kernel_lsp import __version__, claims, schema
+from kernel_lsp import __version__, claims, kernel_file, schema
 
+MOST_LINES = 25  # of a header, with its opening and closing line
 _MOST = 160  # characters of a text
 _LINE = 80  # characters of a line's share of a list: less than a line has, since items are not broken up
 _UNBOUNDED = 2**31 - 1  # what an export that knows no upper bound gives as one, or more
+_KEYS = (
+    *("source", "class", "generator", "note", "variant", "pinned", "precision", "fingerprint", "body", "code"),
+    *("envelope", *claims.KEYS, "rest"),
+)
+_ALONE = 60  # characters of the one item of a list that is left
+_LEFT_OUT = re.compile(r"and (\d+) more")
 
 
 def build(source: str, target: schema.Target, report: schema.Report, judged: schema.Judged) -> dict[str, Any]:
@@ -30,7 +38,7 @@ def build(source: str, target: schema.Target, report: schema.Report, judged: sch
     }
     if report.specimen is not None:
         header["envelope"] = envelope(report.specimen, candidate.pinned)
-    return header | findings(target.fingerprint, report, judged, judged.measurement)
+    return fitted(header | findings(target.fingerprint, report, judged, judged.measurement))
 
 
 def findings(
@@ -44,9 +52,50 @@ def findings(
 def renewed(header: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """A header with new findings in place of the old ones; as it was where only the moment is another."""
     kept = {key: value for key, value in header.items() if key not in claims.KEYS}
-    if _timeless(kept | found) == _timeless(header):
-        return header
-    return kept | found
+    made = fitted(kept | found)
+    return header if _timeless(made) == _timeless(header) else made
+
+
+def fitted(header: dict[str, Any]) -> dict[str, Any]:
+    """A header of at most ``MOST_LINES`` lines, whose last entry says where everything else is.
+
+    The longest that this version writes fits once each list of the envelope is one line. Beyond that, keys go that it
+    does not write, the last first.
+    """
+    source = str(header.get("source", ""))
+    made = {key: value for key, value in header.items() if key != "rest"}
+    made["rest"] = f"every check and limit: the validation report; verdicts over time: kernel-lsp history {source}"
+    while len(kernel_file.header_lines({**made, "body": "", "code": ""})) > MOST_LINES:
+        unknown = [key for key in made if key not in _KEYS]
+        if (shorter := _shortened(made.get("envelope"))) is not None:
+            made["envelope"] = shorter
+        elif unknown:
+            del made[unknown[-1]]
+        else:
+            break
+    return made
+
+
+def _shortened(envelope: Any) -> dict[str, Any] | None:
+    """The envelope with an item less in its longest list; None where each has one short item and a count."""
+    if not isinstance(envelope, dict):
+        return None
+    lists = [key for key, value in envelope.items() if isinstance(value, list)]
+    for key in sorted(lists, key=lambda key: -len(str(envelope[key]))):
+        if (items := _one_fewer([str(item) for item in envelope[key]])) is not None:
+            return envelope | {key: items}
+    return None
+
+
+def _one_fewer(items: list[str]) -> list[str] | None:
+    """The items but the last, which is counted; one that is left alone is cut to fit into a line with the count."""
+    left_out = _LEFT_OUT.fullmatch(items[-1]) if items else None
+    shown = items[:-1] if left_out else items
+    if len(shown) > 1:
+        return [*shown[:-1], f"and {int(left_out[1]) + 1 if left_out else 1} more"]
+    if shown and len(shown[0]) > _ALONE:
+        return [shown[0][: _ALONE - 1] + "…", *items[1:]]
+    return None
 
 
 def _timeless(header: dict[str, Any]) -> Any:
