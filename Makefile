@@ -20,7 +20,7 @@
 # make screenshots  a user's session in VS Code, whose pictures go to docs/images/
 # make docs     docs/settings.md, docs/errors.md and the settings in vscode-extension/package.json, from the code
 # make golden   tests/synthesis/golden/: the kernels of the samples and cases as text, to be read before it is committed
-# make picture  make demo, and save its table as docs/images/demo.svg
+# make picture  make demo, and save its table as docs/images/demo.svg; and draw the recorded times of a GPU as such a table
 #
 # PYTHON=python3.12 chooses the interpreter of .venv. On a machine that has torch and triton already,
 # VENV_FLAGS=--system-site-packages uses those.
@@ -81,6 +81,7 @@ golden: $(INSTALLED)
 
 picture: $(INSTALLED)
 	$(GENERATE_SAMPLES) --svg docs/images/demo.svg
+	$(BIN)/python tools/samples_picture.py
 
 docs: $(INSTALLED)
 	$(BIN)/python tools/reference.py

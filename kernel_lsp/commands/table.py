@@ -29,8 +29,8 @@ NOT_COMPILED = "not compiled"
 _OURS = ("recall", "synthesizer")  # generators that run no model
 
 
-def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
-    """Print the table, the reasons of what did not work, and where the files went; save it as SVG if asked to."""
+def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str = "kernel-lsp") -> None:
+    """Print the table, the reasons of what did not work, and where the files went; save it as SVG, with a title, if asked to."""
     console = Console(record=picture is not None)
     if picture is not None or not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = _WIDTH
@@ -49,7 +49,7 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None) -> None:
     for line in footer(tasks, columns):
         console.print(escape(line), highlight=False, style="dim")
     if picture is not None:
-        save_picture(console, picture)
+        save_picture(console, picture, title)
 
 
 def save_picture(console: Console, picture: Path, title: str = "kernel-lsp") -> None:
