@@ -150,7 +150,7 @@ def regression(measurement: Measurement | None, percent: float) -> str:
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """``it takes 1.08× as long (99 % sure: 1.07× to 1.09×, 200 rounds)``"""
+    """As in ``it takes 1.08× as long (99 % sure: 1.07× to 1.09×, 200 rounds)``."""
     interval = f"99 % sure: {ratio.low:.2f}× to {ratio.high:.2f}×, {ratio.rounds} rounds"
     return f"it takes {ratio.value:.2f}× as long ({interval})"
 

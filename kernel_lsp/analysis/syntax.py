@@ -19,7 +19,7 @@ _LONE_CR = re.compile("\r(?!\n)")
 
 
 def _for_parser(text: str) -> bytes:
-    """UTF-8 with a lone ``\\r`` as ``\\n``: Python ends a line there, the grammar does not. Every length stays."""
+    r"""UTF-8 with a lone ``\r`` as ``\n``: Python ends a line there, the grammar does not. Every length stays."""
     if "\r" in text:
         text = _LONE_CR.sub("\n", text)
     return text.encode("utf-8", "surrogatepass")
@@ -118,7 +118,7 @@ def _byte_lines(text: Text) -> Iterator[int]:
 
 
 def _point(data: bytes, byte: int) -> tuple[int, int]:
-    """Row and byte column as tree-sitter counts them: rows end at ``\\n`` alone."""
+    r"""Row and byte column as tree-sitter counts them: rows end at ``\n`` alone."""
     return data.count(b"\n", 0, byte), byte - (data.rfind(b"\n", 0, byte) + 1)
 
 

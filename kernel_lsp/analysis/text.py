@@ -1,4 +1,4 @@
-"""Text as an editor counts it: lines end at ``\\r\\n``, ``\\n`` or ``\\r`` and nowhere else.
+r"""Text as an editor counts it: lines end at ``\r\n``, ``\n`` or ``\r`` and nowhere else.
 
 ``str.splitlines`` also splits at form feeds, U+0085, U+2028 and others, which no editor does; one such character
 and every later position would be off. Offsets and columns are in code points (what ``str`` indexes); editors
@@ -118,10 +118,10 @@ class Text:
         return position.line, column_units(self.line(position.line), position.column, encoding)
 
     def replace(self, start: int, end: int, new: str) -> None:
-        """Replace the code points from ``start`` up to ``end``.
+        r"""Replace the code points from ``start`` up to ``end``.
 
         Only the lines around the edit are split anew. One line more on either side is included, because an edit
-        can join a ``\\r`` with a ``\\n`` into one line end, or part them.
+        can join a ``\r`` with a ``\n`` into one line end, or part them.
         """
         first = max(bisect_right(self.starts, start) - 2, 0)
         last = bisect_right(self.starts, end) + 1

@@ -141,7 +141,7 @@ def _place(one: Checked, root: Path) -> str:
 
 
 def _summary(outcome: Outcome) -> str:
-    """``3 kernels checked: 1 kernel-wrong, 1 kernel-stale (does not fail). 4 did not change since main.``"""
+    """One line, such as ``3 kernels checked: 1 kernel-wrong, 1 kernel-stale (does not fail). 4 did not change since main.``."""
     counts: dict[tuple[str, bool], int] = {}
     for one in outcome.checked:
         for finding in one.findings:

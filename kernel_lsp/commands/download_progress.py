@@ -77,7 +77,7 @@ class JsonLines:
 
 
 def sentence(progress: Progress) -> str:
-    """ "2.3 GB of 4.9 GB, 85 MB/s, 31 s left" """
+    """One line, such as ``2.3 GB of 4.9 GB, 85 MB/s, 31 s left``."""
     if progress.stage == "checking":
         return f"checking {progress.file}"
     words = [f"{gigabytes(progress.done)} of {gigabytes(progress.total)}"]

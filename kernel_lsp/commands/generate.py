@@ -1,4 +1,4 @@
-"""``kernel-lsp generate FILE::CLASS…``"""
+"""``kernel-lsp generate FILE::CLASS…``."""
 
 from __future__ import annotations
 

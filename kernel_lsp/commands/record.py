@@ -1,4 +1,4 @@
-"""``kernel-lsp record [--class NAME]… [--output FILE] -- COMMAND…``"""
+"""``kernel-lsp record [--class NAME]… [--output FILE] -- COMMAND…``."""
 
 from __future__ import annotations
 

@@ -13,8 +13,11 @@ from .vanishing import divisor_conditions
 
 @dataclass(frozen=True)
 class Sizes:
-    """What torch.export knows of the free sizes: the range of each symbol, expressions that it took to be equal, sizes that
-    it took not to be one, and other relations that it took to hold. ``bounded``: the kernels' offsets have 32 bits."""
+    """What torch.export knows of the free sizes.
+
+    ``ranges``: of each symbol; ``equal``: expressions that it took to be equal; ``not_one``: sizes that it took not to be one;
+    ``assumed``: other relations that it took to hold. ``bounded``: the kernels' offsets have 32 bits.
+    """
 
     ranges: dict[sympy.Symbol, tuple[int, int | None]] = field(default_factory=dict)
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)

@@ -54,14 +54,14 @@ def seconds(value: float) -> str:
 
 
 def spread(name: str, of: Spread) -> str:
-    """``Time of a problem: median 10.0 s, worst 30.0 s, of 6 problems.``"""
+    """One line, such as ``Time of a problem: median 10.0 s, worst 30.0 s, of 6 problems.``."""
     text = seconds if name == "time" else lambda value: size(round(value))
     what = "Time of a problem" if name == "time" else f"Greatest use of {MEMORY.get(name, name)}"
     return f"{what}: median {text(of.median)}, worst {text(of.worst)}, of {many(of.problems, 'problem')}."
 
 
 def spreads(scores: Scores) -> dict[str, Spread]:
-    """ "time", "device", "host": those that are known."""
+    """Those that are known of ``time``, ``device`` and ``host``."""
     return ({"time": scores.seconds} if scores.seconds is not None else {}) | scores.memory
 
 

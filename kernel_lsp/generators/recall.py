@@ -70,8 +70,11 @@ async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
 
 
 async def _looked_at(request: Request) -> dict[str, Any]:
-    """The class, its graph and its interface. Where the synthesizer comes next, its answer, which has all of that, is
-    asked for: exporting a graph twice would take longer than writing a kernel for it."""
+    """The class, its graph and its interface.
+
+    Where the synthesizer comes next, its answer, which has all of that, is asked for: exporting a graph twice would take
+    longer than writing a kernel for it.
+    """
     stage = "exporting the graph"
     if _with_the_synthesizer(request):
         try:

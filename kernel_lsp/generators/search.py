@@ -307,7 +307,7 @@ async def _draw(run: Search, asked: dict[str, Any], count: int, parent: int | No
 
 
 def _words(model: str, data: dict[str, Any]) -> str:
-    """``KernelLLM: 3 of 10 answers, 4120 tokens, 610 tokens/s``"""
+    """One line, such as ``KernelLLM: 3 of 10 answers, 4120 tokens, 610 tokens/s``."""
     words = f"{model.rpartition('/')[2] or 'model'}: {data.get('finished', 0)} of {data.get('samples', 1)} answers"
     words += f", {data.get('tokens', 0)} tokens"
     rate = data.get("tokens_per_second")

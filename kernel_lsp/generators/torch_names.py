@@ -85,7 +85,7 @@ def attributes_of(value: ast.expr) -> set[str]:
 
 
 def role(name: str) -> str:
-    """ "weight" or "bias" for what is called so, in one way or another; "" otherwise."""
+    """``"weight"`` or ``"bias"`` for what is called so, in one way or another; an empty text otherwise."""
     words = name.lower().split("_")
     for meaning, synonyms in _ROLES.items():
         if words[-1].rstrip("0123456789") in synonyms or words[0].rstrip("0123456789") in synonyms:

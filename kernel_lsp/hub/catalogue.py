@@ -114,6 +114,9 @@ def known_by_repository(repository: str) -> Known | None:
 
 
 def needed_bytes(weights: int) -> int:
-    """Memory in which a model of that size works: a quarter more for the attention cache and what is computed, and
-    half a GiB for the runtime. KernelLLM in bf16: 20.7 GB; as Q4_K_M: 6.7 GB."""
+    """Memory, in bytes, in which a model whose weights have ``weights`` bytes works.
+
+    That is a quarter more for the attention cache and what is computed, and half a GiB for the runtime. KernelLLM in bf16:
+    20.7 GB; as Q4_K_M: 6.7 GB.
+    """
     return weights + weights // 4 + _HALF_GIB

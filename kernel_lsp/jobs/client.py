@@ -35,8 +35,10 @@ class _Pending:
 
 
 class Worker:
-    """One worker process. ``command`` is everything up to and with the interpreter; ``cwd`` where it runs; ``main``
-    the file that it is to run, the worker's own where none is given.
+    """One worker process.
+
+    ``command`` is everything up to and with the interpreter; ``cwd`` where it runs; ``main`` the file that it is to run, the
+    worker's own where none is given.
 
     ``lock`` is held by whoever gives it work: one job at a time. With ``give_way`` it leaves the processor to others,
     as beside an editor it should.

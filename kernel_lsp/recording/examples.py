@@ -124,7 +124,7 @@ def why_not_usable(recorded: Recorded) -> str:
 
 
 def words(recorded: Recorded) -> str:
-    """``8 shapes recorded from train.py, 97 % of the time in two. 12 % of train.py's forward.``"""
+    """As in ``8 shapes recorded from train.py, 97 % of the time in two. 12 % of train.py's forward.``."""
     times = sorted(distinct(recorded.shapes).values(), reverse=True)
     count, total = len(times), sum(times)
     text = f"{count} {'shape' if count == 1 else 'shapes'} recorded from {', '.join(recorded.scripts)}"

@@ -81,7 +81,7 @@ def _shape(shape: ShapeMeasurement, measurement: Measurement) -> Markup:
 
 
 def _calls(shape: ShapeMeasurement, measurement: Measurement) -> str:
-    """`` · 12,000 calls in train.py``"""
+    """As in `` · 12,000 calls in train.py``; nothing where calls were not counted."""
     if not shape.calls:
         return ""
     where = f" in {measurement.recorded.source}" if measurement.recorded and measurement.recorded.source else ""

@@ -22,9 +22,9 @@ def register(state: State) -> None:
 
 
 def lenses(state: State, document: Document) -> list[dict[str, Any]]:
-    """One lens a class, as JSON data; a second one cancels what runs, validates what is not validated as it is, or generates a
-    kernel as exact as the settings ask for by now.
+    """One lens a class, as JSON data; a second one is an action.
 
+    That cancels what runs, validates what is not validated as it is, or generates a kernel as exact as the settings ask for by now.
     Kept while nothing changed, since they are asked for once by the client and once to see whether they changed.
     """
     key = (state.documents.generation, state.server.refresher.turn, int(time.monotonic()))

@@ -105,7 +105,7 @@ def running_words(record: Record) -> str:
 
 
 def slower_by(s: Standing) -> str:
-    """``8 % slower``"""
+    """As in ``8 % slower``; without a number where none was measured."""
     found = s.measurement.comparison if s.measurement is not None else None
     return f"{found.ratio.value - 1:.0%} slower".replace("%", " %") if found and found.ratio else "slower"
 
@@ -189,14 +189,14 @@ def no_inputs_words(c: ModuleClass) -> str:
 
 
 def recorded_words(recorded: Recorded) -> str:
-    """``8 shapes recorded from train.py, 97 % of the time in two. 12 % of train.py's forward.``"""
+    """As in ``8 shapes recorded from train.py, 97 % of the time in two. 12 % of train.py's forward.``."""
     from kernel_lsp.recording import examples
 
     return examples.words(recorded)
 
 
 def share_words(recorded: Recorded) -> str:
-    """``12 % of train.py's forward``"""
+    """As in ``12 % of train.py's forward``."""
     from kernel_lsp.recording import examples
 
     return examples.share_words(recorded)

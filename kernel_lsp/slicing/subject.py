@@ -127,7 +127,6 @@ def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _line(seen: looking.Seen, path: str) -> int | None:
     """Where the class is in the user's file."""
-
     try:
         if inspect.getsourcefile(seen.cls) == path:
             return inspect.getsourcelines(seen.cls)[1]

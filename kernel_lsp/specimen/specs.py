@@ -24,7 +24,7 @@ def spec(name: str, tensor: torch.Tensor) -> schema.TensorSpec:
 
 
 def of_outputs(outputs: Any) -> list[schema.TensorSpec]:
-    """What forward returns: ``output``, or ``output0``, ``output1``, …"""
+    """What forward returns: ``output``, or ``output0``, ``output1`` and so on."""
     tensors = [t for t in pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor)]
     names = ["output"] if len(tensors) == 1 else [f"output{i}" for i in range(len(tensors))]
     return [spec(name, tensor) for name, tensor in zip(names, tensors, strict=True)]

@@ -191,8 +191,10 @@ def _scheduled(
     most: int | None,
     on: Target,
 ) -> tuple[list[Candidate], Chosen]:
-    """Candidates for what ``exported`` was lowered to, and the default schedules. ``most``: no further schedule is written after so
-    many candidates."""
+    """Candidates for what ``exported`` was lowered to, and the default schedules.
+
+    ``most``: no further schedule is written after so many candidates.
+    """
     found = planned(first, check_indices=check_indices)
     check_writable(found, class_name)
     graph, kernels, hints = found.graph, found.kernels, found.hints

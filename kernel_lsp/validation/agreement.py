@@ -68,8 +68,10 @@ def compared(
 def _as_asked(
     referee: Referee, out: Any, reference: Reference, tree: Any, train: bool, found: compare.Comparison
 ) -> tuple[compare.Comparison, list[float] | None]:
-    """The comparison by what the precision explains that was asked for, and what that is: by one sample of rounding, and
-    where that does not do by all. ``found``: the comparison without."""
+    """The comparison by what the precision explains that was asked for, and what that is.
+
+    By one sample of rounding, and where that does not do by all. ``found``: the comparison without.
+    """
     explained = None
     for samples in (1, len(asked.FACTORS)):
         explained = asked.errors(referee.oracle, tree, reference, train, referee.held_to, samples)
@@ -99,8 +101,10 @@ def _said_of(referee: Referee, found: compare.Comparison) -> compare.Comparison:
 def _in_slices(
     referee: Referee, mine: list[torch.Tensor], eager: list[torch.Tensor], reference: Reference, tree: Any, train: bool
 ) -> tuple[compare.Comparison, float]:
-    """Against float64 slice by slice, by the scale of the whole and eager's error over all of the slices; and the largest error
-    that the precision explains which was asked for."""
+    """Against float64 slice by slice, by the scale of the whole and eager's error over all of the slices.
+
+    Also the largest error that the precision explains which was asked for.
+    """
     worst, suspect, most = compare.Comparison(), compare.Comparison(), 0.0
     if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(mine, eager, strict=True)):
         return compare.compare(mine, eager, eager), most  # which says what is different
@@ -155,8 +159,10 @@ def but_for_nan(
 def but_for_overflow(
     referee: Referee, out: Any, reference: Reference, found: compare.Comparison, tree: Any = None, train: bool = False
 ) -> compare.Comparison:
-    """For huge inputs what eager overflows for, and float64 does not, is left out: a variance of float32 is infinite there,
-    and whether a NaN or a number comes of that depends on the formula."""
+    """For huge inputs what eager overflows for, and float64 does not, is left out of the comparison.
+
+    A variance of float32 is infinite there, and whether a NaN or a number comes of that depends on the formula.
+    """
     if reference.exact is None:
         return found
     taken, left_out = [], 0

@@ -34,7 +34,7 @@ def sentence(error: BaseException, limit: int = 400) -> str:
 
 
 def chain(error: BaseException) -> list[BaseException]:
-    """The error, its cause, the cause of that, …"""
+    """The error, its cause, the cause of that, and so on."""
     found: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in found:

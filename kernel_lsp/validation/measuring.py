@@ -99,8 +99,10 @@ def measure(
 
 
 def fresh(referee: Referee, scale: float = 1.0, given: Given | None = None) -> Any:
-    """Inputs with values that the trial has not seen, so that nothing it kept can be of use: those of ``given``, or the
-    example's, times ``scale``, with the other sign where the module takes that."""
+    """Inputs with values that the trial has not seen, so that nothing it kept can be of use.
+
+    Those of ``given``, or the example's, times ``scale``, with the other sign where the module takes that.
+    """
     inputs = referee.inputs
     tree = (given or of_the_example(referee)).make()
     sign = 1 if inputs.unit_interval else -1

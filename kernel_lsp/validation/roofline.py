@@ -24,9 +24,10 @@ PARTIAL_READS = (
 
 
 def rates() -> dict[str, float]:
-    """``copy_bandwidth`` (bytes/s, read and written) and the rates of products (FLOP/s) in ``float32``, ``tf32`` and
-    ``float16`` of the current CUDA device; ``beyond``, the microseconds that two events there show beyond the kernels
-    between them, where that is known.
+    """What the current CUDA device reaches: bytes/s, FLOP/s and microseconds.
+
+    ``copy_bandwidth`` (bytes/s, read and written) and the rates of products (FLOP/s) in ``float32``, ``tf32`` and ``float16``;
+    ``beyond``, the microseconds that two events there show beyond the kernels between them, where that is known.
     """
     free, _ = torch.cuda.mem_get_info()
     count = min(256 << 20, int(free // 8))

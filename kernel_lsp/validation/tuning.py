@@ -201,10 +201,13 @@ def _time(
 
 
 def race(referee: Referee, tried: list[schema.Tried], names: list[str]) -> tuple[list[str], dict[str, float], int]:
-    """Time the variants ``names`` beside eager at the recorded shapes: which are right there, the microseconds that each
-    took in as many calls as were recorded, and how many these are.
+    """Time the variants ``names`` beside eager at the recorded shapes.
 
-    A variant that is wrong at one is told so in ``tried``. Raises Failure where the trial is lost.
+    Gives those that are right there, the microseconds that each took in as many calls as were recorded, and how many these are. A
+    variant that is wrong at one is told so in ``tried``.
+
+    Raises:
+        Failure: where the trial is lost.
     """
     taken, calls = dict.fromkeys(names, 0.0), 0
     for shape in recorded.in_time(referee, []):

@@ -65,11 +65,11 @@ _MOST_VALIDATED = 2
 
 
 def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """Validate the first of ``sources``, time all of them, and validate the fastest, or the next one where that is wrong:
-    ``{"verdicts": {index: Verdict}, "measurement", "tried": [Tried], "fastest": index, "rates"}``.
+    """Validate the first of ``sources``, time all of them, and validate the fastest, or the next one where that is wrong.
 
-    The verdict on the first is emitted before the others are looked at. Where it is not correct, or cannot be timed,
-    ``tried`` is empty. Raises the user errors of importing and building.
+    Gives ``{"verdicts": {index: Verdict}, "measurement", "tried": [Tried], "fastest": index, "rates"}``. The verdict on the first is
+    emitted before the others are looked at. Where it is not correct, or cannot be timed, ``tried`` is empty. The user errors of
+    importing and building are raised.
     """
     from kernel_lsp.validation import tuning
 

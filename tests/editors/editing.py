@@ -126,7 +126,7 @@ def steps(home: Home, output: str) -> list[tuple[str, Any]]:
 
 
 def assert_server_ran(seen: dict[int, str], project: Path) -> None:
-    """With its worker in the interpreter of the configuration. (And the look at what is left can see both.)"""
+    """Assert it, with its worker in the interpreter of the configuration; the look at what is left can see both."""
     commands = list(seen.values())
     python = str(project / ".venv" / "bin" / "python")
     assert any("kernel-lsp serve" in command for command in commands), commands

@@ -27,7 +27,7 @@ class Terminal:
                 time.sleep(0.1)  # or it and the next key would be one key with Alt
 
     def type(self, text: str) -> None:
-        """Text as it stands, as fast as a person. (Helix 25.01 tells of changes within one instant in any order.)"""
+        """Text as it stands, as fast as a person, since Helix 25.01 tells of changes within one instant in any order."""
         for character in text:
             self._tmux("send-keys", "-l", character)
             time.sleep(0.03)

@@ -42,9 +42,12 @@ class Asked:
 
 @dataclass
 class Hub:
-    """``cuts``: file → bytes after which each further answer breaks off; ``wrong``: file → how many answers are damaged;
+    """What the server has and how it misbehaves.
+
+    ``cuts``: file → bytes after which each further answer breaks off; ``wrong``: file → how many answers are damaged;
     ``seconds_per_chunk``: of 64 KiB; ``status``: what every request for a large file is answered with;
-    ``portal``: a network's sign-in page answers instead."""
+    ``portal``: a network's sign-in page answers instead.
+    """
 
     endpoint: str = ""
     repositories: dict[str, Repository] = field(default_factory=dict)

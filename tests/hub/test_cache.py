@@ -1,5 +1,7 @@
-"""What is found in a cache of the layout that huggingface_hub documents; that it is what the real client writes is
-shown in tests/commands/test_models.py."""
+"""What is found in a cache of the layout that huggingface_hub documents.
+
+That it is what the real client writes is shown in tests/commands/test_models.py.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def line_starts(text: str) -> list[int]:
 
 
 def client_position(text: str, offset: int, encoding: str) -> dict[str, int]:
-    """A position as an editor computes it; between \\r and \\n there is none, so it stands before both."""
+    r"""A position as an editor computes it; between \r and \n there is none, so it stands before both."""
     if text[offset - 1 : offset + 1] == "\r\n":
         offset -= 1
     starts = line_starts(text)

@@ -1,5 +1,7 @@
-"""Memory that the referee lends: inputs between guards, room for results, and a trial that misuses it. On the host, where
-a memory file takes the place of a GPU's memory."""
+"""Memory that the referee lends: inputs between guards, room for results, and a trial that misuses it.
+
+On the host, where a memory file takes the place of a GPU's memory.
+"""
 
 from __future__ import annotations
 

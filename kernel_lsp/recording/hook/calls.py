@@ -286,8 +286,10 @@ def _set_eval_frame() -> Callable[[Any], Any]:
 
 
 def _skip(function: Any) -> None:
-    """Have Dynamo leave this function's frames alone, but not what they call; ``torch._dynamo.decorators.skip`` without
-    its import, which takes seconds."""
+    """Have Dynamo leave this function's frames alone, but not what they call.
+
+    As ``torch._dynamo.decorators.skip`` does, without its import, which takes seconds.
+    """
     try:
         from torch._C._dynamo import eval_frame
 

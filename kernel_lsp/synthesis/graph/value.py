@@ -256,8 +256,11 @@ class Recur(Op):
 
 @dataclass(eq=False)
 class Exact:
-    """What a product of rounded operands stands for: ``product`` where the largest magnitude of one, in ``peaks``, is not
-    between ``least`` and ``most``. ``tf32``: what is rounded keeps ten bits, as torch's convolutions do where they may."""
+    """What a product of rounded operands stands for.
+
+    That is ``product`` where the largest magnitude of one, in ``peaks``, is not between ``least`` and ``most``. ``tf32``: what is
+    rounded keeps ten bits, as torch's convolutions do where they may.
+    """
 
     product: Contract
     peaks: tuple[Value, ...]

@@ -36,14 +36,17 @@ class Malformed(Exception):
 
 
 def verify(graph: Graph) -> None:
-    """Raises ``Malformed`` unless
+    """Check a graph, which every pass has to leave whole.
 
-    - each input that is read is one of the graph's;
-    - elementwise operands broadcast to their result, a view's map is from its operand's shape to its own, what is folded keeps its other
-      sizes, pieces of a concatenation add up, and a contraction's letters have one size each;
-    - what a recurrence begins with and is given has the shape of what stands for it in the body, which holds together itself, and the states
-      after a step have the shape of those before it;
-    - what is known of a rounded tensor (its peak, what stands for it out of range) belongs to the same product.
+    Raises:
+        Malformed: unless
+
+            - each input that is read is one of the graph's;
+            - elementwise operands broadcast to their result, a view's map is from its operand's shape to its own, what is folded keeps its
+              other sizes, pieces of a concatenation add up, and a contraction's letters have one size each;
+            - what a recurrence begins with and is given has the shape of what stands for it in the body, which holds together itself, and the
+              states after a step have the shape of those before it;
+            - what is known of a rounded tensor (its peak, what stands for it out of range) belongs to the same product.
     """
     given = set(graph.inputs)
     sizes = _Sizes(graph.hints)

@@ -26,8 +26,10 @@ class Carry:
 
 @dataclass(frozen=True)
 class Tracked:
-    """A tensor of the graph. ``shape``: numbers, and expressions in the followed symbol; without ``carry`` it is the
-    same for every slice."""
+    """A tensor of the graph.
+
+    ``shape``: numbers, and expressions in the followed symbol; without ``carry`` it is the same for every slice.
+    """
 
     shape: tuple[sympy.Expr, ...]
     carry: Carry | None = None

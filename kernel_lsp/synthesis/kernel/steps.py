@@ -149,9 +149,12 @@ class Plan:
 
 @dataclass
 class Lowered:
-    """The graph after the passes. ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of
-    chunks of split reductions, with the length that each splits; ``rounded``: what products are made of halves, in words;
-    ``chained``: products that are to share a kernel with the one before, and ``apart``: those that could."""
+    """The graph after the passes.
+
+    ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of chunks of split reductions, with the length
+    that each splits; ``rounded``: what products are made of halves, in words; ``chained``: products that are to share a kernel with
+    the one before, and ``apart``: those that could.
+    """
 
     graph: Graph
     defined: dict[sympy.Symbol, sympy.Expr]

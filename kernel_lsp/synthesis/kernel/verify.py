@@ -21,13 +21,16 @@ class Malformed(Exception):
 
 
 def verify(graph: Graph, plan: Plan) -> None:
-    """Raises ``Malformed`` unless
+    """Check a plan before its kernels are scheduled.
 
-    - what a step reads is an input or was stored by a step before it (a view that torch takes is not, for a kernel), and no value is stored twice but by what stands for a product
-      out of its range;
-    - each output of the graph is stored;
-    - what a kernel stores and loads is indexed by its own atoms, an index for each dimension, and what it stores lies inside the tensor
-      for the example inputs, each element once.
+    Raises:
+        Malformed: unless
+
+            - what a step reads is an input or was stored by a step before it (a view that torch takes is not, for a kernel), and no value is
+              stored twice but by what stands for a product out of its range;
+            - each output of the graph is stored;
+            - what a kernel stores and loads is indexed by its own atoms, an index for each dimension, and what it stores lies inside the
+              tensor for the example inputs, each element once.
     """
     known, viewed = set(graph.inputs), set[Value]()
     for step in plan.steps:

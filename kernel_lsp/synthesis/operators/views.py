@@ -253,7 +253,11 @@ def slice_scatter(
 
 @lowers("aten.repeat_interleave", about="Each element several times", addressing=True)
 def repeat_interleave(x: Value, repeats: Any, dim: int | None = None, **_: Any) -> Value:
-    """x[..., i // repeats, ...]"""
+    """x[..., i // repeats, ...].
+
+    Raises:
+        NotLowered: for repeats in a tensor.
+    """
     if not isinstance(repeats, int):
         raise NotLowered("repeat_interleave with a tensor")
     if dim is None:

@@ -154,8 +154,10 @@ def _of_planes(
 
 
 def _written_out(view: View, at: int, channels: sympy.Expr) -> tuple[Value, tuple[sympy.Expr, ...]] | None:
-    """What is viewed, […, C, *spatial], as […, *reached, ``channels``] with 0 where windows leave it; and the index into
-    that of the window's elements. ``at``: the dimension of the channels."""
+    """What is viewed, […, C, *spatial], as […, *reached, ``channels``], and the index into that of the window's elements.
+
+    It is 0 where windows leave it. ``at``: the dimension of the channels.
+    """
     x, map = view.operand, view.map
     reached: list[sympy.Expr] = []
     shifts: list[sympy.Expr] = []

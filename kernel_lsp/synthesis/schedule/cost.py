@@ -158,10 +158,10 @@ _EXPONENTIAL = 16
 def chain_pays(
     second: Contract, first: Contract, weights: Value, target: Target, hints: Hints, *, planes: bool
 ) -> bool:
-    """Whether two products take less time in one kernel than with their scores in memory. ``planes``: float32 may be multiplied in
-    float16 planes there.
+    """Whether two products take less time in one kernel than with their scores in memory.
 
-    The scores are written and read once in float32, the second product's left operand, ``weights``, once in its dtype.
+    ``planes``: float32 may be multiplied in float16 planes there. The scores are written and read once in float32, the second
+    product's left operand, ``weights``, once in its dtype.
     """
     scores = hint(numel(weights.shape), hints)
     apart, together = 2 * _LAUNCH + scores * 2 * (4 + weights.dtype.itemsize) / target.bandwidth, 0.0
@@ -215,10 +215,10 @@ _FILLED, _FILLED_CUDNN = (16, 16), (8, 32)
 
 
 def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:
-    """Whether a convolution takes less time than cuDNN's as the product of operands that were ``rounded`` to float16 before it, or
-    split into planes.
+    """Whether a convolution takes less time than cuDNN's as the product of operands that were rounded, or split into planes.
 
-    There are five launches more, as for planes. What a step or a tile has too much is multiplied, too.
+    ``rounded`` is that product of float16, ``op`` the convolution. There are five launches more, as for planes. What a step or a
+    tile has too much is multiplied, too.
     """
     around = rounded.planes or rounded.outer
     x, last = (_viewed(operand) for operand in (op.right, rounded.left))

@@ -33,8 +33,11 @@ class PowerOfTwo:
 
 @dataclass(frozen=True)
 class OfAll:
-    """``size`` of ``extent`` for each of several programs that wait for each other; all of it (a power of two of at least 16)
-    under the interpreter, which runs one program after another. As a constant ``times`` that, in a grid the number of programs."""
+    """``size`` of ``extent`` for each of several programs that wait for each other.
+
+    All of it (a power of two of at least 16) under the interpreter, which runs one program after another. As a constant ``times``
+    that, in a grid the number of programs.
+    """
 
     extent: sympy.Expr
     size: int

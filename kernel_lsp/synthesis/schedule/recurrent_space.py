@@ -29,8 +29,10 @@ _FEW_STEPS = 8
 
 @dataclass(frozen=True)
 class Extents:
-    """Of a recurrence for the example inputs: ``rows`` step apart, each product sums over ``width`` units (1 without one), of
-    ``parts`` there are as many."""
+    """Sizes of a recurrence for the example inputs.
+
+    ``rows`` step apart, each product sums over ``width`` units (1 without one), of ``parts`` there are as many.
+    """
 
     steps: int
     rows: int

@@ -59,8 +59,10 @@ def reduction(
 def in_one_tile(
     kernel: Kernel, builder: Builder, tiling: Tiling, exchanged: Callable[[Value, Expr], Expr] | None = None
 ) -> list[Statement]:
-    """Statements of a program that holds its elements whole. ``exchanged``: of a reduction and what the program's own elements come
-    to, what those of all programs come to."""
+    """Statements of a program that holds its elements whole.
+
+    ``exchanged``: of a reduction and what the program's own elements come to, what those of all programs come to.
+    """
     for v in kernel.folds:
         builder.count(fold_of(v).operand, _operand_index(kernel, plain(v)))
     for v, index in kernel.stores:

@@ -56,10 +56,10 @@ MOST_PARTS = 4
 
 
 def gates(kernel: Kernel) -> dict[Value, list[tuple[Value, Index]]]:
-    """Of each state that is multiplied its products in a step, where they are parts of one product with a weight
-    [parts * units, units], in its order, and as many for each state; else nothing.
+    """Of each state that is multiplied its products in a step, where they are parts of one product with a weight; else nothing.
 
-    Row g * units + u of a weight makes unit u of part g.
+    The weight is [parts * units, units], and the products stand in its order, as many for each state. Row g * units + u of a weight
+    makes unit u of part g.
     """
     looped = kernel.loop
     assert looped is not None
@@ -278,8 +278,10 @@ def _product(
 
 
 def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variable, Expr | None]]:
-    """The rows of the weights that the program holds, all parts of its units, and the indices that are summed with their end
-    where some lie beyond it."""
+    """The rows of the weights that the program holds, all parts of its units, and the indices that are summed.
+
+    These with their end where some lie beyond it.
+    """
     program, builder, units = frame.program, frame.builder, frame.units
     arguments = program.arguments
     assert units is not None

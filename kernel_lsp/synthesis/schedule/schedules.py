@@ -58,8 +58,10 @@ class Passes:
 
 @dataclass(frozen=True)
 class Shared:
-    """A row is taken by several programs, each of which keeps ``part`` elements in registers: they exchange through memory what
-    each reduction comes to, so that the row is read once. ``most``: programs that surely run at once, the most that a row may have.
+    """A row is taken by several programs, each of which keeps ``part`` elements in registers.
+
+    They exchange through memory what each reduction comes to, so that the row is read once. ``most``: programs that surely run at
+    once, the most that a row may have.
     """
 
     part: int
@@ -125,10 +127,11 @@ class Product:
 
 @dataclass(frozen=True)
 class Chained:
-    """Two products in one kernel: ``m`` rows a program, ``n`` keys at a time, ``d`` columns of the second product, and ``k`` elements
-    of what the first one sums over at a time.
+    """Two products in one kernel.
 
-    ``d`` and ``k`` as large as the tensors are mean that the first product is computed once, and its left operand read once.
+    ``m`` rows a program, ``n`` keys at a time, ``d`` columns of the second product, and ``k`` elements of what the first one sums
+    over at a time. ``d`` and ``k`` as large as the tensors are mean that the first product is computed once, and its left operand
+    read once.
     """
 
     m: int

@@ -81,8 +81,11 @@ _MOST_PARTS = 128
 
 
 def _shared(kernel: Kernel, length: int, target: Target) -> list[Shared]:
-    """Rows in the registers of several programs. Of the first, two fit on a multiprocessor (51 registers a thread, by the compiler), so
-    that one moves data while the other waits; of the others one does (46 and 63)."""
+    """Rows in the registers of several programs.
+
+    Of the first, two fit on a multiprocessor (51 registers a thread, by the compiler), so that one moves data while the other waits;
+    of the others one does (46 and 63).
+    """
     most = min(_MOST_PARTS, target.multiprocessors)
     found = [Shared(8192, most, 16), Shared(16384, most, 32), Shared(32768, most, 32)]
     return [one for one in found if -(-length // one.part) <= most][:2] if sharable(kernel) else []

@@ -14,14 +14,17 @@ class Malformed(Exception):
 
 
 def verify(program: Program) -> None:
-    """Raises ``Malformed`` unless
+    """Check a kernel before it is printed.
 
-    - every variable is set, or given by the launch, before it is read, and no axis is used outside the loop along it;
-    - a lane that may lie outside an axis's extent is masked in every load and store along that axis;
-    - what is stored has no axis that its address lacks, and what is folded has the axis that it is folded over;
-    - a product's operands have its rows and columns and one axis more;
-    - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads;
-    - programs that wait for each other are launched together, or take their places in the order in which they begin.
+    Raises:
+        Malformed: unless
+
+            - every variable is set, or given by the launch, before it is read, and no axis is used outside the loop along it;
+            - a lane that may lie outside an axis's extent is masked in every load and store along that axis;
+            - what is stored has no axis that its address lacks, and what is folded has the axis that it is folded over;
+            - a product's operands have its rows and columns and one axis more;
+            - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads;
+            - programs that wait for each other are launched together, or take their places in the order in which they begin.
     """
     if not (program.together or program.in_turn) and any(isinstance(s, Await) for s in statements(program.body)):
         raise Malformed(f"{program.name}: its programs wait for each other, and need not run at once")

@@ -1,5 +1,7 @@
-"""Loops that torch.export unrolled become recurrences again: all of their steps in one launch, products that need no state before it, and
-what the steps hand on, computed for all of them at once, after it.
+"""Loops that torch.export unrolled become recurrences again.
+
+All of their steps become one launch; products that need no state come before it, and what the steps hand on, computed for all
+of them at once, after it.
 
 ``forms.py`` says when two values compute alike, ``chain.py`` finds the steps, ``body.py`` makes one body of them, ``together.py``
 computes for all steps what needs no state. What has no counterpart in other steps, and bodies that no schedule takes, stay as they are.
