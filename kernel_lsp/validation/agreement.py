@@ -10,8 +10,9 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures
 from kernel_lsp.validation import asked, channel, compare, exchange, pieces, tf32
-from kernel_lsp.validation.oracle import Reference, tensors_of
+from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
+from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee

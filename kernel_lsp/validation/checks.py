@@ -24,7 +24,8 @@ from kernel_lsp.validation import (
     plan,
     randomness,
 )
-from kernel_lsp.validation.oracle import SEED, Reference, copied, tensors_of, without_memory
+from kernel_lsp.validation.oracle import SEED, Reference
+from kernel_lsp.validation.trees import copied, tensors_of, without_memory
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee

@@ -9,8 +9,8 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import failures, measuring, ratios, timing, tuning
-from kernel_lsp.validation.oracle import without_memory
 from kernel_lsp.validation.referee import Referee
+from kernel_lsp.validation.trees import without_memory
 
 
 def compare(referee: Referee, sources: list[str], emit: Callable[[str, Any], None]) -> schema.SpeedComparison:

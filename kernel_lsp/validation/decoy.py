@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from kernel_lsp.validation import agreement, failures, torch_work
-from kernel_lsp.validation.oracle import Reference, tensors_of
+from kernel_lsp.validation.oracle import Reference
+from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee

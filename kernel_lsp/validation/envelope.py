@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from kernel_lsp.validation import agreement, channel, compare, failures, plan, state
-from kernel_lsp.validation.oracle import copied, doubled, tensors_of
+from kernel_lsp.validation import agreement, backward, channel, compare, failures, plan, state
+from kernel_lsp.validation.trees import copied, doubled, tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee
@@ -28,7 +28,7 @@ def gradients(referee: Referee, step: plan.Step) -> None:
             else torch.zeros_like(t)
             for t in outs
         ]
-        found = referee.oracle.gradients(tree, cotangents, wanted)
+        found = backward.gradients(referee.oracle, tree, cotangents, wanted)
     except torch.OutOfMemoryError:
         raise
     except Exception:

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_lsp.validation import state
+from kernel_lsp.validation.trees import tensors_of
 
 #: multiples of the dtype's epsilon times S that an answer may be off by
 _ULPS = 4.0
@@ -87,8 +88,6 @@ def _moves(
     drawing: Callable[[], AbstractContextManager[Any]],
 ) -> list[float]:
     """Of each output: how far it moves on average, divided by ``step``."""
-    from kernel_lsp.validation.oracle import tensors_of
-
     noisy = _Noisy(step, way)
     args, kwargs = pytree.tree_map(lambda t: noisy.moved(t.clone()) if isinstance(t, torch.Tensor) else t, tree)
     with torch.no_grad(), state.unchanged(double), noisy, drawing():

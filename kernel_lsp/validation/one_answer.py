@@ -12,7 +12,8 @@ import torch
 from kernel_lsp import errors
 from kernel_lsp.validation import agreement, attributes, compare, plan, sampling
 from kernel_lsp.validation.guards import unwritten
-from kernel_lsp.validation.oracle import Reference, tensors_of
+from kernel_lsp.validation.oracle import Reference
+from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.exchange import Answer

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import (
     aliasing,
@@ -29,6 +28,7 @@ from kernel_lsp.validation.compare import compare, structure
 from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.scaled_products import ScaledProducts
 from kernel_lsp.validation.slices import Part
+from kernel_lsp.validation.trees import copied, doubled, tensors_of
 
 #: bytes that float64 may take as a whole although it could be computed in slices
 _LITTLE = 256 << 20
@@ -107,11 +107,11 @@ class Oracle:
         try:
             self.double = widen(copy.deepcopy(self.module))
         except torch.OutOfMemoryError:
-            self._no_double(f"its weights alone take {memory.text(2 * memory.held(self.module))}")
+            self.no_double(f"its weights alone take {memory.text(2 * memory.held(self.module))}")
         except Exception as error:
-            self._no_double(f"the module cannot be copied: {type(error).__name__}")
+            self.no_double(f"the module cannot be copied: {type(error).__name__}")
 
-    def _no_double(self, why: str) -> None:
+    def no_double(self, why: str) -> None:
         self.double = None
         said = f"the reference is eager in its own precision, not float64 ({why})"
         if said not in self.limits:
@@ -314,7 +314,7 @@ class Oracle:
             return eager
         args, kwargs = doubled(copied(tree))
         try:
-            with torch.no_grad(), _made_wide(), state.unchanged(self.double) as before:
+            with torch.no_grad(), made_wide(), state.unchanged(self.double) as before:
                 with self.around(), self._drawing_the_same():
                     exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
                 if after is not None:
@@ -323,7 +323,7 @@ class Oracle:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
-            self._no_double(f"{type(error).__name__} there")
+            self.no_double(f"{type(error).__name__} there")
             return eager
         return exact
 
@@ -376,7 +376,7 @@ class Oracle:
         worst = 0.0
         try:
             exact = tensors_of(reference.exact)
-            with _made_wide():
+            with made_wide():
                 dtypes = [t.dtype for t in tensors]
                 floors = noise.floors(self.double, doubled(tree), exact, dtypes, self._drawing_the_same)
             for seed in range(_NEIGHBOURS):
@@ -390,49 +390,9 @@ class Oracle:
             return nothing
         return floors, worst
 
-    def gradients(
-        self, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]
-    ) -> tuple[list[Any], list[Any], list[bool]] | None:
-        """(eager's, float64's, which outputs require gradients): of inputs ``wanted``, then of the parameters.
-
-        None where no output requires any. Raises what eager raises.
-        """
-        eager, requires = self._backward(self.module, copied(tree), cotangents, wanted)
-        if not any(requires):
-            return None
-        exact = eager
-        if self.double is not None:
-            wide = doubled(copied(tree))
-            try:
-                with _made_wide():
-                    exact, _ = self._backward(self.double, wide, [c.double() for c in cotangents], wanted)
-            except torch.OutOfMemoryError:
-                raise
-            except Exception as error:
-                self._no_double(f"{type(error).__name__} in its backward")
-        return eager, exact, requires
-
-    def _backward(
-        self, module: torch.nn.Module, tree: tuple[Any, Any], cotangents: list[torch.Tensor], wanted: list[int]
-    ) -> tuple[list[Any], list[bool]]:
-        with state.unchanged(module):  # until the end: what a backward needs may be a buffer
-            tensors = tensors_of(tree)
-            for i in wanted:
-                tensors[i].requires_grad_()
-            with torch.enable_grad():
-                out = channel.plain(module.train(self.training)(*tree[0], **tree[1]))
-            outs = tensors_of(out)
-            requires = [t.requires_grad for t in outs]
-            leaves = [*(tensors[i] for i in wanted), *(p for p in module.parameters() if p.requires_grad)]
-            pairs = [(t, c.to(t)) for t, c in zip(outs, cotangents, strict=True) if t.requires_grad]
-            if not pairs or not leaves:
-                return [None] * len(leaves), requires
-            outs, cotangents = [t for t, _ in pairs], [c for _, c in pairs]
-            return list(torch.autograd.grad(outs, leaves, cotangents, allow_unused=True)), requires
-
 
 @contextlib.contextmanager
-def _made_wide() -> Iterator[None]:
+def made_wide() -> Iterator[None]:
     """Tensors that a forward makes (a first state of zeros, a mask) are float64 unless it says otherwise, as are scaled products."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -443,35 +403,7 @@ def _made_wide() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def tensors_of(tree: Any) -> list[torch.Tensor]:
-    """The tensors among the leaves of a tree, in order."""
-    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
-
-
 def widen(module: torch.nn.Module) -> torch.nn.Module:
     """The module in float64, buffers and plain attributes too."""
     attributes.widened(module)
     return module.double()
-
-
-def doubled(tree: Any) -> Any:
-    """Floats to float64, complex to complex128."""
-    return pytree.tree_map(_doubled, tree)
-
-
-def _doubled(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    if value.dtype.is_floating_point:
-        return value.double()
-    return value.to(torch.complex128) if value.dtype.is_complex else value
-
-
-def copied(tree: Any) -> Any:
-    """The tensors of a tree in memory of their own, without history."""
-    return pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, tree)
-
-
-def without_memory(tree: Any) -> Any:
-    """The tensors of a tree as shapes, dtypes and strides alone."""
-    return pytree.tree_map(lambda v: torch.empty_like(v, device="meta") if isinstance(v, torch.Tensor) else v, tree)

@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import failures, plan, state
-from kernel_lsp.validation.oracle import copied, tensors_of
+from kernel_lsp.validation.trees import copied, tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee

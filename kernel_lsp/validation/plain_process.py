@@ -17,8 +17,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp.validation import agreement, answers, channel, failures, memory, plan, sizes
-from kernel_lsp.validation.oracle import Reference, tensors_of
+from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.pieces import identical
+from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.referee import Referee

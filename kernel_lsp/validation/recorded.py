@@ -27,8 +27,9 @@ from kernel_lsp.validation import (
     roofline,
     state,
 )
-from kernel_lsp.validation.oracle import Reference, copied, tensors_of, without_memory
+from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
+from kernel_lsp.validation.trees import copied, tensors_of, without_memory
 
 #: shapes that are timed at most, the example's own among them, and the share of the time at which there are enough
 MOST, MOSTLY = 4, 0.95

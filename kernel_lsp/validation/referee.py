@@ -28,9 +28,10 @@ from kernel_lsp.validation import (
 )
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
-from kernel_lsp.validation.oracle import Oracle, tensors_of
+from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.plain_process import Plain
 from kernel_lsp.validation.reach import Reach, malformed
+from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
     from kernel_lsp.validation.recorded import RecordedShapes

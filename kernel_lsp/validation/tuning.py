@@ -15,9 +15,9 @@ import torch
 
 from kernel_lsp import processes, schema
 from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline
-from kernel_lsp.validation.oracle import without_memory
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Progress, Referee
+from kernel_lsp.validation.trees import without_memory
 
 #: variants that are timed; the synthesizer names the likeliest first
 MOST_TIMED = 8

@@ -1,0 +1,36 @@
+"""The tensors of trees: of (args, kwargs) and of results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+def tensors_of(tree: Any) -> list[torch.Tensor]:
+    """The tensors among the leaves of a tree, in order."""
+    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+def doubled(tree: Any) -> Any:
+    """Floats to float64, complex to complex128."""
+    return pytree.tree_map(_doubled, tree)
+
+
+def _doubled(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.dtype.is_floating_point:
+        return value.double()
+    return value.to(torch.complex128) if value.dtype.is_complex else value
+
+
+def copied(tree: Any) -> Any:
+    """The tensors of a tree in memory of their own, without history."""
+    return pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, tree)
+
+
+def without_memory(tree: Any) -> Any:
+    """The tensors of a tree as shapes, dtypes and strides alone."""
+    return pytree.tree_map(lambda v: torch.empty_like(v, device="meta") if isinstance(v, torch.Tensor) else v, tree)
