@@ -5,6 +5,7 @@ Exit status: 0 success, 1 a kernel is wrong, regressed or was not found, 2 valid
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +20,39 @@ _EXIT_STATUS = (
 )
 
 
+#: what a shell says of a program that SIGPIPE ended
+_READER_GONE = 141
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run the command line and return its exit status. Where the reader of its output goes (``| head``), it ends without a word."""
+    try:
+        status = _main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()  # at the end of the program nobody could catch what it raises
+    except BrokenPipeError:
+        if not _is_reader_gone():
+            raise
+    except SystemExit as ended:  # rich ends the program itself
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+    else:
+        return status
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+    return _READER_GONE
+
+
+def _is_reader_gone() -> bool:
+    """Whether it was standard output that broke, and not another pipe."""
+    import select
+
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _main(arguments: list[str]) -> int:
     if arguments[:1] == ["serve"]:
         # An editor waits for this one: nothing but the server is imported on the way.
         from kernel_lsp.server import main as serve

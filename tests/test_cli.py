@@ -17,6 +17,7 @@ from kernel_lsp import errors, kernel_file, schema
 from kernel_lsp.commands.running import Task, exit_status
 from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
+from tests.store.made import found, keep
 
 ROOT = Path(__file__).resolve().parent.parent
 SLEEPER = """
@@ -47,6 +48,38 @@ def samples(tmp_path):
     for name in ("softmax.py", "sorted_unique.py"):
         shutil.copy(ROOT / "samples" / name, tmp_path)
     return tmp_path
+
+
+def without_reader(*arguments: str | Path, cwd: Path) -> tuple[int, str]:
+    """Exit status and standard error of a command whose output nobody reads any more, as after ``| head -0``."""
+    environment = os.environ | {"KERNEL_LSP_STORE": str(cwd / "store.sqlite")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command(*arguments), cwd=cwd, env=environment, text=True, **pipes) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+        return process.wait(100), said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "softmax.py::TemperatureSoftmax", "--json", "--device", "interpreter", "--no-write"],
+        ["generate", "softmax.py", "--device", "interpreter", "--no-write"],
+        ["explain", "softmax.py::TemperatureSoftmax"],
+        ["check"],
+        ["history"],
+        ["completion", "bash"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:1] + arguments[2:3]),
+)
+def test_without_a_reader_a_command_ends_as_if_by_sigpipe(samples, arguments):
+    write_module(samples / "half.py", "Half", "x * 0.5")
+    write_kernel(samples / "half.py", "Half")
+    keep(samples / "store.sqlite", found(), samples / "half.py", samples, class_name="Half")
+    status, said = without_reader(*arguments, cwd=samples)
+    assert status == 141, said
+    assert "Traceback" not in said and "BrokenPipe" not in said
 
 
 def test_generate_and_check_on_a_real_sample(samples):
