@@ -84,10 +84,12 @@ def mix_share(measurement: Measurement | None) -> float | None:
 
 
 def over_eager(shape: ShapeMeasurement) -> float | None:
+    """How many times faster than eager the kernel was, by medians; None where one of them was not timed."""
     return shape.eager.median / shape.kernel.median if shape.eager and shape.kernel and shape.kernel.median else None
 
 
 def over_compiled(shape: ShapeMeasurement) -> float | None:
+    """How many times faster than torch.compile the kernel was, by medians; None where one of them was not timed."""
     return (
         shape.compiled.median / shape.kernel.median if shape.compiled and shape.kernel and shape.kernel.median else None
     )

@@ -128,6 +128,7 @@ def parse(data: bytes) -> Tree:
 
 
 def node_text(node: Node, data: bytes) -> str:
+    """The source of ``node``, whose tree was parsed from ``data``; bytes that are not UTF-8 are replaced."""
     return data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 

@@ -44,6 +44,11 @@ def write(path: Path, tasks: Sequence[Task]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a file in UTF-8.
+
+    Raises:
+        ReportNotWritten: the system refuses.
+    """
     with user_error(path):
         path.write_text(text, "utf-8")
 

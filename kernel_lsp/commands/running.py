@@ -132,6 +132,7 @@ def given(options: Any, further: dict[str, Any] | None = None) -> dict[str, Any]
 
 
 def comma_separated(text: str) -> list[str]:
+    """The parts of an option's value between commas, without spaces around them and without empty ones."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 

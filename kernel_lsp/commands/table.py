@@ -177,6 +177,7 @@ def ops_text(note: str) -> str:
 
 
 def is_good(task: Task) -> bool:
+    """Whether a task ended as a command that succeeds wants it."""
     return task.status() == WANTED
 
 
@@ -207,6 +208,7 @@ def compiled_text(kernels: Sequence[schema.CompiledKernel]) -> str:
 
 
 def size_text(value: int) -> str:
+    """A number of elements; from 10240 on in multiples of 1024, as ``16K``."""
     return f"{value / 1024:.0f}K" if value >= 10240 else str(value)
 
 

@@ -62,10 +62,12 @@ def look(group: str | None = None) -> Layers:
 
 
 def to_json(found: Layers) -> dict[str, Any]:
+    """The layers as data that is sent to other processes."""
     return asdict(found)
 
 
 def from_json(data: dict[str, Any] | None) -> Layers:
+    """What ``to_json`` gave; without ``data`` this system is looked at."""
     return look() if data is None else Layers(**data)
 
 

@@ -13,4 +13,5 @@ def submodules(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 
 
 def is_of_torch(module: torch.nn.Module) -> bool:
+    """Whether torch defines the module's class, so that its attributes are known."""
     return type(module).__module__.startswith("torch.nn.")

@@ -23,6 +23,7 @@ def may_fall_below(size: sympy.Expr, least: int) -> bool:
 
 
 def may_vanish(size: sympy.Expr) -> bool:
+    """Whether ``size`` may be zero or less; symbols stand for sizes of at least one."""
     return may_fall_below(size, 1)
 
 

@@ -46,8 +46,12 @@ def from_json(data: dict[str, Any]) -> UserError:
 
 
 class Cancelled(UserError):
+    """The user, or who asked, ended the job or request before it was done."""
+
     template = "Cancelled."
 
 
 class InternalError(UserError):
+    """An exception that nobody foresaw, wrapped where a job, a request or a model's answer ends; ``detail``: its type and text."""
+
     template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."

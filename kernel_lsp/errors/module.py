@@ -8,6 +8,8 @@ from .base import UserError
 
 
 class ClassNotFound(UserError):
+    """The file parses or imports, and has no class of that name."""
+
     template = "No class {class_name} in {path}{hint} Check the name, or save the file if the class is new."
 
     def __init__(self, *, hint: str = ".", **values: Any) -> None:
@@ -16,24 +18,34 @@ class ClassNotFound(UserError):
 
 
 class NoModuleClass(UserError):
+    """A file or folder was named without a class, and none in it derives from ``torch.nn.Module``."""
+
     template = (
         "{path} has no class that derives from torch.nn.Module. Name a file or a folder that has one, or FILE::CLASS."
     )
 
 
 class NotAModule(UserError):
+    """The name exists in the imported file and stands for something other than a subclass of ``torch.nn.Module``."""
+
     template = "{class_name} in {path} is not a class derived from torch.nn.Module."
 
 
 class ClassDefinedTwice(UserError):
+    """Two statements of a file define the class, so that its source is not certain; ``line``: the last one's."""
+
     template = "{path} defines {class_name} more than once (line {line}); rename one of them."
 
 
 class NotSavedYet(UserError):
+    """The source exists in the editor alone, or was removed from the disk."""
+
     template = "{path} is not on disk yet. Save the file first: the worker imports it from there."
 
 
 class PathNotUtf8(UserError):
+    """The path has bytes that are not UTF-8; ``part``: the component, escaped."""
+
     template = (
         "{name} is not valid UTF-8: {part} has bytes of another encoding. torch.export and Triton cannot read such a "
         "path. Rename it."
@@ -41,10 +53,14 @@ class PathNotUtf8(UserError):
 
 
 class SyntaxInvalid(UserError):
+    """Python's parser refuses the user's file; ``detail``: its message."""
+
     template = "{path} does not parse at line {line}: {detail}. Fix the syntax error and try again."
 
 
 class NoExampleInputs(UserError):
+    """Neither a function of the file, nor a setting, nor a recording gives inputs for the class."""
+
     template = (
         "No example inputs for {class_name}. Add get_inputs_{function}() to the file "
         "(code action: Add example inputs for {class_name})."
@@ -55,26 +71,38 @@ class NoExampleInputs(UserError):
 
 
 class ExampleInputsFailed(UserError):
+    """The function or table that gives the example inputs raised, or gave what no call takes."""
+
     template = "{function} failed at line {line}: {detail}. Correct the example inputs."
 
 
 class ImportFailed(UserError):
+    """The user's file cannot be read, or raises as it is imported; ``line``: the innermost one in that file."""
+
     template = "Importing {path} failed at line {line}: {detail}. Fix the import, or choose the interpreter that has it (kernelLsp.interpreter)."
 
 
 class InitFailed(UserError):
+    """The class's constructor raised with the example's arguments."""
+
     template = "{class_name}.__init__ raised at line {line}: {detail}. Check get_init_inputs_{class_name}()."
 
 
 class ForwardFailed(UserError):
+    """``forward`` raised under eager torch, with the example inputs or with others that a check made."""
+
     template = "{class_name}.forward raised at line {line}: {detail}. Check that the example inputs fit the module."
 
 
 class OutputsNotTensors(UserError):
+    """``forward`` returned no tensor, or something that results cannot be compared for; ``kind``: what."""
+
     template = "{class_name}.forward returned {kind}; kernel-lsp needs tensors, and beside them takes numbers, texts and None, in tuples, lists, dicts and dataclasses."
 
 
 class NotExportable(UserError):
+    """``torch.export`` raised; ``detail``: its reason in short, ``advice``: what may help against that one."""
+
     template = "torch.export cannot trace {class_name}.forward (line {line}): {detail}. {advice}"
 
     def __init__(
@@ -87,6 +115,8 @@ class NotExportable(UserError):
 
 
 class AttributeAssigned(UserError):
+    """The exported graph would lose a change that ``forward`` makes to an attribute of the module."""
+
     template = "{class_name}.forward changes {attribute} (line {line}): a kernel that stands in for it would not, since {why}. Hand it to forward and return its new value."
 
     def __init__(self, *, why: str = "", **values: Any) -> None:
@@ -94,6 +124,8 @@ class AttributeAssigned(UserError):
 
 
 class NothingToLower(UserError):
+    """Nothing of the graph can become a Triton kernel; ``op``: the first operator, or dtype, that stands in the way."""
+
     template = (
         "{class_name} cannot be written in Triton yet; the first that stopped it is {op}{detail}. "
         "Leave it to torch, or generate for a part of it."
@@ -113,23 +145,33 @@ class NothingToLower(UserError):
 
 
 class LoweringFailed(UserError):
+    """A lowering raised something other than ``NotLowered``; ``file`` and ``at``: where in the synthesizer. It is told and logged."""
+
     template = "kernel-lsp failed to lower {op} in {class_name} ({file}, line {at}: {detail}); torch runs it. Please report it."
     carried = ("op", "file", "at", "detail")
 
 
 class NotWritable(UserError):
+    """Kernels, or the class around them, have no text: a condition cannot be written, or loops were unrolled into too much."""
+
     template = "A class that stands in for {class_name} cannot be written: {detail}. Generate kernels for the modules inside it instead."
 
 
 class NotSliceable(UserError):
+    """No slice of the workspace gives the class again without importing the workspace; ``detail``: what the first one lacked."""
+
     template = "{class_name} cannot be written as one self-contained module for a language model's prompt (line {line}): {detail}. Let the synthesizer write its kernel, or move what the class uses to the top of its file."
 
 
 class DeviceMissing(UserError):
+    """The module or its example asks for a device that torch does not have in the worker."""
+
     template = "The example inputs of {class_name} are on {device}, which is not here: {detail}. Make them on the CPU, or run the worker where the device is (kernelLsp.workerPrefix)."
 
 
 class RandomNotComparable(UserError):
+    """The candidate disagrees with a module that draws random numbers, and may yet be right; ``detail``: where they differ."""
+
     template = (
         "{class_name}.forward draws random numbers, and under equal random states the kernel draws others than eager: "
         "{detail}. The two cannot be compared. Validate it in a mode that draws none, or hand the random numbers to forward."
@@ -137,8 +179,12 @@ class RandomNotComparable(UserError):
 
 
 class NotInterpretable(UserError):
+    """Without a GPU a candidate uses what Triton's interpreter lacks, so there is no verdict on it; ``what``: a clause."""
+
     template = "{what}, which Triton's interpreter cannot run, and there is no CUDA GPU here. Validate where there is one (kernelLsp.workerPrefix)."
 
 
 class InputsNotSupported(UserError):
+    """The example holds an object that cannot be described to the trial; ``kind``: its type, with an article."""
+
     template = "{class_name}: the example inputs contain {kind}, which cannot be handed to another process. Use tensors, numbers, strings, None, and lists, tuples or dicts of them."

@@ -179,6 +179,7 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
 
 
 def first_shape(judged: schema.Judged) -> schema.ShapeMeasurement | None:
+    """The times at the example's own shapes, which are measured before the recorded ones."""
     return judged.measurement.shapes[0] if judged.measurement is not None and judged.measurement.shapes else None
 
 

@@ -85,6 +85,8 @@ class Spread:
 
 @dataclass
 class Failed:
+    """A problem without a correct kernel. ``mode``: ``eval`` or ``train``; ``reason``: why, as a clause."""
+
     id: str
     mode: str
     reason: str

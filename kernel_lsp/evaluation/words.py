@@ -13,6 +13,7 @@ MEMORY = {"device": "GPU memory", "host": "host memory"}
 
 
 def baseline(name: str) -> str:
+    """A baseline's name as in tables, such as ``torch.compile`` for ``default``."""
     return name_of(name)
 
 
@@ -66,6 +67,7 @@ def spreads(scores: Scores) -> dict[str, Spread]:
 
 
 def value(name: str, number: float) -> str:
+    """One number of a spread: ``time`` in seconds, any other name in bytes."""
     return seconds(number) if name == "time" else size(round(number))
 
 

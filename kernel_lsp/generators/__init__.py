@@ -92,6 +92,7 @@ _MODULES = {
 
 
 def names() -> list[str]:
+    """The generators that settings and ``--generator`` may name."""
     return list(_MODULES)
 
 

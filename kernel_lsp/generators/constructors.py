@@ -73,6 +73,7 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def body_of(init: Function | None) -> list[ast.stmt]:
+    """The statements of a constructor, none where the class has none of its own."""
     return init.body if init else []
 
 
@@ -103,6 +104,7 @@ def _arguments(own: str) -> ast.arguments:
 
 
 def binds(statement: ast.stmt) -> set[str]:
+    """The plain names that a statement assigns, also within it; not attributes, imports or definitions."""
     return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
@@ -125,6 +127,7 @@ def local_values(init: Function) -> dict[str, ast.expr]:
 
 
 def calls_super(statement: ast.stmt) -> bool:
+    """Whether a statement is an expression with a call of ``super`` in it, as ``super().__init__()``."""
     calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
     return isinstance(statement, ast.Expr) and any(dotted(c.func) == "super" for c in calls)
 
@@ -155,8 +158,10 @@ def root(value: ast.expr) -> str:
 
 
 def is_module(helper: ast.ClassDef) -> bool:
+    """Whether a class may derive from ``nn.Module``: it has a base other than ``object`` and ``autograd.Function``."""
     return any(dotted(base).split(".")[-1] not in ("object", "Function", "") for base in helper.bases)
 
 
 def has_state(value: ast.expr) -> bool:
+    """Whether an expression makes one of torch's modules that has parameters or buffers."""
     return bool(torch_names.module_kind(value)) and not torch_names.is_stateless(value)

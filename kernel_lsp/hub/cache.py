@@ -64,6 +64,7 @@ def offline() -> str:
 
 
 def repository_folder(repository: str) -> Path:
+    """Where huggingface_hub keeps ``ORGANISATION/REPOSITORY``, whether it is there or not."""
     return cache_folder() / f"models--{repository.replace('/', '--')}"
 
 

@@ -23,6 +23,8 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9_](?:[\w.-]*[\w])?/[A-Za-z0-9_](?:[\w.-]*[\
 
 @dataclass(frozen=True)
 class Quantisation:
+    """A GGUF file of a known model; ``name``: its label, such as ``Q4_K_M``."""
+
     name: str
     bytes: int  # of the file
 
@@ -90,6 +92,7 @@ class Wanted:
 
 
 def known_names() -> list[str]:
+    """The short names of the catalogue, in its order."""
     return [model.name for model in CATALOGUE]
 
 
@@ -110,6 +113,7 @@ def wanted(name: str) -> Wanted:
 
 
 def known_by_repository(repository: str) -> Known | None:
+    """The known model that a repository on the Hub holds in one of its forms."""
     return next((known for known in CATALOGUE if repository in known.repositories), None)
 
 

@@ -16,6 +16,8 @@ RECOMMENDED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M")
 
 @dataclass(frozen=True)
 class Choice:
+    """The quantisation that is proposed, and the reason that is shown for it."""
+
     quantisation: str
     why: str  # a clause: "the best that fits into …"
 
@@ -66,6 +68,7 @@ def check_disk(name: str, needed: int, folder: Path) -> None:
 
 
 def too_little_disk(name: str, needed: int, folder: Path) -> TooLittleDisk:
+    """The error for a disk with less room than ``needed``, in bytes."""
     return TooLittleDisk(name=name, needed=gigabytes(needed), free=gigabytes(_free(folder)), path=str(folder))
 
 

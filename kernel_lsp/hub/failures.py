@@ -39,6 +39,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_disk_full(error: BaseException) -> bool:
+    """Whether no space, or none of the user's quota, is left."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -76,6 +77,7 @@ def explain(error: BaseException, name: str) -> errors.UserError:
 
 
 def is_offline(name: str, reason: str) -> errors.HubOffline:
+    """The error for a model that offline mode forbids to fetch; ``reason``: what turned that on."""
     return errors.HubOffline(name=name, reason=reason, folder=str(cache_folder()))
 
 

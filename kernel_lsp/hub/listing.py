@@ -43,6 +43,7 @@ def safetensors_files(names: Iterable[str]) -> list[str]:
 
 
 def licence_files(names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that may hold the licence: LICENSE, NOTICE, USE_POLICY and README in either spelling."""
     return sorted(name for name in names if _LICENCE.fullmatch(name))
 
 

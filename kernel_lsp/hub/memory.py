@@ -22,6 +22,8 @@ Place = Literal["gpu", "ram", "no"]
 
 @dataclass(frozen=True)
 class Gpu:
+    """An NVIDIA GPU's memory, in bytes."""
+
     name: str
     total: int
     free: int
@@ -29,6 +31,8 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Memory:
+    """Where a model could be loaded; bytes."""
+
     ram: int  # in total, or what the container may use; 0 if it cannot be told
     gpus: tuple[Gpu, ...] = ()
 
@@ -46,6 +50,7 @@ def fits(needed: int, memory: Memory) -> Place:
 
 
 def memory_here() -> Memory:
+    """RAM and GPUs of this machine, as they are now."""
     return Memory(_ram(), tuple(_gpus()))
 
 

@@ -21,6 +21,8 @@ _SPEED_SECONDS = 5.0  # the speed shown is that of the last so many seconds
 
 @dataclass(frozen=True)
 class Licence:
+    """A model's licence as its card states it."""
+
     name: str  # as in the model card ("llama3.1"), "not stated" if it says none
     link: str
 
@@ -84,6 +86,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Progress:
+    """How far a download is; ``total``: bytes of all files of the model."""
+
     stage: str  # "downloading" or "checking"
     file: str
     done: int  # bytes of all files, what was there before included

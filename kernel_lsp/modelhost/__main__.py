@@ -5,6 +5,7 @@ import runpy
 
 
 def main() -> None:
+    """Answer requests on standard input until it is closed."""
     here = os.path.abspath(__file__)
     startup = runpy.run_path(os.path.join(os.path.dirname(os.path.dirname(here)), "startup.py"))
     startup["register_package"](here)

@@ -61,6 +61,7 @@ def plan(model: str, folder: Path, dtype: torch.dtype) -> Plan:
 
 
 def damaged(model: str, folder: Path, detail: str) -> errors.ModelDamaged:
+    """The error for a model whose files cannot be read, with the command that fetches it again."""
     return errors.ModelDamaged(path=str(folder), detail=detail, command=limits.pull(model))
 
 

@@ -14,6 +14,7 @@ COLUMNS = ("", "candidate", "result", "time", "× eager")
 
 
 def candidates(facts: Facts) -> Markup:
+    """The section with a table row for each candidate, the one that was chosen included."""
     report = facts.report
     if report is None:
         text = (

@@ -77,6 +77,7 @@ def _capital(text: str) -> str:
 
 
 def top(facts: Facts, level: str = "h1") -> Markup:
+    """The page's header and the tiles of figures under it; ``level``: the HTML element of the class's name."""
     kind, sign, text = summary(facts)
     place = facts.kernel_path or facts.module_path
     heading = [
@@ -103,6 +104,7 @@ def _where(facts: Facts) -> str:
 
 
 def banners(facts: Facts) -> list[Markup]:
+    """What limits the rest of the page, one banner each: stale, less exact, not written, slower than before, failed."""
     found: list[tuple[str, str, str]] = []
     if facts.running:
         found.append(("none", "At work", f"{facts.running}. This page shows what was known before."))

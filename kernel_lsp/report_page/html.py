@@ -49,10 +49,12 @@ def el(name: str, *children: Child, **attributes: str | int | bool | None) -> Ma
 
 
 def div(class_: str, *children: Child, **attributes: str | int | bool | None) -> Markup:
+    """A ``div`` of a CSS class."""
     return el("div", *children, class_=class_, **attributes)
 
 
 def span(class_: str, *children: Child) -> Markup:
+    """A ``span`` of a CSS class."""
     return el("span", *children, class_=class_)
 
 
@@ -63,6 +65,7 @@ def section(title: str, *children: Child, hint: str = "", id_: str | None = None
 
 
 def details(summary: Child, *children: Child, open_: bool = False, class_: str | None = None) -> Markup:
+    """Children that fold away under ``summary``, at first shown if ``open_``."""
     return el("details", el("summary", summary), *children, open_=open_, class_=class_)
 
 

@@ -231,6 +231,7 @@ def _guard(test: ast.expr) -> bool:
 
 
 def is_main_guard(node: ast.stmt) -> bool:
+    """Whether a statement is ``if __name__ == "__main__":`` without an ``else``."""
     return isinstance(node, ast.If) and not node.orelse and _guard(node.test)
 
 

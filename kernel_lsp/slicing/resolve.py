@@ -54,6 +54,8 @@ Resolved = Defined | Imported | Made | ModuleType | None
 
 
 class Resolver:
+    """Follows the names of a workspace's files to the statements that bind them, across its modules."""
+
     def __init__(self, workspace: Workspace, packages: frozenset[str] = frozenset()) -> None:
         """``packages``: installed modules that are sliced as if they were the workspace's."""
         self.workspace = workspace

@@ -145,8 +145,10 @@ def _described(path: str, root: str | None, given: str | None) -> dict[str, Any]
 
 
 def described(tensor: torch.Tensor) -> list[Any]:
+    """A tensor as data to compare by: its shape and its dtype, such as ``float32``."""
     return [[int(n) for n in tensor.shape], str(tensor.dtype).removeprefix("torch.")]
 
 
 def all_described(tree: Any) -> list[list[Any]]:
+    """Shape and dtype of each tensor in a tree, in the order of its leaves."""
     return [described(t) for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]

@@ -66,6 +66,12 @@ def resolve(
 def constructor(
     module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """(args, kwargs) for ``cls``: of its own function, the file's, ``table``, then a recorded call; none where nobody gives any.
+
+    Raises:
+        ExampleInputsFailed: the function that gives them raises.
+        DeviceMissing: it asks for a device that is not here.
+    """
     own = function_for(module, "get_init_inputs", class_name)
     if own:
         return _call(own, path, class_name)

@@ -41,6 +41,7 @@ class _OnTheCpuAlone(TorchDispatchMode):
 
 
 def mode() -> FakeTensorMode:
+    """A mode in which tensors are made without elements; those with elements may take part."""
     return FakeTensorMode(allow_non_fake_inputs=True)
 
 
@@ -93,6 +94,7 @@ def _converted(old: torch.nn.Parameter, fn: Any) -> torch.nn.Parameter:
 
 
 def is_fake(tree: Any) -> bool:
+    """Whether a tensor in the tree has no elements."""
     return any(isinstance(leaf, FakeTensor) for leaf in pytree.tree_leaves(tree))
 
 

@@ -45,6 +45,11 @@ def _stage(emit: Any, message: str, fraction: float) -> None:
 
 
 def imported(given: dict[str, Any], emit: Any) -> tuple[ModuleType, type]:
+    """The user's module and class that a request names.
+
+    Raises:
+        UserError: what ``importing.load`` raises.
+    """
     _stage(emit, f"importing {given['class_name']}", 0.0)
     return importing.load(given["path"], given["class_name"])
 

@@ -54,5 +54,6 @@ def now() -> str:
 
 
 def keep(connection: sqlite3.Connection, session: Session) -> None:
+    """Write a session, unless the store has it; the caller's transaction holds it."""
     row = (session.id, session.command, session.version, session.machine, session.process, session.began_at)
     connection.execute("insert or ignore into sessions values (?, ?, ?, ?, ?, ?)", row)

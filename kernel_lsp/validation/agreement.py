@@ -131,6 +131,7 @@ def _in_slices(
 
 
 def noted(referee: Referee, result: compare.Comparison) -> compare.Comparison:
+    """``result``, after its errors went into the largest of the validation; an infinite one does not count."""
     if math.isfinite(result.error):
         referee.progress.error = max(referee.progress.error, result.error)
         referee.progress.eager_error = max(referee.progress.eager_error, result.eager_error)
@@ -197,6 +198,7 @@ def precision(referee: Referee) -> str:
 
 
 def products(referee: Referee) -> bool:
+    """Whether the module's graph has a matrix product, convolution or attention, by the names of its operators."""
     words = ("mm", "matmul", "linear", "conv", "dot", "einsum", "attention")
     return any(word in op for op in referee.inputs.ops for word in words)
 

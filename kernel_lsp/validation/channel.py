@@ -249,6 +249,7 @@ class Channel:
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected stream sockets of this machine, one for each process."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
 
 

@@ -28,6 +28,7 @@ class Failure(Exception):
 
 
 def sentence(error: BaseException, limit: int = 400) -> str:
+    """The exception's type and the first line of its text, of ``limit`` characters at most."""
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return said if len(said) <= limit else said[: limit - 1] + "…"

@@ -42,6 +42,7 @@ class Given:
 
 
 def of_the_example(referee: Referee) -> Given:
+    """The example's shapes; each call of ``make`` makes new values."""
     inputs = referee.inputs
     return Given(lambda: inputs.example(dict(inputs.example_sizes)), referee.outputs)
 

@@ -61,6 +61,11 @@ class Progress:
 
 @dataclass
 class Referee:
+    """Holds the module and its right answers, asks the trial for the candidate's, and owns the verdict.
+
+    It validates several candidates of one module, one after the other; ``progress`` is of the one at hand.
+    """
+
     module: torch.nn.Module
     inputs: Inputs
     reach: Reach

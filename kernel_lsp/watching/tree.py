@@ -48,6 +48,7 @@ class Tree:
 
 
 def is_file_of_interest(name: str) -> bool:
+    """Whether a change of a file of that name may change a verdict: Python, or the project's settings."""
     return name.endswith(".py") or name == "pyproject.toml"
 
 

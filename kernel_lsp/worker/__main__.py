@@ -6,6 +6,7 @@ import sys
 
 
 def main() -> None:
+    """Answer requests on standard input until it is closed; ``--give-way``: at a lower priority than other processes."""
     here = os.path.abspath(__file__)
     startup = runpy.run_path(os.path.join(os.path.dirname(os.path.dirname(here)), "startup.py"))
     startup["register_package"](here)

@@ -162,10 +162,12 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 
 def kernel_class_of(given: dict[str, Any]) -> str:
+    """The name of the class in a kernel file, of the module's class without those around it."""
     return str(given["class_name"]).rpartition(".")[2] + "Triton"
 
 
 def rejected_by_its_text(given: dict[str, Any], source: str) -> schema.Verdict | None:
+    """The verdict on a candidate that is not to be run, for what its text shows; None where it may be."""
     own = modules.loading_name(given["path"])
     rejected = screening.screen(loading.without(why_eager.screened(source), own), kernel_class_of(given))
     return None if rejected is None else schema.Verdict("rejected", *rejected)
@@ -325,6 +327,7 @@ def _measurement(
 
 
 def why_no_gpu() -> str:
+    """Why a candidate ran under Triton's interpreter, as a clause."""
     if not torch.version.cuda:
         return f"no CUDA GPU here: torch {torch.__version__} is built without CUDA"
     return "no CUDA GPU here, or the interpreter was asked for"

@@ -22,6 +22,7 @@ error: BaseException | None = None
 
 
 def build() -> torch.nn.Module:
+    """The model that ``options`` describe, on its device, with its weights."""
     name, path, text = options["name"], options["path"], options["text"]
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     loader = importlib.machinery.SourceFileLoader(name, path)
@@ -41,6 +42,7 @@ def build() -> torch.nn.Module:
 
 
 def restore(model: torch.nn.Module) -> None:
+    """Set what a call may have changed to what it was."""
     owners = dict(model.named_modules())
     for place, value in options["restored"].items():
         owner, name = owners.get(place.rpartition(".")[0]), place.rpartition(".")[2]
@@ -54,6 +56,7 @@ def restore(model: torch.nn.Module) -> None:
 
 
 def main() -> None:
+    """Call the model with each of the inputs, and keep what comes out."""
     model = build()
     until = time.monotonic() + options["seconds"]
     with torch.no_grad():

@@ -79,6 +79,7 @@ def _described(value: Any, depth: int, room: list[int]) -> dict[str, Any]:
 
 
 def len_of(value: Any) -> int:
+    """Elements of a list, tuple or dict; 0 for anything else, also for classes derived from these."""
     return len(value) if type(value) in (list, tuple, dict) else 0
 
 

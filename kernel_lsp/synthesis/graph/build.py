@@ -27,6 +27,7 @@ def shape_of(sizes: Any) -> Shape:
 
 
 def expr_of(n: Any) -> sympy.Expr:
+    """A size, a number or a ``Scalar`` as sympy has it; torch's symbolic sizes keep their symbols."""
     if isinstance(n, torch.SymInt | torch.SymFloat):
         return n.node.expr
     if isinstance(n, Scalar):
@@ -44,6 +45,7 @@ def opmath(dtype: torch.dtype) -> torch.dtype:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The shape that tensors of these broadcast to, from the right; sizes that differ are not checked."""
     rank = max((len(s) for s in shapes), default=0)
     result: list[sympy.Expr] = [ONE] * rank
     for shape in shapes:

@@ -46,6 +46,7 @@ def results(
 
 
 def result_shape(op: Recur) -> Shape:
+    """The shape of ``op``'s result: [members, *state], with the steps before dimension ``along`` where it has each."""
     shape = op.loop.held[op.state].shape
     several = () if op.loop.members is None else (sympy.Integer(op.loop.members),)
     places = (op.loop.steps + (1 if op.begun else 0),) if op.each else ()

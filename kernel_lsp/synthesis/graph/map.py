@@ -26,6 +26,7 @@ def dim(i: int) -> sympy.Symbol:
 
 
 def dims(rank: int) -> Index:
+    """The indices of a tensor of that many dimensions, from the left."""
     return tuple(dim(i) for i in range(rank))
 
 

@@ -34,7 +34,7 @@ class Value:
 
 @dataclass(eq=False)
 class Op:
-    pass
+    """How a value is computed; the operations below derive from it."""
 
 
 @dataclass(eq=False)
@@ -113,6 +113,8 @@ class Partial(Op):
 
 @dataclass(eq=False)
 class Concat(Op):
+    """``operands`` one after the other along ``dim``; their other sizes are equal."""
+
     operands: tuple[Value, ...]
     dim: int
 
@@ -384,6 +386,7 @@ def _leaves(tree: Any) -> list[Any]:
 
 
 def numel(shape: Shape) -> sympy.Expr:
+    """The number of elements, 1 for the shape ()."""
     return sympy.prod(shape) if shape else sympy.Integer(1)
 
 

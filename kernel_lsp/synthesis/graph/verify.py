@@ -150,4 +150,5 @@ def _wrong_recurrence(loop: Recurrence, sizes: _Sizes) -> str | None:
 
 
 def named(value: Value) -> str:
+    """What a message calls the value: its name, the exported node's, or the kind of its operation."""
     return value.name or value.node or type(value.op).__name__

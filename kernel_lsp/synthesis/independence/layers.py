@@ -56,6 +56,11 @@ def batch_norm_with_statistics(call: Call) -> list[Carry | None]:
 
 
 def instance_norm(call: Call) -> Carry:
+    """Independent along the batch, dimension 0, in training mode without running statistics.
+
+    Raises:
+        Dependent: otherwise.
+    """
     carry = call.only("input")
     require(call["use_input_stats"] and call["running_mean"] is None, f"{call.name} keeps running statistics")
     require(carry.dim == 0, f"{call.name} goes over it")
@@ -63,33 +68,59 @@ def instance_norm(call: Call) -> Carry:
 
 
 def group_norm(call: Call) -> Carry:
+    """Independent along the batch, dimension 0.
+
+    Raises:
+        Dependent: along channels or positions.
+    """
     carry = call.only("input")
     require(carry.dim == 0, f"{call.name} goes over it")
     return carry
 
 
 def layer_norm(call: Call) -> Carry:
+    """Independent along the dimensions before ``normalized_shape``.
+
+    Raises:
+        Dependent: along those that are normalised.
+    """
     carry = call.only("input")
     require(carry.dim < call["input"].rank - len(call["normalized_shape"]), f"{call.name} goes over it")
     return carry
 
 
 def embedding(call: Call) -> Carry:
+    """Along any dimension of the indices; the weight is the same for every slice."""
     return call.only("indices")
 
 
 def one_hot(call: Call) -> Carry:
+    """Along any dimension; the classes are one more at the end.
+
+    Raises:
+        Dependent: where the number of classes is read from the values.
+    """
     require(int(call["num_classes"]) > 0, f"{call.name} asks how many classes there are")
     return call.only("self")
 
 
 def index_select(call: Call) -> Carry:
+    """Independent along all dimensions but the indexed one.
+
+    Raises:
+        Dependent: along that one.
+    """
     carry = call.only("self")
     require(int(call["dim"]) % call["self"].rank != carry.dim, f"{call.name} goes over it")
     return carry
 
 
 def gather(call: Call) -> Carry:
+    """Where tensor and index both lie along one dimension, and another one is indexed.
+
+    Raises:
+        Dependent: otherwise.
+    """
     require(call["self"].carry == call["index"].carry and call["self"].carry is not None, f"{call.name} mixes it")
     carry: Carry = call["self"].carry
     require(int(call["dim"]) % call["self"].rank != carry.dim, f"{call.name} goes over it")

@@ -31,6 +31,7 @@ def filled(call: Call) -> Carry | None:
 
 
 def filled_like(call: Call) -> Carry | None:
+    """As the tensor whose shape is taken: all elements are equal."""
     return call.first.carry
 
 

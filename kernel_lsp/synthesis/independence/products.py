@@ -34,6 +34,11 @@ def _product(left: Tracked, right: Tracked, rank: int, name: str) -> Carry:
 
 
 def matmul(call: Call) -> Carry:
+    """Of any of its rows, columns or batches, for 1-D operands as torch has them.
+
+    Raises:
+        Dependent: along what is summed over.
+    """
     operands = call.tensors()
     require(len(operands) == 2, f"{call.name}: operands of a kind not expected")
     return _product(operands[0], operands[1], len(call.shapes[0]), call.name)
@@ -60,6 +65,11 @@ def scaled_product(call: Call) -> Carry:
 
 
 def linear(call: Call) -> Carry:
+    """Along the dimensions of the input before the last; the weight is the same for every slice.
+
+    Raises:
+        Dependent: along the last one.
+    """
     carry = call.only("input")
     require(carry.dim < call["input"].rank - 1, f"{call.name} sums over it")
     return carry

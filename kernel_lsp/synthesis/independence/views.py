@@ -65,6 +65,7 @@ def spread(call: Call) -> list[Carry | None]:
 
 
 def permuted(call: Call) -> Carry:
+    """Where ``dims`` puts the dimension."""
     carry = call.only("self")
     order = [int(d) % call["self"].rank for d in call["dims"]]
     return carry.at(order.index(carry.dim))
@@ -84,11 +85,13 @@ def transposed(call: Call) -> Carry:
 
 
 def reversed_dims(call: Call) -> Carry:
+    """As far from the end as it was from the beginning."""
     carry = call.only("self")
     return carry.at(call["self"].rank - 1 - carry.dim)
 
 
 def moved(call: Call) -> Carry:
+    """Where ``movedim`` puts the dimension: as named, or among the rest in its order."""
     carry = call.only("self")
     rank = call["self"].rank
 
@@ -105,6 +108,11 @@ def moved(call: Call) -> Carry:
 
 
 def selected(call: Call) -> Carry:
+    """One dimension less in front where an earlier one is selected from.
+
+    Raises:
+        Dependent: where this one is.
+    """
     carry = call.only("self")
     dim = int(call["dim"]) % call["self"].rank
     require(dim != carry.dim, f"{call.name} takes one of it")
@@ -112,6 +120,11 @@ def selected(call: Call) -> Carry:
 
 
 def sliced(call: Call) -> Carry:
+    """The same dimension, where it is taken whole.
+
+    Raises:
+        Dependent: where a part of it is, or the bounds of another are computed with its size.
+    """
     carry = call.only("self")
     dim = int(call["dim"]) % call["self"].rank
     start, end, step = call["start"] or 0, call["end"], call["step"]
@@ -145,6 +158,11 @@ def joined(call: Call) -> Carry:
 
 
 def stacked(call: Call) -> Carry:
+    """One dimension more in front where the new one comes before it.
+
+    Raises:
+        Dependent: where the tensors do not all have it, along the same dimension.
+    """
     parts = tracked(call["tensors"])
     carries = {t.carry for t in parts}
     require(len(carries) == 1 and None not in carries, f"{call.name}: an operand is the same for every slice")
@@ -155,6 +173,11 @@ def stacked(call: Call) -> Carry:
 
 
 def repeated(call: Call) -> Carry:
+    """Its place among the result's dimensions, which may be more in front.
+
+    Raises:
+        Dependent: where it is repeated itself.
+    """
     carry = call.only("self")
     times = list(call["repeats"] if "repeats" in call.args else call["dims"])
     rank, result = call["self"].rank, len(call.shapes[0])

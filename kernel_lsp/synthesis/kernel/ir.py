@@ -72,6 +72,8 @@ class Expr:
 
 @dataclass(frozen=True)
 class Number(Expr):
+    """A constant, written out in the kernel's text."""
+
     value: float | int | bool
 
     @property
@@ -248,6 +250,8 @@ class Joined(Expr):
 
 @dataclass(frozen=True)
 class ProgramId(Expr):
+    """``tl.program_id(place)``, with ``place`` from 0 to 2."""
+
     place: int
 
 
@@ -265,6 +269,7 @@ class Arange(Expr):
 
 
 def apply(function: str, *operands: Expr, dtype: torch.dtype = torch.int32) -> Apply:
+    """``function``, a key of the graph's ``FUNCTIONS`` or a helper, of ``operands``; by default of 32-bit integers."""
     return Apply(function, operands, dtype)
 
 

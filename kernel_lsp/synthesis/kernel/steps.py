@@ -130,11 +130,15 @@ class Kernel:
 
 @dataclass(eq=False)
 class HostView:
+    """A view that torch takes between kernels, without a copy."""
+
     value: Value
 
 
 @dataclass(eq=False)
 class Call:
+    """An operator that stays with torch; ``values``: its results."""
+
     values: list[Value]
 
 
@@ -143,6 +147,8 @@ Step = Kernel | HostView | Call
 
 @dataclass
 class Plan:
+    """What the host function does, in order; ``stored``: what is in memory after it, the graph's inputs included."""
+
     steps: list[Step] = field(default_factory=list)
     stored: set[Value] = field(default_factory=set)
 

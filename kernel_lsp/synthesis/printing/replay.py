@@ -147,4 +147,5 @@ def call(function: str, inputs: list[str], held: str) -> str:
 
 
 def as_tuple(items: list[str]) -> str:
+    """Python for a tuple of expressions."""
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"

@@ -54,6 +54,8 @@ def kernel_names(program: Program) -> dict[Variable, str]:
 
 
 class Printer:
+    """Writes the statements and expressions of one kernel as Triton, under the names that its variables get."""
+
     def __init__(self, program: Program) -> None:
         self.names = kernel_names(program)
         self.wide = program.wide

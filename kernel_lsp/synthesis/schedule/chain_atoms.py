@@ -36,6 +36,10 @@ class ChainExtents:
 
 
 def chain_atoms(kernel: Kernel, hints: Hints) -> ChainAtoms:
+    """The atoms of two products in one kernel, but for the keys, which the second one sums over.
+
+    Of the dimensions whose rows share a program only the last is taken where it alone has enough rows for the example inputs.
+    """
     assert kernel.chain is not None and kernel.contract is not None
     chain, second, domain = kernel.chain, kernel.product, kernel.domain
     first = chain.product
@@ -60,6 +64,7 @@ def chain_atoms(kernel: Kernel, hints: Hints) -> ChainAtoms:
 
 
 def chain_extents(kernel: Kernel, hints: Hints) -> ChainExtents:
+    """How many there are of each role for the example inputs, and the dtypes that are multiplied."""
     assert kernel.chain is not None
     chain, domain, atoms = kernel.chain, kernel.domain, chain_atoms(kernel, hints)
     sizes = (

@@ -108,6 +108,7 @@ def elements(parts: Parts, builder: Builder, keys: Axis, element: Value) -> Expr
 
 
 def number(function: str, *operands: Expr) -> Apply:
+    """``function`` of ``operands`` in float32."""
     return apply(function, *operands, dtype=torch.float32)
 
 

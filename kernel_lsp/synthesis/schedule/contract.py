@@ -372,6 +372,7 @@ def _harmless(left: float | None, right: float | None) -> tuple[bool, bool]:
 
 
 def is_plain(operand: Value, stored: set[Value]) -> bool:
+    """Whether an operand is a stored value as it is, or as views of it address it."""
     while operand not in stored and isinstance(operand.op, View):
         operand = operand.op.operand
     return operand in stored

@@ -38,6 +38,11 @@ class Cost:
 
 
 def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Cost:
+    """What a schedule moves, computes and takes for the example inputs, by the target's rates.
+
+    Products and recurrences have models of their own. For others it is bytes / bandwidth, divided by the part of the GPU that the waves
+    of programs keep busy.
+    """
     if isinstance(schedule, Product):
         return _product(kernel, schedule, target, hints)
     if isinstance(schedule, Chained):

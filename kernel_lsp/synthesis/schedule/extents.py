@@ -20,10 +20,12 @@ LONGEST_ROW = 32768
 
 
 def product(sizes: list[sympy.Expr]) -> sympy.Expr:
+    """The product of sizes, expanded; 1 of none."""
     return sympy.expand(sympy.prod(sizes)) if sizes else sympy.Integer(1)
 
 
 def total(domain: Domain, atoms: list[sympy.Symbol]) -> sympy.Expr:
+    """How many elements lie along atoms together."""
     return product([domain.size[a] for a in atoms])
 
 
@@ -48,6 +50,7 @@ def main_access(kernel: Kernel, hints: Hints) -> dict[sympy.Symbol, sympy.Expr]:
 
 
 def contiguous_is_kept(kernel: Kernel, hints: Hints) -> bool:
+    """Whether neighbours in memory, in the largest load of a reduction, belong to different results."""
     coefficients = main_access(kernel, hints)
     unit = [a for a, c in coefficients.items() if c == ONE and hint(kernel.domain.size[a], hints) > 1]
     return bool(unit) and unit[0] in kernel.domain.kept

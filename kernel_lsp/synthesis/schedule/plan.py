@@ -263,6 +263,7 @@ def _bounded(value: Value, counts: list[sympy.Expr], chunks: dict[sympy.Symbol, 
 
 
 def used_inputs(plan: Plan, graph: Graph) -> list[Value]:
+    """The graph's inputs that a kernel, a torch call, a view or an output reads, in the graph's order."""
     roots = [v for step in plan.steps if isinstance(step, Kernel) for v, _ in step.stores]
     roots += [step.contract for step in plan.steps if isinstance(step, Kernel) and step.contract]
     used: dict[Value, None] = {v: None for v in topological(roots) if isinstance(v.op, Input)}

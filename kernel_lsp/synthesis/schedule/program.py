@@ -131,4 +131,5 @@ def fixed(name: str) -> Variable:
 
 
 def set_all(*pairs: tuple[Variable, Expr]) -> list[Statement]:
+    """An assignment for each (variable, value)."""
     return [Set(variable, value) for variable, value in pairs]

@@ -48,6 +48,7 @@ class Extents:
 
 
 def extents(kernel: Kernel, hints: Hints) -> Extents:
+    """The extents of the recurrence in ``kernel``."""
     assert kernel.loop is not None
     loop = kernel.loop.loop
     return _extents(loop, len(kernel.loop.products), loop.members or 1, hints)

@@ -89,11 +89,13 @@ def in_one_tile(
 
 
 def fold_of(v: Value) -> Fold:
+    """The reduction or scan that computes ``v``, which has to be one."""
     assert isinstance(v.op, Fold)
     return v.op
 
 
 def keeps_nan(v: Value) -> bool:
+    """Whether a NaN among the elements has to be the result: of a maximum or minimum, or its place, in floating point."""
     op = fold_of(v)
     return op.operand.dtype.is_floating_point and op.kind in ("amax", "amin", "argmax", "argmin")
 

@@ -49,6 +49,10 @@ class Tiling:
 
 
 def row_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Rows | Passes) -> Tiling:
+    """Reduced elements are neighbours in memory: programs take rows, whole in registers (``Rows``) or block by block (``Passes``).
+
+    It sets grid, warps, constants and limits of ``program``.
+    """
     domain, arguments = kernel.domain, program.arguments
     n_rows, n_cols = total(domain, domain.kept), total(domain, domain.reduced)
     arguments.name_size(n_cols, "n_cols")
@@ -117,6 +121,10 @@ def _chunk(kernel: Kernel, program: Program, end: Expr, statements: list[Stateme
 
 
 def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Columns) -> Tiling:
+    """Results are neighbours in memory: a program takes some columns, and walks down what is reduced.
+
+    It sets grid, warps and constants of ``program``.
+    """
     domain, arguments = kernel.domain, program.arguments
     inner = inner_atoms(kernel, hints)
     outer = [a for a in domain.kept if a not in inner]
@@ -164,6 +172,10 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
 
 
 def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Tiling:
+    """A program takes consecutive results; the elements of each are loaded one after the other, in a loop that is written out.
+
+    It sets grid, warps and constants of ``program``.
+    """
     domain, arguments = kernel.domain, program.arguments
     n, length = total(domain, domain.kept), total(domain, domain.reduced)
     arguments.name_size(n, "n_elements")

@@ -28,6 +28,8 @@ class NotAlike(Exception):
 
 @dataclass(frozen=True)
 class Form:
+    """How a value is computed, but for what it reads: values with equal ``key`` differ in ``operands`` and ``offsets`` alone."""
+
     key: Hashable
     operands: tuple[Value, ...]
     offsets: tuple[int, ...] = ()  # of a view: what is added to each index
