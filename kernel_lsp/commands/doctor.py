@@ -69,7 +69,7 @@ class _Silent:
 
 def run(options: Any) -> int:
     """Print the findings; 0 if nothing is missing, else 2."""
-    settings_for = settings_from(options)
+    settings_for = settings_from(options, tolerant=True)
     here = Path.cwd() / "pyproject.toml"
     try:
         settings = settings_for(here)

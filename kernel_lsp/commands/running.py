@@ -136,8 +136,14 @@ def comma_separated(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callable[[Path], Settings]:
-    """The settings for a file, the command line's on top; what is wrong with them goes to standard error, once."""
+def settings_from(
+    options: Any, further: dict[str, Any] | None = None, *, tolerant: bool = False
+) -> Callable[[Path], Settings]:
+    """The settings for a file, the command line's on top; what is wrong with them is said once, on standard error.
+
+    The function raises UserError where anything is wrong with them. ``tolerant``: only for what the command line gives; a
+    wrong line of pyproject.toml is left out then.
+    """
     cli = given(options, further)
     said: set[str] = set()
 
@@ -146,9 +152,13 @@ def settings_from(options: Any, further: dict[str, Any] | None = None) -> Callab
         for problem in problems:
             if problem.path == "command line":
                 raise problem
-            if str(problem) not in said:
+        last = problems[-1] if problems and not tolerant else None
+        for problem in problems:
+            if problem is not last and str(problem) not in said:
                 said.add(str(problem))
                 print(f"kernel-lsp: {problem}", file=sys.stderr)
+        if last is not None:
+            raise last  # whoever catches it says it
         return settings
 
     return settings_for

@@ -29,7 +29,7 @@ def run(options: Any) -> int:
     """Watch until Ctrl-C; the exit status is then 0."""
     paths = [Path(os.path.normpath(_here() / name)) for name in options.targets or ["."]]
     try:
-        settings_for = settings_from(options)
+        settings_for = settings_from(options, tolerant=True)
         for path in paths:
             settings_for(path)  # what is wrong with the command line's own is raised
         with contextlib.suppress(KeyboardInterrupt):  # before there is a handler for it

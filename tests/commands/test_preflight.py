@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import cli
+from tests.checking.scratch import write_kernel, write_module
 
 CLASSES = "import torch\n\n" + "".join(
     f"class C{i}(torch.nn.Module):\n    def forward(self, x):\n        return x\n\n" for i in range(3)
@@ -54,6 +55,47 @@ def test_a_kernel_folder_that_cannot_be_written(folder: Path, capsys: pytest.Cap
     text = said(capsys, "generate", "model")
     assert "kernels could not be written: it is not a folder." in text
     assert "set kernel-folder under [tool.kernel-lsp] in pyproject.toml" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("[tool.kernel-lsp]\ngenerator = ['synthesizer']\n", "did you mean generators?"),
+        ("[tool.kernel-lsp]\nseconds = 'long'\n", "The setting seconds = 'long' is not valid"),
+        ("[tool.kernel_lsp]\n", "[tool.kernel_lsp]"),
+        ("[tool.kernel-lsp\n", "pyproject.toml"),
+    ],
+)
+@pytest.mark.parametrize("command", [["generate"], ["generate", "--json"], ["explain"]])
+def test_a_mistake_in_pyproject(
+    folder: Path, capsys: pytest.CaptureFixture[str], line: str, says: str, command: list[str]
+) -> None:
+    (folder / "pyproject.toml").write_text(line)
+    assert cli.main([*command, "model/classes.py::C0"]) == 2
+    captured = capsys.readouterr()
+    assert says in captured.err and len(captured.err.splitlines()) == 1
+    if "--json" in command:
+        assert says in json.loads(captured.out)["error"]["message"]
+
+
+def test_each_mistake_in_pyproject_is_said_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "pyproject.toml").write_text("[tool.kernel-lsp]\nsecond = 3\nsamples = 'many'\ndevice = 'tpu'\n")
+    assert cli.main(["generate", "model"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(line.partition("setting ")[2].split(" ")[0] for line in lines) == ["device", "samples", "second"]
+
+
+@pytest.mark.parametrize("command", ["check", "validate"])
+def test_no_kernel_is_validated_where_pyproject_has_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    write_module(tmp_path / "half.py", "Half", "x * 0.5")
+    write_kernel(tmp_path / "half.py", "Half")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[tool.kernel-lsp]\nsecond = 3\n")
+    assert cli.main([command, "kernels/half_triton.py"]) == 2
+    captured = capsys.readouterr()
+    assert "did you mean seconds?" in captured.err and "Half" not in captured.out
 
 
 def test_as_json_it_is_one_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
