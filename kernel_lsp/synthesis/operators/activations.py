@@ -14,6 +14,7 @@ from .registry import lowers
 
 @lowers("aten.relu", about="max(x, 0)")
 def relu(x: Value, *, out: torch.dtype) -> Value:
+    """``where(x < 0, 0, x)``, which keeps NaN; of integers the maximum with 0."""
     if not out.is_floating_point:
         return Build.arithmetic("maximum_int", x, 0, result=out)
     # Written so that NaN stays NaN, as torch.relu keeps it.
@@ -24,6 +25,7 @@ def relu(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.silu", about="x * sigmoid(x)", formula="silu(v) = v * sigmoid(v)")
 def silu(x: Value, *, out: torch.dtype) -> Value:
+    """One multiplication by ``sigmoid``, in ``out``'s opmath."""
     value = Build.arithmetic("mul", x, Build.pointwise("sigmoid", x), result=out)
     value.meaning = ("silu", (x,))
     return value
@@ -53,6 +55,7 @@ def gelu(x: Value, approximate: str = "none", *, out: torch.dtype) -> Value:
 
 @lowers("aten.leaky_relu", about="x, or slope * x where x is negative")
 def leaky_relu(x: Value, slope: float = 0.01, *, out: torch.dtype) -> Value:
+    """``where(x > 0, x, slope * x)``."""
     scaled = Build.pointwise("mul", x, slope)
     value = Build.pointwise("where", Build.comparison("gt", x, 0.0), x, scaled, dtype=out)
     value.meaning = ("leaky_relu", (x,))
@@ -61,6 +64,7 @@ def leaky_relu(x: Value, slope: float = 0.01, *, out: torch.dtype) -> Value:
 
 @lowers("aten.prelu", "aten._prelu_kernel", about="leaky_relu with a slope for each channel")
 def prelu(x: Value, weight: Value, *, out: torch.dtype) -> Value:
+    """``weight`` has one element or as many as ``x`` [N, C, ...] has channels."""
     if len(weight.shape) == 1 and len(x.shape) > 2:
         for _ in range(len(x.shape) - 2):
             weight = Build.unsqueeze(weight, len(weight.shape))
@@ -69,6 +73,7 @@ def prelu(x: Value, weight: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.elu", about="x, or alpha * (exp(x) - 1) where x is negative")
 def elu(x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, out: torch.dtype) -> Value:
+    """``scale * where(x > 0, x, alpha * expm1(input_scale * x))``, torch's general form of elu, selu and celu."""
     inner = x if input_scale == 1 else Build.pointwise("mul", x, input_scale)
     negative: Value = Build.pointwise("expm1", inner)
     positive = x
@@ -83,6 +88,7 @@ def elu(x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1
 
 @lowers("aten.selu", about="elu with the constants of self-normalising networks")
 def selu(x: Value, *, out: torch.dtype) -> Value:
+    """elu with alpha 1.67326 and scale 1.05070; Klambauer et al., Self-Normalizing Neural Networks, 2017."""
     value = elu(x, 1.6732632423543772, 1.0507009873554805, out=out)
     value.meaning = ("selu", (x,))
     return value
@@ -90,6 +96,7 @@ def selu(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.hardtanh", about="x within limits")
 def hardtanh(x: Value, low: float = -1.0, high: float = 1.0, *, out: torch.dtype) -> Value:
+    """``clamp``, shown as hardtanh in formulas."""
     value = clamp(x, float(low), float(high), out=out)
     value.meaning = ("hardtanh", (x,))
     return value
@@ -97,11 +104,13 @@ def hardtanh(x: Value, low: float = -1.0, high: float = 1.0, *, out: torch.dtype
 
 @lowers("aten.relu6", about="x from 0 to 6")
 def relu6(x: Value, *, out: torch.dtype) -> Value:
+    """hardtanh from 0 to 6."""
     return hardtanh(x, 0.0, 6.0, out=out)
 
 
 @lowers("aten.hardsigmoid", about="x / 6 + 1/2 from 0 to 1")
 def hardsigmoid(x: Value, *, out: torch.dtype) -> Value:
+    """``clamp(x / 6 + 1/2, 0, 1)``; NaN stays NaN."""
     value = clamp(Build.pointwise("add", Build.pointwise("mul", x, 1.0 / 6.0), 0.5), 0.0, 1.0, out=out)
     value.meaning = ("hardsigmoid", (x,))
     return value
@@ -109,6 +118,7 @@ def hardsigmoid(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.hardswish", about="x * hardsigmoid(x)")
 def hardswish(x: Value, *, out: torch.dtype) -> Value:
+    """``x * hardsigmoid(x)``, the gate in ``out``'s opmath."""
     gate = hardsigmoid(x, out=opmath(out))
     gate.meaning = None
     value = Build.arithmetic("mul", x, gate, result=out)
@@ -124,6 +134,7 @@ def _softplus(x: Value) -> Value:
 
 @lowers("aten.softplus", about="log(1 + exp(beta * x)) / beta")
 def softplus(x: Value, beta: float = 1.0, threshold: float = 20.0, *, out: torch.dtype) -> Value:
+    """``x`` itself where ``beta * x`` is above ``threshold``, as torch has it."""
     scaled = x if beta == 1 else Build.pointwise("mul", x, float(beta))
     smooth = _softplus(scaled)
     if beta != 1:
@@ -154,4 +165,5 @@ def log_sigmoid(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.celu", about="x, or alpha * (exp(x / alpha) - 1) where x is negative")
 def celu(x: Value, alpha: float = 1.0, *, out: torch.dtype) -> Value:
+    """elu with ``input_scale`` 1 / alpha."""
     return elu(x, alpha, 1.0, 1.0 / alpha, out=out)

@@ -40,6 +40,8 @@ _COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def unary(function: str) -> Any:
+    """The lowering of a function of one tensor; those that round leave integers as they are."""
+
     def lower(x: Value, *, out: torch.dtype) -> Value:
         if function in ("neg", "abs", "floor", "ceil", "trunc") and not out.is_floating_point:
             if function in ("neg", "abs"):
@@ -56,6 +58,7 @@ def _scaled(x: Operand, alpha: Any, out: torch.dtype) -> Operand:
 
 @lowers("aten.add", about="x + alpha * y")
 def add(x: Operand, y: Operand, *, alpha: Any = 1, out: torch.dtype) -> Value:
+    """In ``out``'s opmath; of booleans it is ``or``."""
     if out == torch.bool:
         return Build.pointwise("or", x, y, dtype=out)
     return Build.arithmetic("add", x, _scaled(y, alpha, out), result=out)
@@ -63,16 +66,19 @@ def add(x: Operand, y: Operand, *, alpha: Any = 1, out: torch.dtype) -> Value:
 
 @lowers("aten.sub", "aten.subtract", about="x - alpha * y")
 def sub(x: Operand, y: Operand, *, alpha: Any = 1, out: torch.dtype) -> Value:
+    """In ``out``'s opmath, to which both are promoted."""
     return Build.arithmetic("sub", x, _scaled(y, alpha, out), result=out)
 
 
 @lowers("aten.rsub", about="y - alpha * x")
 def rsub(x: Operand, y: Operand, alpha: Any = 1, *, out: torch.dtype) -> Value:
+    """``sub`` with its operands exchanged: ``alpha`` belongs to ``x``."""
     return Build.arithmetic("sub", y, _scaled(x, alpha, out), result=out)
 
 
 @lowers("aten.mul", "aten.multiply", about="x * y")
 def mul(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """In ``out``'s opmath; of booleans it is ``and``."""
     if out == torch.bool:
         return Build.pointwise("and", x, y, dtype=out)
     return Build.arithmetic("mul", x, y, result=out)
@@ -80,6 +86,7 @@ def mul(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
 
 @lowers("aten.div", "aten.divide", "aten.true_divide", about="x / y, rounded down or to zero if asked")
 def div(x: Operand, y: Operand, *, rounding_mode: str | None = None, out: torch.dtype) -> Value:
+    """``rounding_mode`` None divides in floating point, also integers; ``"floor"`` and ``"trunc"`` round."""
     if rounding_mode is None:
         return Build.arithmetic("div", x, y, result=out)
     from .rounding import floor_divide, truncated
@@ -113,16 +120,19 @@ def power(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
 
 @lowers("aten.reciprocal", about="1 / x")
 def reciprocal(x: Value, *, out: torch.dtype) -> Value:
+    """A division of 1.0, since ``out`` is a floating point dtype also for integers."""
     return Build.arithmetic("div", 1.0, x, result=out)
 
 
 @lowers("aten.square", about="x * x")
 def square(x: Value, *, out: torch.dtype) -> Value:
+    """One multiplication of ``x``, cast to ``out``, by itself."""
     return Build.arithmetic("mul", x, x, result=out)
 
 
 @lowers("aten.sign", about="-1, 0 or 1")
 def sign(x: Value, *, out: torch.dtype) -> Value:
+    """0 for NaN, too."""
     x = Build.cast(x, out)
     neither = 0.0 if out.is_floating_point else x  # of NaN it is 0, too
     below = Build.pointwise("where", Build.comparison("lt", x, 0.0), -1.0, neither, dtype=out)
@@ -130,10 +140,13 @@ def sign(x: Value, *, out: torch.dtype) -> Value:
 
 
 def compare(function: str) -> Any:
+    """The lowering of a comparison, to bool; operands are promoted to their common dtype first."""
     return lambda x, y, *, out: Build.comparison(function, x, y)
 
 
 def logical(function: str) -> Any:
+    """The lowering of a logical function of one or two tensors, each cast to bool first."""
+
     def lower(*operands: Operand, out: torch.dtype) -> Value:
         booleans = [Build.cast(v, torch.bool) for v in operands]
         return Build.pointwise(function, *booleans, dtype=torch.bool)
@@ -143,26 +156,31 @@ def logical(function: str) -> Any:
 
 @lowers("aten.where", about="x where a condition holds, y elsewhere")
 def where(condition: Value, x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """Three operands, broadcast; ``x`` and ``y`` are cast to ``out``."""
     return Build.pointwise("where", condition, Build.cast(x, out), Build.cast(y, out), dtype=out)
 
 
 @lowers("aten.masked_fill", about="A number where a mask holds, x elsewhere")
 def masked_fill(x: Value, mask: Value, value: Operand, *, out: torch.dtype) -> Value:
+    """``where`` with the mask first; ``value`` is a number or a tensor of shape ()."""
     return Build.pointwise("where", mask, Build.cast(value, out), Build.cast(x, out), dtype=out)
 
 
 @lowers("aten.maximum", about="The greater of two, NaN if one is")
 def maximum(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """For floating point the form that keeps NaN."""
     return Build.arithmetic("maximum" if out.is_floating_point else "maximum_int", x, y, result=out)
 
 
 @lowers("aten.minimum", about="The lesser of two, NaN if one is")
 def minimum(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """For floating point the form that keeps NaN."""
     return Build.arithmetic("minimum" if out.is_floating_point else "minimum_int", x, y, result=out)
 
 
 @lowers("aten.clamp", about="x within limits")
 def clamp(x: Value, low: Any = None, high: Any = None, *, out: torch.dtype) -> Value:
+    """``maximum`` with ``low``, then ``minimum`` with ``high``; None is no limit. Where low is above high it gives high."""
     if low is not None:
         x = maximum(x, low, out=out)
     if high is not None:
@@ -174,6 +192,7 @@ def clamp(x: Value, low: Any = None, high: Any = None, *, out: torch.dtype) -> V
     "aten.to", "aten._to_copy", "aten.type_as", "aten.float", "prims.convert_element_type", about="x in another dtype"
 )
 def cast(x: Value, *_: Any, out: torch.dtype, **__: Any) -> Value:
+    """A value of dtype ``out``; to half precision it is rounded where it is stored, not inside the kernel."""
     result = Build.cast(x, out)
     assert isinstance(result, Value)
     if result.dtype == out:
@@ -184,6 +203,7 @@ def cast(x: Value, *_: Any, out: torch.dtype, **__: Any) -> Value:
 
 @lowers("aten.addcmul", about="x + value * a * b")
 def addcmul(x: Value, a: Value, b: Value, *, value: float = 1.0, out: torch.dtype) -> Value:
+    """The product first, then ``value`` times it, in ``out``'s opmath."""
     product: Operand = Build.arithmetic("mul", a, b, result=out)
     return Build.arithmetic("add", x, _scaled(product, value, out), result=out)
 
@@ -208,21 +228,25 @@ def lerp(x: Value, y: Value, weight: Operand, *, out: torch.dtype) -> Value:
 
 @lowers("aten.isnan", about="Whether x is not a number")
 def isnan(x: Value, *, out: torch.dtype) -> Value:
+    """``x != x``, which holds for NaN alone."""
     return Build.comparison("ne", x, x)
 
 
 @lowers("aten.clamp_min", about="x, not below a limit")
 def clamp_min(x: Value, low: Operand, *, out: torch.dtype) -> Value:
+    """``clamp`` without an upper limit."""
     return clamp(x, low, out=out)
 
 
 @lowers("aten.clamp_max", about="x, not above a limit")
 def clamp_max(x: Value, high: Operand, *, out: torch.dtype) -> Value:
+    """``clamp`` without a lower limit."""
     return clamp(x, None, high, out=out)
 
 
 @lowers("aten.atan2", about="The angle of the point (y, x)")
 def atan2(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """``x`` is the ordinate, the first argument of ``torch.atan2``; radians from -pi to pi."""
     return Build.arithmetic("atan2", x, y, result=out)
 
 

@@ -32,12 +32,14 @@ def _reduced(terms: Value, reduction: int, out: torch.dtype, name: str, *operand
 
 @lowers("aten.mse_loss", about="(x - y)^2", formula="mse(a, b) = (a - b)^2")
 def mse(x: Value, y: Value, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
+    """Elementwise, then reduced as ``reduction`` says: 0 not at all, 1 to the mean, 2 to the sum."""
     difference = Build.pointwise("sub", x, y, name="difference")
     return _reduced(Build.pointwise("mul", difference, difference), reduction, out, "mse", x, y)
 
 
 @lowers("aten.l1_loss", about="|x - y|")
 def l1(x: Value, y: Value, reduction: int = _MEAN, *, out: torch.dtype, **_: Any) -> Value:
+    """Elementwise, then reduced as ``reduction`` says."""
     return _reduced(Build.pointwise("abs", Build.pointwise("sub", x, y)), reduction, out, "l1", x, y)
 
 
@@ -57,6 +59,7 @@ def smooth_l1(x: Value, y: Value, reduction: int = _MEAN, beta: float = 1.0, *, 
 
 @lowers("aten.huber_loss", about="0.5 d^2 where |d| <= delta, else delta * (|d| - 0.5 delta)")
 def huber(x: Value, y: Value, reduction: int = _MEAN, delta: float = 1.0, *, out: torch.dtype, **_: Any) -> Value:
+    """Quadratic up to ``delta``, linear from there; Huber, Robust Estimation of a Location Parameter, 1964."""
     distance = Build.pointwise("abs", Build.pointwise("sub", x, y), name="distance")
     quadratic = Build.pointwise("mul", Build.pointwise("mul", distance, distance), 0.5)
     linear = Build.pointwise("mul", Build.pointwise("sub", distance, 0.5 * delta), float(delta))
@@ -214,6 +217,11 @@ def nll_loss(
     out: torch.dtype,
     **_: Any,
 ) -> Value:
+    """``x``: log probabilities [N, C] or [N, C, ...], ``target``: classes [N, ...]; those that are ``ignore_index`` do not count.
+
+    Raises:
+        NotLowered: with weights for the classes.
+    """
     if weight is not None:
         raise NotLowered("nll_loss with class weights")
     terms, counts = _nll(_class_last(x), target, ignore_index)
@@ -224,6 +232,7 @@ def nll_loss(
 def hinge_embedding(
     x: Value, y: Value, margin: float = 1.0, reduction: int = _MEAN, *, out: torch.dtype, **_: Any
 ) -> Value:
+    """``y`` has 1 and -1; for any other number both terms count, as torch computes it."""
     away = Build.pointwise("maximum", Build.pointwise("sub", float(margin), x, dtype=opmath(out)), 0.0)
     far = Build.pointwise("where", Build.comparison("ne", y, 1.0), away, 0.0, dtype=opmath(out))
     near = Build.pointwise("where", Build.comparison("ne", y, -1.0), x, 0.0, dtype=opmath(out))
@@ -242,6 +251,7 @@ def multi_margin(
     out: torch.dtype,
     **_: Any,
 ) -> Value:
+    """``x``: [N, C] or [C], ``target``: classes [N] or (); ``p`` is 1 or 2. NaN is not above 0, and adds nothing."""
     rows = x if len(x.shape) == 2 else Build.reshape(x, (ONE, numel(x.shape)))  # one row, whose target may be a number
     index = Build.reshape(target, (rows.shape[0], ONE))
     picked = Build.gather(rows, index, 1, "take", index.shape, "picked")

@@ -45,6 +45,7 @@ def layer_norm(
     out: torch.dtype,
     **__: Any,
 ) -> Value:
+    """Over the last ``len(normalized_shape)`` dims, with the biased variance, computed in float32 for half precision."""
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     normal = _normalise(Build.cast(x, opmath(out)), axes, eps)[0]
@@ -57,6 +58,7 @@ def layer_norm(
 def native_layer_norm(
     x: Value, normalized_shape: Any, weight: Any, bias: Any, eps: float, *, out: Any, **_: Any
 ) -> list[Value]:
+    """[normalised, mean, 1 / sqrt(var + eps)]; the last two keep the normalised dims with size one, and are float32 for half precision."""
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     normal, average, inv_std = _normalise(x, axes, eps)
@@ -79,6 +81,7 @@ def rms_norm(
     out: torch.dtype,
     **_: Any,
 ) -> Value:
+    """Over the last ``len(normalized_shape)`` dims; without ``eps`` it is the machine epsilon of the opmath, as in torch."""
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     eps = torch.finfo(opmath(x.dtype)).eps if eps is None else eps
@@ -146,6 +149,11 @@ def instance_norm(
     out: torch.dtype,
     **__: Any,
 ) -> Value:
+    """``x``: [N, C, ...], over all dims from the third; by the running statistics in eval mode.
+
+    Raises:
+        NotLowered: where running statistics are to be updated.
+    """
     if not use_input_stats and mean is not None and var is not None:  # eval mode
         return _by_running_statistics(x, weight, bias, mean, var, eps, out)
     if mean is not None:

@@ -32,6 +32,7 @@ def cdist(x: Value, y: Value, p: float = 2.0, *_: Any, out: torch.dtype, **__: A
 
 @lowers("aten.bilinear", about="x W[o] y + bias for each o")
 def bilinear(x: Value, y: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
+    """[..., O] of x [..., I], y [..., J] and weight [O, I, J]: a product for x W, then a sum over J beside y."""
     rows = x.shape[:-1]
     flat_x = Build.reshape(x, (numel(rows), x.shape[-1]))
     flat_y = Build.reshape(y, (numel(rows), y.shape[-1]))

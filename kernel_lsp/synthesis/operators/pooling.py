@@ -20,6 +20,8 @@ from .windows import Windows, adaptive_windows, each, last, windows_of
 
 
 def maximum(spatial: int, *, indices: bool) -> Any:
+    """The lowering of max pooling over the last ``spatial`` dims, 1 to 3; ``indices``: with the place of each, int64."""
+
     def lower(
         x: Value,
         size: Any,
@@ -74,6 +76,8 @@ def _places(seen: Value, x: Value, windows: Windows) -> Value:
 
 
 def average(spatial: int) -> Any:
+    """The lowering of average pooling over the last ``spatial`` dims, 1 to 3."""
+
     def lower(
         x: Value,
         size: Any,
@@ -99,6 +103,8 @@ def average(spatial: int) -> Any:
 
 
 def adaptive_average(spatial: int) -> Any:
+    """The lowering of adaptive average pooling over the last ``spatial`` dims, 1 to 3."""
+
     def lower(x: Value, *_: Any, shape: Shape, out: torch.dtype) -> Value:
         """adaptive_avg_pool1d to 3d: window i goes from floor(i * n / count) to before ceil((i + 1) * n / count)."""
         seen, divisor = adaptive_windows(x, x.shape[-spatial:], shape[-spatial:])

@@ -56,6 +56,11 @@ def _times_a_number(x: Value, y: Value) -> Value:
 
 @lowers("aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", about="Matrix product")
 def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
+    """A tiled product; with a vector, or a matrix of one row or column, a reduction, and where nothing is summed over a multiplication.
+
+    Raises:
+        NotLowered: for dtypes other than float32, float16 and bfloat16, and for empty matrices.
+    """
     if out not in (torch.float32, torch.float16, torch.bfloat16):
         raise NotLowered(f"matrix products in {out}")
     if ZERO in x.shape or ZERO in y.shape:
@@ -93,6 +98,11 @@ def matmul(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
 
 @lowers("aten.addmm", "aten.baddbmm", about="beta * c + alpha * (x @ y)")
 def addmm(c: Value, x: Value, y: Value, *, beta: Any = 1, alpha: Any = 1, out: torch.dtype, **_: Any) -> Value:
+    """``matmul`` and what ``c``, broadcast to its shape, adds to it.
+
+    Raises:
+        NotLowered: as ``matmul``.
+    """
     product = matmul(x, y, out=out)
     if alpha != 1:
         product = Build.pointwise("mul", product, float(alpha), dtype=out)
@@ -110,6 +120,7 @@ def batched(x: Value, y: Value, out: torch.dtype) -> Value:
 
 @lowers("aten.outer", about="The product of each with each")
 def outer(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
+    """[N, M] of x [N] and y [M]: elementwise, without a sum."""
     return Build.pointwise("mul", Build.unsqueeze(x, 1), y, dtype=out)
 
 
@@ -119,6 +130,11 @@ def outer(x: Value, y: Value, *, out: torch.dtype, **_: Any) -> Value:
     formula="linear(v, weight, bias) = v @ weight.T + bias",
 )
 def linear(x: Value, weight: Value, bias: Value | None = None, *, out: torch.dtype, **_: Any) -> Value:
+    """``matmul`` with ``weight`` [N, K] turned to [K, N], plus ``bias`` [N] in every row.
+
+    Raises:
+        NotLowered: as ``matmul``.
+    """
     turned = Build.permute(weight, (1, 0))
     product = matmul(x, turned, out=out)
     product.meaning = ("matmul", (x, weight, "T"))

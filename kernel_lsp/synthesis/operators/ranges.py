@@ -14,6 +14,11 @@ from .registry import lowers
 
 @lowers("aten.arange", about="Numbers in a row", addressing=True)
 def arange(*args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
+    """(start, end, step) or (end,): ``step`` times the place, plus ``start``.
+
+    Raises:
+        NotLowered: where start or step is a float computed from sizes, or not an integer although the result has integers.
+    """
     start = args[0] if len(args) >= 2 else 0
     step = args[2] if len(args) >= 3 else 1
     if any(isinstance(n, Scalar) and n.is_float for n in (start, step)):
@@ -73,6 +78,7 @@ def linspace(start: float, end: float, _: Any, *, shape: Shape, out: torch.dtype
 
 @lowers("aten.meshgrid", about="Each of several rows along a dim of its own", addressing=True)
 def meshgrid(rows: list[Value], *, indexing: str = "ij", shapes: list[Shape], **_: Any) -> list[Value]:
+    """Each row [n] or () expanded to the shape of all; ``indexing="xy"`` exchanges the first two dims."""
     order = list(range(len(rows)))
     if indexing == "xy" and len(rows) > 1:
         order[0], order[1] = 1, 0

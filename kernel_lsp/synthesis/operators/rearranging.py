@@ -24,6 +24,11 @@ def _margins(x: Value, pads: list[Any]) -> maps.Margins:
 
 @lowers("aten.pad", about="With a margin of a number, or of the elements nearby", addressing=True)
 def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **_: Any) -> Value:
+    """``pads``: (before, after) of the last dim first; negative ones cut off. ``mode``: constant, reflect, replicate or circular.
+
+    Raises:
+        NotLowered: where circular padding cuts off, or the constant is known at run time alone.
+    """
     margins = _margins(x, pads)
     if mode == "circular" and any(size.is_number and size < 0 for ends in margins for size in ends):
         raise NotLowered("circular padding that cuts off")
@@ -37,6 +42,7 @@ def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **
 
 @lowers("aten.constant_pad_nd", about="With a margin of a number", addressing=True)
 def constant_pad(x: Value, pads: list[Any], value: Any = 0, **_: Any) -> Value:
+    """``pad`` with ``mode="constant"``."""
     return pad(x, pads, "constant", value)
 
 
@@ -48,6 +54,7 @@ def constant_pad(x: Value, pads: list[Any], value: Any = 0, **_: Any) -> Value:
     addressing=True,
 )
 def reflection_pad(x: Value, pads: list[Any], **_: Any) -> Value:
+    """``pad`` with ``mode="reflect"``: the element at the end is not repeated."""
     return pad(x, pads, "reflect")
 
 
@@ -59,11 +66,13 @@ def reflection_pad(x: Value, pads: list[Any], **_: Any) -> Value:
     addressing=True,
 )
 def replication_pad(x: Value, pads: list[Any], **_: Any) -> Value:
+    """``pad`` with ``mode="replicate"``."""
     return pad(x, pads, "replicate")
 
 
 @lowers("aten.roll", about="Moved along dims, around the end", addressing=True)
 def roll(x: Value, shifts: Any, dims: Any = (), **_: Any) -> Value:
+    """A view; without ``dims`` of the flattened tensor. Shifts of one dim add up."""
     if ZERO in x.shape:
         return x
     shifts, dims = ([v] if isinstance(v, int | Scalar) else list(v) for v in (shifts, dims))
@@ -91,6 +100,11 @@ def repeat(x: Value, counts: list[Any], **_: Any) -> Value:
 
 @lowers("aten.unfold", about="Windows along a dim", addressing=True)
 def unfold(x: Value, dim: int, size: Any, step: Any, **_: Any) -> Value:
+    """A view with the windows' places in ``dim`` and their elements as one dim more at the end.
+
+    Raises:
+        NotLowered: for a tensor of shape ().
+    """
     if not x.shape:
         raise NotLowered("windows of a number")
     map = maps.unfold(x.shape, normalise(dim, len(x.shape)), expr_of(size), expr_of(step))
@@ -99,12 +113,14 @@ def unfold(x: Value, dim: int, size: Any, step: Any, **_: Any) -> Value:
 
 @lowers("aten.diagonal", about="What stands on a diagonal", addressing=True)
 def diagonal(x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1, *, shape: Shape, **_: Any) -> Value:
+    """A view without ``dim1`` and ``dim2``, and the diagonal as the last dim."""
     a, b = normalise(dim1, len(x.shape)), normalise(dim2, len(x.shape))
     return Build.view(x, maps.diagonal(x.shape, offset, a, b, shape[-1]), "diagonal")
 
 
 @lowers("aten.movedim", "aten.moveaxis", about="Dims at other places", addressing=True)
 def movedim(x: Value, source: Any, target: Any, **_: Any) -> Value:
+    """A permutation: the dims that are not named keep their order."""
     rank = len(x.shape)
     sources, targets = (
         [normalise(d, rank) for d in ([dims] if isinstance(dims, int) else dims)] for dims in (source, target)
@@ -116,19 +132,23 @@ def movedim(x: Value, source: Any, target: Any, **_: Any) -> Value:
 
 @lowers("aten.pixel_shuffle", about="Channels as a finer image", addressing=True)
 def pixel_shuffle(x: Value, factor: int, **_: Any) -> Value:
+    """A view [..., C, H * r, W * r] of x [..., C * r * r, H, W]."""
     return Build.view(x, maps.pixel_shuffle(x.shape, factor), "pixel_shuffle")
 
 
 @lowers("aten.pixel_unshuffle", about="A coarser image with more channels", addressing=True)
 def pixel_unshuffle(x: Value, factor: int, **_: Any) -> Value:
+    """A view [..., C * r * r, H, W] of x [..., C, H * r, W * r]."""
     return Build.view(x, maps.pixel_unshuffle(x.shape, factor), "pixel_unshuffle")
 
 
 @lowers("aten.channel_shuffle", "aten.native_channel_shuffle", about="Channels of groups in turn", addressing=True)
 def channel_shuffle(x: Value, groups: int, **_: Any) -> Value:
+    """A view: channel ``g * n + i`` of G groups of n goes to ``i * G + g``."""
     return Build.view(x, maps.channel_shuffle(x.shape, groups), "channel_shuffle")
 
 
 @lowers("aten.linalg_diagonal", about="What stands on a diagonal of the last two dims", addressing=True)
 def linalg_diagonal(x: Value, *, offset: int = 0, dim1: int = -2, dim2: int = -1, shape: Shape, **_: Any) -> Value:
+    """``diagonal``, by default of the last two dims."""
     return diagonal(x, offset, dim1, dim2, shape=shape)

@@ -102,6 +102,12 @@ def lstm(
     *,
     out: torch.dtype,
 ) -> list[Value]:
+    """[outputs, last hidden states, last cells] as ``torch.nn.LSTM`` gives them; ``states``: the first of both.
+
+    Raises:
+        NotLowered: for projections, dropout between layers in training mode, one hidden unit, and dtypes other than float32, float16
+            and bfloat16.
+    """
     _check(states, parameters, biased, layers, dropout, train, bidirectional)
     return _stack(LSTM, x, states, parameters, biased, bidirectional, batch_first, out)
 

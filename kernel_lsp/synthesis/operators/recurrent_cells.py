@@ -45,6 +45,11 @@ def lstm_cell(
     *,
     out: torch.dtype,
 ) -> list[Value]:
+    """[hidden state, cell] after the step, each [N, units]; ``states``: both before it.
+
+    Raises:
+        NotLowered: without the dimension of rows, and for dtypes other than float32, float16 and bfloat16.
+    """
     return _step(LSTM, x, states, (of_inputs, of_states), (input_bias, state_bias), out)
 
 

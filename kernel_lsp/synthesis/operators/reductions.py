@@ -25,6 +25,7 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, bool]:
 
 @lowers("aten.sum", about="Sum over dims")
 def total(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
+    """Summed in the opmath of ``out``: float32 for half precision, int64 for integers. Without dims over all."""
     dims, keep = _split(args)
     axes = dims_of(dims, len(x.shape))
     value = Build.reduce("sum", Build.cast(x, out), axes, name="total")
@@ -34,6 +35,7 @@ def total(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: An
 
 @lowers("aten.mean", about="Mean over dims")
 def mean(x: Value, *args: Any, keepdim: bool = False, out: torch.dtype, **_: Any) -> Value:
+    """The sum divided by the number of elements, in the opmath of ``out``. Without dims over all."""
     dims, keep = _split(args)
     axes = dims_of(dims, len(x.shape))
     return finish(Build.mean(Build.cast(x, out), axes), axes, keep or keepdim)
@@ -45,6 +47,11 @@ _MOST_FACTORS = 16
 
 @lowers("aten.prod", about="The product of up to 16 elements along a dim")
 def product(x: Value, dim: int, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
+    """Slices along ``dim``, multiplied one after the other.
+
+    Raises:
+        NotLowered: for none or more than 16 elements, and where their number varies.
+    """
     if not x.shape:
         return Build.pointwise("identity", Build.cast(x, out), dtype=out)
     axis = normalise(dim, len(x.shape))
@@ -59,6 +66,8 @@ def product(x: Value, dim: int, keepdim: bool = False, *, out: torch.dtype, **_:
 
 
 def extreme(kind: str) -> Any:
+    """The lowering of ``amax`` or ``amin`` (``kind`` is max or min); of floating point NaN if one is."""
+
     def lower(x: Value, *args: Any, keepdim: bool = False, **_: Any) -> Value:
         dims, keep = _split(args)
         axes = dims_of(dims, len(x.shape))
@@ -86,6 +95,8 @@ def extreme_with_index(kind: str) -> Any:
 
 
 def position(kind: str) -> Any:
+    """The lowering of ``argmax`` or ``argmin``: int64; without ``dim`` the place in the flattened tensor."""
+
     def lower(x: Value, dim: int | None = None, keepdim: bool = False, **_: Any) -> Value:
         if dim is None:
             x = Build.reshape(x, (numel(x.shape),))
@@ -132,6 +143,7 @@ def _correction(args: tuple[Any, ...], correction: Any, unbiased: Any) -> tuple[
 def var(
     x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
 ) -> Value:
+    """``correction`` is taken from the number of elements, 1 by default."""
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims if dims is not None else dim, len(x.shape))
     return finish(variance(x, axes, amount)[0], axes, keep or keepdim)
@@ -141,6 +153,7 @@ def var(
 def std(
     x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, dim: Any = None, **_: Any
 ) -> Value:
+    """The root of ``var``."""
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims if dims is not None else dim, len(x.shape))
     root = Build.pointwise("sqrt", variance(x, axes, amount)[0], name="std", meaning=("std", (x, axes)))
@@ -151,6 +164,7 @@ def std(
 def var_mean(
     x: Value, *args: Any, correction: Any = None, unbiased: Any = None, keepdim: bool = False, **_: Any
 ) -> list[Value]:
+    """[variance, mean], from the same pass; ``correction`` as in ``var``."""
     dims, amount, keep = _correction(args, correction, unbiased)
     axes = dims_of(dims, len(x.shape))
     spread, average = variance(x, axes, amount)
@@ -192,6 +206,7 @@ def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: 
 def linalg_vector_norm(
     x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any
 ) -> Value:
+    """``norm`` with ``p`` 2 by default; without dims over all."""
     return norm(x, p, dims, keepdim, out=out)
 
 
@@ -210,6 +225,7 @@ def softmax_parts(x: Value, dim: int) -> tuple[Value, Value, Value]:
     formula="softmax(v) = exp(v - max(v)) / sum(exp(v - max(v)))",
 )
 def softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
+    """In float32 for half precision, with the row's maximum subtracted first."""
     exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))[1:]
     return Build.pointwise(
         "div", exps, denominator, dtype=out, meaning=("softmax", (x, (normalise(dim, len(x.shape)),)))
@@ -223,6 +239,7 @@ def softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
     formula="log_softmax(v) = v - max(v) - log(sum(exp(v - max(v))))",
 )
 def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Value:
+    """In float32 for half precision, with the row's maximum subtracted first."""
     shifted, _exps, denominator = softmax_parts(Build.cast(x, out), normalise(dim, len(x.shape)))
     result = Build.pointwise("sub", shifted, Build.pointwise("log", denominator, name="log_denominator"), dtype=out)
     result.meaning = ("log_softmax", (x, (normalise(dim, len(x.shape)),)))
@@ -233,6 +250,7 @@ def log_softmax(x: Value, dim: int, *_: Any, out: torch.dtype, **__: Any) -> Val
     "aten.logsumexp", about="log(sum(exp(x))) over dims", formula="logsumexp(v) = max(v) + log(sum(exp(v - max(v))))"
 )
 def logsumexp(x: Value, dims: Any, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
+    """With the maximum subtracted first; where that is infinite, it is the result."""
     axes = dims_of(dims, len(x.shape))
     x = Build.cast(x, out)
     highest = Build.reduce("max", x, axes, name="row_max")
@@ -249,6 +267,8 @@ def logsumexp(x: Value, dims: Any, keepdim: bool = False, *, out: torch.dtype, *
 
 
 def any_all(kind: str) -> Any:
+    """The lowering of ``any`` or ``all``: the maximum or minimum of flags in int32, then bool."""
+
     def lower(x: Value, *args: Any, keepdim: bool = False, **_: Any) -> Value:
         dims, keep = _split(args)
         axes = dims_of(dims, len(x.shape))

@@ -34,6 +34,11 @@ def _refuse_bool(out: torch.dtype) -> None:
 
 @lowers("aten.fmod", about="The rest of a division rounded to zero")
 def fmod(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """x - trunc(x / y) * y; it has the sign of ``x``.
+
+    Raises:
+        NotLowered: for bool and uint8.
+    """
     _refuse_bool(out)
     x, y = _both(x, y, out)
     return Build.pointwise("fmod" if out.is_floating_point else "rest_int", x, y, dtype=out)
@@ -41,6 +46,11 @@ def fmod(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
 
 @lowers("aten.remainder", about="The rest of a division rounded down; it has the divisor's sign")
 def remainder(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """``fmod``, plus ``y`` where the signs of the rest and of ``y`` differ.
+
+    Raises:
+        NotLowered: for bool and uint8.
+    """
     x, y = _both(x, y, out)
     rest = fmod(x, y, out=out)
     return Build.pointwise("where", _differs(rest, y, out), Build.pointwise("add", rest, y, dtype=out), rest, dtype=out)
@@ -77,6 +87,7 @@ def truncated(x: Operand, y: Operand, out: torch.dtype) -> Value:
 
 @lowers("aten.round", about="The nearest whole number, or one with that many decimals; the even one of two")
 def rounded(x: Value, *, decimals: int = 0, out: torch.dtype) -> Value:
+    """Integers stay as they are; ``decimals`` scales by a power of ten before and after."""
     if not out.is_floating_point:
         return x
     x = Build.cast(x, out)
@@ -90,6 +101,7 @@ def rounded(x: Value, *, decimals: int = 0, out: torch.dtype) -> Value:
 
 @lowers("aten.frac", about="x - trunc(x)")
 def frac(x: Value, *, out: torch.dtype) -> Value:
+    """It has the sign of ``x``."""
     return Build.pointwise("sub", x, Build.pointwise("trunc", x, dtype=out), dtype=out)
 
 

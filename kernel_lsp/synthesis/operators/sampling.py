@@ -173,11 +173,13 @@ def _interpolated(
     formula="interpolated(v) = the neighbours in v of each place, times their weights",
 )
 def linear(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape, out: torch.dtype) -> Value:
+    """The last ``len(shape) - 2`` dims of ``x`` [N, C, ...] interpolated to those of ``shape``."""
     return _interpolated(x, align_corners, scales, shape, out, cubic=False)
 
 
 @lowers("aten.upsample_bicubic2d", about="Four neighbours along each dim, weighted by cubic convolution")
 def cubic(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape, out: torch.dtype) -> Value:
+    """The last two dims of ``x`` [N, C, H, W]; the convolution's parameter a is -0.75, as in torch (Keys, 1981)."""
     return _interpolated(x, align_corners, scales, shape, out, cubic=True)
 
 
@@ -194,6 +196,7 @@ def nearest(x: Value, given: list[Any], shape: Shape) -> Value:
 
 
 def same_size(a: sympy.Expr, b: sympy.Expr) -> bool:
+    """Whether two sizes are equal for all values of their symbols."""
     return bool(sympy.expand(a - b) == 0)
 
 

@@ -33,6 +33,11 @@ lowers("aten.cumprod", about="x[0] * ... * x[i] along one dimension")(_scan("pro
     formula="logcumsumexp(v)[i] = log(exp(v[0]) + ... + exp(v[i]))",
 )
 def logcumsumexp(x: Value, dim: int, *, out: torch.dtype) -> Value:
+    """A scan with ``logaddexp``, which subtracts the greater of two first.
+
+    Raises:
+        NotLowered: for integers.
+    """
     if not x.dtype.is_floating_point:
         raise NotLowered("logcumsumexp of what is no floating point number")
     return _scan("logaddexp")(x, dim, out=out)

@@ -40,6 +40,11 @@ def _same_rows(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ..
 def index_put(
     x: Value, indices: list[Value | None], value: Value, accumulate: bool = False, *, out: torch.dtype, **_: Any
 ) -> Value:
+    """``where`` with the mask, which covers the dims of ``x`` from its own place on; ``accumulate`` adds the number.
+
+    Raises:
+        NotLowered: for indices other than one mask, and for more than one number.
+    """
     chosen = [(d, one) for d, one in enumerate(indices) if one is not None]
     if len(chosen) != 1 or chosen[0][1].dtype != torch.bool or numel(value.shape) != ONE:
         raise NotLowered("places that are no mask")
@@ -93,11 +98,21 @@ def _line(index: Value, dim: int, rank: int) -> Value:
 
 @lowers("aten.index_copy", about="Up to eight places of a dim replaced")
 def index_copy(x: Value, dim: int, index: Value, source: Value, *, out: torch.dtype, **_: Any) -> Value:
+    """``index`` [n] names places of ``dim``; ``source`` has n of them. Of equal places the last one stays.
+
+    Raises:
+        NotLowered: for more than eight places.
+    """
     return _by_line(x, dim, index, source, out, add=False)
 
 
 @lowers("aten.index_add", about="Up to eight places of a dim added to")
 def index_add(x: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1, out: torch.dtype, **_: Any) -> Value:
+    """As ``index_copy``, with ``alpha`` times ``source`` added; equal places add up.
+
+    Raises:
+        NotLowered: for more than eight places.
+    """
     if alpha != 1:
         source = Build.arithmetic("mul", source, alpha, result=out)
     return _by_line(x, dim, index, source, out, add=True)
@@ -113,6 +128,11 @@ def _by_line(x: Value, dim: int, index: Value, source: Value, out: torch.dtype, 
 
 @lowers("aten.index_fill", about="One number in up to eight places of a dim")
 def index_fill(x: Value, dim: int, index: Value, value: Operand, *, out: torch.dtype, **_: Any) -> Value:
+    """``value``, a number or a tensor of shape (), at the places of ``dim`` in ``index`` [n].
+
+    Raises:
+        NotLowered: for more than eight places.
+    """
     rank = len(x.shape)
     if not rank or isinstance(value, Scalar):
         raise NotLowered("a number")
@@ -122,6 +142,11 @@ def index_fill(x: Value, dim: int, index: Value, value: Operand, *, out: torch.d
 
 @lowers("aten.scatter", about="Elements at the places of a dim that each row names, up to eight", equal=_same_rows)
 def scatter(x: Value, dim: int, index: Value, source: Operand, *, out: torch.dtype, **_: Any) -> Value:
+    """``index`` has the rank of ``x``; ``source`` is a number or has an element for each index. Of equal places the last one stays.
+
+    Raises:
+        NotLowered: for more than eight places along ``dim``.
+    """
     return _by_rows(x, dim, index, source, out, add=False)
 
 
@@ -129,6 +154,11 @@ def scatter(x: Value, dim: int, index: Value, source: Operand, *, out: torch.dty
     "aten.scatter_add", about="Elements added at the places of a dim that each row names, up to eight", equal=_same_rows
 )
 def scatter_add(x: Value, dim: int, index: Value, source: Value, *, out: torch.dtype, **_: Any) -> Value:
+    """As ``scatter``; equal places add up, one after the other.
+
+    Raises:
+        NotLowered: for more than eight places along ``dim``.
+    """
     return _by_rows(x, dim, index, source, out, add=True)
 
 

@@ -32,16 +32,19 @@ lowers("aten.nextafter", about="The next number towards another")(_binary("nexta
 
 @lowers("aten.hypot", about="sqrt(x^2 + y^2) without overflow")
 def hypot(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """libdevice's ``hypot``, in ``out``'s opmath."""
     return Build.arithmetic("hypot", x, y, result=out)
 
 
 @lowers("aten.copysign", about="|x| with the sign of y")
 def copysign(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """libdevice's ``copysign``; ``out`` is a floating point dtype, also for integers."""
     return Build.arithmetic("copysign", x, y, result=out)
 
 
 @lowers("aten.signbit", about="Whether x is negative, or minus zero")
 def signbit(x: Value, *, out: torch.dtype) -> Value:
+    """The sign of ``copysign(1, x)``, which tells minus zero from zero; of integers ``x < 0``."""
     if not x.dtype.is_floating_point:
         return Build.comparison("lt", x, 0)
     one = Build.pointwise("copysign", 1.0, Build.cast(x, x.dtype), dtype=x.dtype)
@@ -50,6 +53,7 @@ def signbit(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.isinf", about="Whether x is infinite")
 def isinf(x: Value, *, out: torch.dtype) -> Value:
+    """``|x| == inf``; never of integers."""
     if not x.dtype.is_floating_point:
         return Build.comparison("ne", x, x)
     return Build.comparison("eq", Build.pointwise("abs", x), math.inf)
@@ -57,6 +61,7 @@ def isinf(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.isfinite", about="Whether x is a finite number")
 def isfinite(x: Value, *, out: torch.dtype) -> Value:
+    """``|x| < inf``, which NaN is not; always of integers."""
     if not x.dtype.is_floating_point:
         return Build.comparison("eq", x, x)
     return Build.comparison("lt", Build.pointwise("abs", x), math.inf)
@@ -64,11 +69,13 @@ def isfinite(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.fmax", about="The greater of two; a number where one is NaN")
 def fmax(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """``maximum``, and the other operand where one is NaN."""
     return _extreme("maximum", x, y, out)
 
 
 @lowers("aten.fmin", about="The lesser of two; a number where one is NaN")
 def fmin(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """``minimum``, and the other operand where one is NaN."""
     return _extreme("minimum", x, y, out)
 
 
@@ -85,6 +92,7 @@ def _extreme(function: str, x: Operand, y: Operand, out: torch.dtype) -> Value:
 
 @lowers("aten.sgn", about="-1, 0 or 1")
 def sgn(x: Value, *, out: torch.dtype) -> Value:
+    """``(x > 0) - (x < 0)``, which is 0 for NaN; not of complex numbers."""
     zero: Any = 0.0 if out.is_floating_point else 0
     up = Build.cast(Build.comparison("gt", x, zero), out)
     down = Build.cast(Build.comparison("lt", x, zero), out)
@@ -93,11 +101,17 @@ def sgn(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.float_power", about="Powers in float64")
 def float_power(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
+    """``power`` with ``out`` float64.
+
+    Raises:
+        NotLowered: as ``power``.
+    """
     return power(x, y, out=out)
 
 
 @lowers("aten.addcdiv", about="x + value * a / b")
 def addcdiv(x: Value, a: Value, b: Value, *, value: float = 1.0, out: torch.dtype) -> Value:
+    """The quotient first, then ``value`` times it, in ``out``'s opmath."""
     quotient = Build.arithmetic("div", a, b, result=out)
     scaled = quotient if value == 1 else Build.pointwise("mul", quotient, float(value), dtype=out)
     return Build.arithmetic("add", x, scaled, result=out)

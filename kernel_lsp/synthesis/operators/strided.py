@@ -33,6 +33,11 @@ def _row_major(x: Value, contiguous: bool) -> None:
 def as_strided(
     x: Value, size: list[Any], stride: list[Any], start: Any = None, *, shape: Shape, contiguous: bool, **_: Any
 ) -> Value:
+    """A view of the flattened tensor; ``size``, ``stride`` and ``start`` count elements.
+
+    Raises:
+        NotLowered: where ``x`` is not contiguous in every call.
+    """
     _row_major(x, contiguous)
     flat = Build.reshape(x, (numel(x.shape),))
     place = expr_of(start or 0) + sum((expr_of(s) * d for s, d in zip(stride, dims(len(shape)), strict=True)), ZERO)

@@ -27,6 +27,11 @@ from .scattering import every_so_often
     addressing=True,
 )
 def reshape(x: Value, *_: Any, shape: Shape, out: torch.dtype, **__: Any) -> Value:
+    """A view in row-major order; ``shape`` is of torch's result, so -1 does not occur.
+
+    Raises:
+        NotLowered: for ``view`` to another dtype.
+    """
     if out != x.dtype:
         raise NotLowered("the same bits in another dtype")
     return Build.reshape(x, shape)
@@ -34,11 +39,13 @@ def reshape(x: Value, *_: Any, shape: Shape, out: torch.dtype, **__: Any) -> Val
 
 @lowers("aten.permute", about="The dims in another order", addressing=True)
 def permute(x: Value, dims: list[int], **_: Any) -> Value:
+    """A view; ``dims`` may count from the end."""
     return Build.permute(x, tuple(normalise(d, len(x.shape)) for d in dims))
 
 
 @lowers("aten.transpose", "aten.swapaxes", "aten.swapdims", about="Two dims exchanged", addressing=True)
 def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
+    """A permutation; a tensor of shape () stays as it is."""
     if not x.shape:  # a number has no dims, and torch takes them for the one that it would have
         return x
     order = list(range(len(x.shape)))
@@ -49,11 +56,13 @@ def transpose(x: Value, a: int, b: int, **_: Any) -> Value:
 
 @lowers("aten.t", "aten.numpy_T", about="The dims in reverse", addressing=True)
 def t(x: Value, **_: Any) -> Value:
+    """A permutation; tensors of shape () and [n] stay as they are."""
     return Build.permute(x, tuple(reversed(range(len(x.shape)))))
 
 
 @lowers("aten.unsqueeze", about="A dim of size one more", addressing=True)
 def unsqueeze(x: Value, dim: int, **_: Any) -> Value:
+    """A view; ``dim`` counts in the result."""
     return Build.unsqueeze(x, normalise(dim, len(x.shape) + 1))
 
 
@@ -78,12 +87,14 @@ def _all_that_stay(_: Any, fake: Any) -> tuple[sympy.Expr, ...]:
 
 @lowers("aten.squeeze", about="Dims of size one left out", addressing=True, not_one=_all_that_stay)
 def squeeze(x: Value, dims: Any = None, **_: Any) -> Value:
+    """A view; of ``dims``, by default all, those whose size is one."""
     chosen = dims_of(dims, len(x.shape))
     return Build.squeeze(x, tuple(d for d in chosen if x.shape[d] == ONE)) if x.shape else x
 
 
 @lowers("aten.expand", "aten.expand_as", about="Dims of size one repeated", addressing=True)
 def expand(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
+    """A view with the dims of ``shape``, those that ``x`` lacks in front."""
     while len(x.shape) < len(shape):
         x = Build.unsqueeze(x, 0)
     return Build.expand(x, shape)
@@ -93,6 +104,7 @@ def expand(x: Value, *_: Any, shape: Shape, **__: Any) -> Value:
 def slice_(
     x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1, *, shape: Shape, **_: Any
 ) -> Value:
+    """A view; ``shape`` says where it ends. Where all of the dim is taken it is ``x`` itself."""
     dim = normalise(dim, len(x.shape))
     size = x.shape[dim]
     begin = expr_of(start) if start is not None else ZERO
@@ -109,6 +121,7 @@ def slice_(
 
 @lowers("aten.select", about="One place of a dim", addressing=True, not_one=_unless_at_an_end)
 def select(x: Value, dim: int, index: Any, **_: Any) -> Value:
+    """A view without ``dim``; of a concatenation of the piece that ``index`` lies in alone."""
     dim = normalise(dim, len(x.shape))
     place = expr_of(index)
     if place.is_number and place < 0:
@@ -138,11 +151,13 @@ def split_sizes(x: Value, dim: int, shapes: list[Shape]) -> list[Value]:
     not_one=_size_along(2),
 )
 def chunk(x: Value, _: Any, dim: int = 0, *, shapes: list[Shape], **__: Any) -> list[Value]:
+    """Views; ``shapes`` of torch's results say how long each is."""
     return split_sizes(x, dim, shapes)
 
 
 @lowers("aten.unbind", about="Every place of a dim by itself", addressing=True)
 def unbind(x: Value, dim: int = 0, *, shapes: list[Shape], **_: Any) -> list[Value]:
+    """Views without ``dim``, as many as its size."""
     dim = normalise(dim, len(x.shape))
     return [Build.select(x, dim, sympy.Integer(i)) for i in range(len(shapes))]
 
@@ -153,6 +168,11 @@ _MOST_PIECES = 8
 
 @lowers("aten.cat", about="Tensors one after the other, up to eight")
 def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
+    """Cast to ``out`` each; empty tensors of shape [0] are left out.
+
+    Raises:
+        NotLowered: for none and for more than eight.
+    """
     dim = normalise(dim, len(shape))
     values = [v for v in values if not (len(v.shape) == 1 and v.shape[0] == ZERO)]
     if not values:
@@ -166,17 +186,24 @@ def cat(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **
 
 @lowers("aten.stack", about="Tensors along a new dim, up to eight")
 def stack(values: list[Value], dim: int = 0, *, shape: Shape, out: torch.dtype, **_: Any) -> Value:
+    """``cat`` of tensors with the new dim in each.
+
+    Raises:
+        NotLowered: for more than eight.
+    """
     dim = normalise(dim, len(shape))
     return cat([Build.unsqueeze(v, dim) for v in values], dim, shape=shape, out=out)
 
 
 @lowers("aten.flip", about="Dims backwards", addressing=True)
 def flip(x: Value, dims: list[int], **_: Any) -> Value:
+    """A view; ``dims`` may count from the end."""
     return Build.view(x, maps.flip(x.shape, tuple(normalise(d, len(x.shape)) for d in dims)), "flip")
 
 
 @lowers("aten.rot90", about="Turned by right angles", addressing=True)
 def rot90(x: Value, times: int = 1, dims: Any = (0, 1), **_: Any) -> Value:
+    """A view, turned ``times`` from the first of ``dims`` towards the second."""
     a, b = (normalise(d, len(x.shape)) for d in dims)
     if times % 4 == 0:
         return x
@@ -221,6 +248,11 @@ def _between(x: Value, dim: int, start: sympy.Expr, end: sympy.Expr) -> list[Val
 
 @lowers("aten.select_scatter", about="With a part in place of one place of a dim")
 def select_scatter(x: Value, part: Value, dim: int, index: Any, *, out: torch.dtype, **_: Any) -> Value:
+    """A concatenation of what is before, ``part`` and what is after; ``part`` has the shape of ``x`` without ``dim``.
+
+    Raises:
+        NotLowered: where it would have too many pieces.
+    """
     dim, place = normalise(dim, len(x.shape)), expr_of(index)
     place = sympy.expand(x.shape[dim] + place) if place.could_extract_minus_sign() else place
     return _replaced(x, Build.unsqueeze(part, dim), dim, place, out)
@@ -228,6 +260,7 @@ def select_scatter(x: Value, part: Value, dim: int, index: Any, *, out: torch.dt
 
 @lowers("aten.copy", about="What is written over another tensor")
 def copy(x: Value, source: Value, *_: Any, shape: Shape, out: torch.dtype, **__: Any) -> Value:
+    """``source`` cast to ``out`` and expanded to the shape of ``x``, whose elements are not read."""
     cast = Build.cast(source, out)
     return cast if cast.shape == shape else Build.expand(cast, shape)
 
@@ -244,6 +277,11 @@ def slice_scatter(
     out: torch.dtype,
     **_: Any,
 ) -> Value:
+    """A concatenation as in ``select_scatter``; with a ``step`` elements are chosen by their place.
+
+    Raises:
+        NotLowered: where it would have too many pieces, or the places of a ``step`` are not known.
+    """
     dim, begin = normalise(dim, len(x.shape)), expr_of(start or 0)
     if step != 1:
         return every_so_often(x, part, dim, begin, step, out, x.shape)
@@ -268,6 +306,7 @@ def repeat_interleave(x: Value, repeats: Any, dim: int | None = None, **_: Any) 
 
 @lowers("aten.embedding", about="The rows that an index names")
 def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> Value:
+    """A gather [..., D] of ``weight`` [N, D] by ``index`` [...]."""
     value = Build.gather(weight, index, 0, "rows", shape, "embedded")
     value.meaning = ("embedding", (weight, index))
     return value
@@ -275,11 +314,13 @@ def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> 
 
 @lowers("aten.broadcast_tensors", about="Tensors expanded to one shape", addressing=True)
 def broadcast_tensors(values: list[Value], *, shapes: list[Shape], **_: Any) -> list[Value]:
+    """Views, ``shapes`` being torch's results."""
     return [expand(v, shape=s) if v.shape != s else v for v, s in zip(values, shapes, strict=True)]
 
 
 @lowers("aten.index_select", about="The places of a dim that an index names")
 def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    """A gather of ``index`` [n] or (), which counts as [1]; a tensor of shape () stays as it is."""
     if not index.shape:  # one place, which stays a dim
         index = Build.unsqueeze(index, 0)
     if not x.shape:
@@ -289,6 +330,7 @@ def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) ->
 
 @lowers("aten.gather", about="One element of a dim for each index")
 def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    """A gather; ``index`` has the rank of ``x`` and the result's shape."""
     if not x.shape:
         return expand(x, shape=shape)
     if not index.shape:
@@ -311,6 +353,8 @@ def _fill(x: Any, args: tuple[Any, ...], name: str) -> Any:
 
 
 def filled(name: str) -> Any:
+    """The lowering of ``name``, which makes a tensor of one number: an argument's, 0 or 1."""
+
     def lower(x: Any, *args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
         fill = _fill(x, args, name)
         if not isinstance(fill, int | float | bool):
@@ -334,11 +378,13 @@ def _triangle(x: Value, diagonal: int, keep: str) -> Value:
 
 @lowers("aten.tril", about="The lower triangle")
 def tril(x: Value, diagonal: int = 0, **_: Any) -> Value:
+    """``where(column <= row + diagonal, x, 0)`` in the last two dims."""
     return _triangle(x, diagonal, "le")
 
 
 @lowers("aten.triu", about="The upper triangle")
 def triu(x: Value, diagonal: int = 0, **_: Any) -> Value:
+    """``where(column >= row + diagonal, x, 0)`` in the last two dims."""
     return _triangle(x, diagonal, "ge")
 
 
@@ -358,6 +404,11 @@ def same_values(x: Value, *_: Any, **__: Any) -> Value:
 
 @lowers("aten.dropout", "aten.feature_dropout", about="In eval mode: the same values", addressing=True)
 def dropout(x: Value, p: float, train: bool, **_: Any) -> Value:
+    """``x`` itself.
+
+    Raises:
+        NotLowered: in training mode, unless ``p`` is 0.
+    """
     if train and p > 0:
         raise NotLowered("dropout in training mode draws random numbers")
     return x
@@ -365,21 +416,25 @@ def dropout(x: Value, p: float, train: bool, **_: Any) -> Value:
 
 @lowers("aten.mT", about="The last two dims exchanged", addressing=True)
 def matrix_transpose(x: Value, **_: Any) -> Value:
+    """``transpose`` of the last two dims."""
     return transpose(x, -2, -1)
 
 
 @lowers("aten.fliplr", about="The second dim backwards", addressing=True)
 def fliplr(x: Value, **_: Any) -> Value:
+    """``flip`` of dim 1."""
     return flip(x, [1])
 
 
 @lowers("aten.flipud", about="The first dim backwards", addressing=True)
 def flipud(x: Value, **_: Any) -> Value:
+    """``flip`` of dim 0."""
     return flip(x, [0])
 
 
 @lowers("aten.narrow", about="Part of a dim", addressing=True)
 def narrow(x: Value, dim: int, start: Any, length: Any, *, shape: Shape, **_: Any) -> Value:
+    """``slice_`` of ``length`` places from ``start``."""
     return slice_(x, dim, start, shape=shape)
 
 

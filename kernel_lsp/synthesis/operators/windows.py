@@ -57,10 +57,12 @@ def windows_of(x: Value, windows: Windows, counts: Sizes, pad: float | int, name
 
 
 def last(rank: int, count: int) -> tuple[int, ...]:
+    """The last ``count`` dims of ``rank``."""
     return tuple(range(rank - count, rank))
 
 
 def ones(count: int) -> Sizes:
+    """Sizes of one for ``count`` dims, such as the dilation of windows without one."""
     return (ONE,) * count
 
 
