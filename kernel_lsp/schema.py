@@ -333,6 +333,36 @@ class Source:
 
 
 @dataclass
+class TorchHint:
+    """What torch does slowly in a class, whether it gets a kernel or not. ``kind``: a word for it; ``source``: where that is known from."""
+
+    kind: str
+    message: str
+    source: str
+
+
+@dataclass
+class Estimate:
+    """What a kernel is estimated to gain over eager before one is written, by the data sheet of ``target``.
+
+    ``launches`` and ``bytes``: what eager launches and moves in one call; ``least_bytes``: its inputs, parameters and results.
+    Microseconds: ``eager`` and ``kernel``. ``speedup`` is None where no kernel can be written; ``missing`` says why.
+    """
+
+    target: str
+    launches: int = 0
+    bytes: int = 0
+    least_bytes: int = 0
+    eager: float = 0.0
+    kernel: float | None = None
+    kernel_launches: int = 0
+    kernel_bytes: int = 0
+    speedup: float | None = None
+    missing: str = ""
+    hints: list[TorchHint] = field(default_factory=list)
+
+
+@dataclass
 class Report:
     """All candidates of one job, the chosen one and why."""
 

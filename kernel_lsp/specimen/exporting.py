@@ -69,6 +69,11 @@ def export(
         return errors.NotExportable(path=at, line=line, class_name=class_name, detail=detail, advice=_advice(detail))
 
 
+def breaks_the_graph(error: errors.NotExportable) -> bool:
+    """Whether torch.compile cannot take the module whole either: Python decides there on what the tensors hold."""
+    return str(error.values.get("detail", "")).startswith((_ON_VALUES, _A_SIZE))
+
+
 #: how the detail of an error begins → what to do about it
 _ADVICE = {
     _ON_VALUES: "Data-dependent control flow must become torch.where, or stay outside the module.",

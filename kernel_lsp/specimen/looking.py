@@ -67,7 +67,7 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
     _stage(emit, "making example inputs", 0.1)
     example = example_of(given, user_module, cls, mode)
     _stage(emit, f"constructing {class_name}", 0.2)
-    module = _constructed(given, user_module, cls, example, mode)
+    module = constructed(given, user_module, cls, example, mode)
     _stage(emit, "running forward", 0.3)
     # With fake tensors: shapes and FLOPs without the arithmetic. What they cannot do is done for real.
     faked = faking.run(module, example.args, example.kwargs, mode)
@@ -125,7 +125,7 @@ def example_of(
     return example
 
 
-def _constructed(
+def constructed(
     given: dict[str, Any], user_module: ModuleType, cls: type, example: examples.Example, mode: FakeTensorMode | None
 ) -> torch.nn.Module:
     """The module on the CPU, its tensors fake where ``mode`` is given and does for them."""

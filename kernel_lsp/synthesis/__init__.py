@@ -27,7 +27,7 @@ from .stages import CHAINED, IN_PARTS, check_writable, counted, failures, lowere
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
-_LEFT = {
+LEFT = {
     "convolutions": frozenset(f"aten.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3)),
     "recurrent layers": frozenset(["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"]),
 }
@@ -99,7 +99,7 @@ def _candidates(
     called, strict = _operators(exported), precision == "strict"
     result, chosen = of()
     apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
-    if not called.isdisjoint(_LEFT["recurrent layers"]):
+    if not called.isdisjoint(LEFT["recurrent layers"]):
         apart, chosen = of(joined=False)
         apart = [other for other in apart if all(other.source != one.source for one in result)]
     if any(IN_PARTS in one.variant for one in result):  # what is measured decides, here too
@@ -120,7 +120,7 @@ def _candidates(
         scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []
         exact, apart = [*_default(result), *scheduled, *_in_other_arithmetic(result)], apart[:1]
         planes: list[Candidate] = []
-        if strict and 0 < sum(name in _LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
+        if strict and 0 < sum(name in LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
             # torch, which may round convolutions, does not do so at all sizes
             found = of(halves=True, tf32=False, most=_PLANES)[0]
             planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
@@ -129,7 +129,7 @@ def _candidates(
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
     # would read all of its weights at each step, and so comes first.
     slow = any(isinstance(schedule, Steps) and schedule.depth for schedule in chosen.values())
-    for words, operators in _LEFT.items():
+    for words, operators in LEFT.items():
         if called.isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
             continue
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):

@@ -60,7 +60,7 @@ class Desk:
         if method == "warm":
             await asyncio.gather(*(asyncio.shield(zygote.ready) for zygote in self.zygotes.values()))
             return {}
-        if method not in ("introspect", "interface", "synthesize", "explain", "slice", *_TIMED):
+        if method not in ("introspect", "interface", "synthesize", "explain", "estimate", "slice", *_TIMED):
             raise errors.UserError(message=f"The worker knows no method {method!r}.")
         for problem in environment.problems():
             raise problem
@@ -74,9 +74,12 @@ class Desk:
     async def _specimen(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
         seconds = float(params.get("seconds") or SPECIMEN_SECONDS)
         given = {**params, "scratch": self.scratch}
-        if method == "synthesize":
-            given["gpu"] = await self._gpu(params.get("device") or "auto")
+        if method in ("synthesize", "estimate"):
+            found = await self._gpu(params.get("device") or "auto")
+            given["gpu"] = found or params.get("target")
         result = await self.zygotes["native"].run(method, given, emit, seconds)
+        if method == "estimate":  # which may come of less than a specimen
+            return result
         specimen = result if method == "introspect" else result["specimen"]
         self.specimens[_key(params)] = specimen
         return result

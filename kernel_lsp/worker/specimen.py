@@ -9,6 +9,7 @@ import torch
 
 from kernel_lsp import errors, schema
 from kernel_lsp.envelope.interface import interface_of
+from kernel_lsp.estimating import estimate as estimating
 from kernel_lsp.specimen import faking
 from kernel_lsp.specimen.looking import Seen, attempt, imported
 from kernel_lsp.worker import apart
@@ -105,6 +106,33 @@ def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         return {"specimen": schema.to_json(seen.specimen), "explained": data}
 
     return _learned(given, emit, explained)
+
+
+def estimate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
+    """What a kernel would gain (``schema.Estimate``), or None where the class has to have real tensors to be looked at.
+
+    ``given`` has ``gpu``, the name of a target or None, beside what ``synthesize`` takes. Never with real tensors: nobody asked for it.
+    """
+    user_module, cls = imported(given, emit)
+
+    def without_memory() -> dict[str, Any]:
+        try:
+            seen = attempt(given, emit, user_module, cls, fake=True)
+        except faking.NeedsValues:
+            broken = estimating.of_what_breaks(given, user_module, cls)
+            return {"estimate": schema.to_json(broken) if broken is not None else None}
+        if isinstance(seen.exported, errors.UserError):
+            raise seen.exported
+        found = estimating.estimate(
+            seen.exported,
+            class_name=given["class_name"],
+            gpu=given.get("gpu"),
+            least_bytes=seen.specimen.bytes,
+            precision=given.get("precision") or "strict",
+        )
+        return {"estimate": schema.to_json(found)}
+
+    return apart.attempt(without_memory) or {"estimate": None}
 
 
 def _learned(given: dict[str, Any], emit: Any, then: Callable[[Seen], dict[str, Any]]) -> dict[str, Any]:

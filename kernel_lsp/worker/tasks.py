@@ -20,6 +20,7 @@ TASKS = {
     "interface": ("kernel_lsp.worker.specimen", "interface"),
     "synthesize": ("kernel_lsp.worker.specimen", "synthesize"),
     "explain": ("kernel_lsp.worker.specimen", "explain"),
+    "estimate": ("kernel_lsp.worker.specimen", "estimate"),
     "slice": ("kernel_lsp.slicing.subject", "slice_class"),
     "judge": ("kernel_lsp.worker.judging", "judge"),
     "tune": ("kernel_lsp.worker.judging", "tune"),

@@ -175,10 +175,10 @@ def chain_pays(
     times = -(-width // most_columns(weights.dtype))  # the first product, for each block of columns
     for op, often in ((first, times), (second, 1)):
         whole = multiplied(op) != torch.float32
-        rate = target.rate("float16") * _REACHED if whole else target.rate("tf32") * _REACHED_SPLIT / 3
+        rate = target.rate("float16") * REACHED if whole else target.rate("tf32") * REACHED_SPLIT / 3
         planes_pay_here = planes and not whole and planes_pay(op, target, hints)
         memory = sum(2 * _bytes(v, hints) for v in (op.left, op.right)) / target.bandwidth + 5 * _LAUNCH
-        in_planes = memory + _operations(op, hints) * 3 / (_REACHED * target.rate("float16"))
+        in_planes = memory + _operations(op, hints) * 3 / (REACHED * target.rate("float16"))
         apart += in_planes if planes_pay_here else _operations(op, hints) / rate
         together += often * _operations(op, hints) / rate
     return together < apart
@@ -186,7 +186,7 @@ def chain_pays(
 
 #: Part of the tensor cores' rate that products reach: of tiles of halves, of float32 that a kernel splits as it goes, and
 #: cuDNN's TF32 convolutions of tensors whose channels are not last.
-_REACHED, _REACHED_SPLIT, _REACHED_CUDNN = 0.6, 0.35, 0.25
+REACHED, REACHED_SPLIT, REACHED_CUDNN = 0.6, 0.35, 0.25
 
 #: Seconds that one launch more is counted as: what it takes from Python passes beside the kernels in part.
 _LAUNCH = 5e-6
@@ -200,8 +200,8 @@ def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
     """
     multiplied = 3 * _operations(op, hints)
     moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
-    with_planes = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
-    return with_planes < multiplied / (_REACHED_SPLIT * target.rate("tf32"))
+    with_planes = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * _LAUNCH
+    return with_planes < multiplied / (REACHED_SPLIT * target.rate("tf32"))
 
 
 def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
@@ -211,8 +211,8 @@ def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
     """
     moved = sum(_bytes(operand, hints) * 3 // 2 for operand in (op.left, op.right))
     operations = _operations(op, hints)
-    rounded = moved / target.bandwidth + operations / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
-    return rounded < operations / (_REACHED * target.rate("tf32"))
+    rounded = moved / target.bandwidth + operations / (REACHED * target.rate("float16")) + 5 * _LAUNCH
+    return rounded < operations / (REACHED * target.rate("tf32"))
 
 
 #: What tensor cores add up of float16 in one step and the fewest columns of a tile; those of cuDNN's TF32 convolutions, an estimate.
@@ -232,11 +232,11 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     channels, columns = (hint(op.size(letter), hints) for letter in "co")
     share = share_of_places(rounded, hints)
     multiplied = share * _operations(rounded, hints) * _filled((deep, columns), _FILLED)
-    seconds = moved / target.bandwidth + multiplied / (_REACHED * target.rate("float16")) + 5 * _LAUNCH
+    seconds = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * _LAUNCH
     otherwise = share * _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
-    slow = _REACHED_CUDNN * target.rate("tf32")
+    slow = REACHED_CUDNN * target.rate("tf32")
     if rounded.planes:  # where cuDNN does not round
-        slow = _REACHED * target.rate("float32")
+        slow = REACHED * target.rate("float32")
     return seconds < otherwise / slow
 
 

@@ -13,7 +13,7 @@ from .target import Target
 
 #: seconds of the host, on the machine with an H100 of docs/performance.md: a launch from Python with its allocation, an
 #: operator of torch, a replay with its checks; a copy of an input or of a result; one kernel inside a graph
-_LAUNCH, _OPERATOR, _REPLAY, _COPY, _NODE = 20e-6, 12e-6, 15e-6, 5e-6, 1e-6
+LAUNCH, OPERATOR, REPLAY, COPY, NODE = 20e-6, 12e-6, 15e-6, 5e-6, 1e-6
 #: what a graph cannot have: random numbers, a wait for values or for sizes
 _REFUSED = (
     torch.Tag.nondeterministic_seeded,
@@ -68,10 +68,10 @@ def worthwhile(plan: HostPlan, graph: Graph, chosen: Chosen, target: Target, hin
     launches = [one for one in plan.operations if isinstance(one, Launch)]
     operators = sum(isinstance(one, CallTorch) for one in plan.operations)
     kernels = sum(cost(one.kernel, chosen[one.kernel], target, hints).seconds for one in launches)
-    gpu = kernels + _NODE * (len(launches) + operators)
+    gpu = kernels + NODE * (len(launches) + operators)
     copied = [value for value in plan.inputs if input_of(value).kind == "argument"]
     copied += [value for value in graph.output_leaves if isinstance(value, Value)]
     copies = sum(2 * hint(numel(value.shape), hints) * value.dtype.itemsize for value in copied) / target.bandwidth
-    direct = max(_LAUNCH * len(launches) + _OPERATOR * operators, gpu)
-    replay = max(_REPLAY + _COPY * len(copied), gpu + copies + _NODE * len(copied))
+    direct = max(LAUNCH * len(launches) + OPERATOR * operators, gpu)
+    replay = max(REPLAY + COPY * len(copied), gpu + copies + NODE * len(copied))
     return replay < direct
