@@ -20,12 +20,11 @@ STAGES = {
 _UNBOUNDED = 2**31 - 1
 
 
-def compiled(verdict: Verdict | None) -> Markup:
-    """Registers, spills and shared memory of every compiled kernel."""
+def compiled(verdict: Verdict | None) -> Markup | None:
+    """Registers, spills and shared memory of every compiled kernel; None where nothing was compiled for a GPU."""
     kernels = verdict.kernels if verdict is not None else []
     if not kernels:
-        text = "Not recorded: nothing was compiled for a GPU."
-        return section("Compiled kernels", el("p", text, class_="nothing"))
+        return None
 
     def cell(value: int | None) -> Child:
         return numbers.NOT if value is None else f"{value:,}"
@@ -47,12 +46,11 @@ def compiled(verdict: Verdict | None) -> Markup:
     return section("Compiled kernels", table(head, rows, range(2, 6)), hint=hint)
 
 
-def specimen(report: Report | None) -> Markup:
-    """The example that everything was measured on."""
+def specimen(report: Report | None) -> Markup | None:
+    """The example that everything was measured on; None where it was not recorded."""
     spec = report.specimen if report is not None else None
     if spec is None:
-        text = "Not recorded here: generate or validate again to see the example inputs."
-        return section("Example", el("p", text, class_="nothing"))
+        return None
     rows = [["input", *_tensor(t)] for t in spec.inputs]
     rows += [["output", *_tensor(t)] for t in spec.outputs]
     rows += [["parameter", *_tensor(t)] for t in spec.parameters]
@@ -97,25 +95,20 @@ def _ops(spec: Specimen) -> Child:
     return [span("chip", name, f" ×{count}" if count > 1 else "") for name, count in spec.ops.items()]
 
 
-def machine(facts: Facts) -> Markup:
-    """The device and the versions."""
+def machine(facts: Facts) -> Markup | None:
+    """The device and the versions; None where they were not recorded."""
     device = facts.measured_on
     if device is None:
-        return section("Device", el("p", "Not recorded.", class_="nothing"))
-    measured = facts.measurement.measured_at if facts.measurement is not None else ""
-    return section(
-        "Device", _list([*_device(device), ("Measured", numbers.moment(measured) if measured else numbers.NOT)])
-    )
+        return None
+    at = facts.measurement.measured_at if facts.measurement is not None else ""
+    return section("Device", _list([*_device(device), *([("Measured", numbers.moment(at))] if at else [])]))
 
 
 def _device(device: Device) -> list[tuple[str, Child]]:
-    where = "not measured" if device.kind == "cuda" else "not measured: there is no GPU here"
     bandwidth, rate = numbers.known(device.copy_bandwidth), numbers.known(device.matmul_rate)
-    rows: list[tuple[str, Child]] = [
-        ("Name", device.name),
-        ("Copy bandwidth", numbers.si(bandwidth, "B/s") if bandwidth else where),
-        ("Matrix products", numbers.si(rate, "FLOP/s") if rate else where),
-    ]
+    rows: list[tuple[str, Child]] = [("Name", device.name)]
+    rows += [("Copy bandwidth", numbers.si(bandwidth, "B/s"))] if bandwidth else []
+    rows += [("Matrix products", numbers.si(rate, "FLOP/s"))] if rate else []
     names = (("Compute capability", "capability"), ("torch", "torch"), ("Triton", "triton"), ("Python", "python"))
     for title, field in (*names, ("Driver", "driver")):
         if getattr(device, field):
@@ -131,7 +124,7 @@ def course(report: Report | None) -> Markup | None:
     """When what was done, from the command on."""
     seconds = report.seconds if report is not None else {}
     marks = sorted(((stage, at) for stage, at in seconds.items() if 0 <= at < 1e9), key=lambda item: item[1])
-    if not marks:
+    if len(marks) < 2:
         return None
     last = max(marks[-1][1], 1e-3)
     bars, before = [], 0.0

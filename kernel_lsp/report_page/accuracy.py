@@ -15,17 +15,21 @@ from .html import Markup, details, div, el, percent, section, span
 ROUNDING = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 
 
-def accuracy(facts: Facts) -> Markup:
-    """The chart, the checks, and what could not be checked. There has to be a verdict."""
+def accuracy(facts: Facts) -> Markup | None:
+    """The chart, the checks, and what could not be checked; None where nothing was recorded. There has to be a verdict."""
     verdict = facts.verdict
     assert verdict is not None
+    parts = [_chart(verdict), checks(verdict), _limits(facts.limits)]
+    return section("Exactness", parts) if any(parts) else None
+
+
+def _chart(verdict: Verdict) -> Markup | None:
+    """The kernel's error beside eager's own; None where one of them is not known."""
+    if verdict.error is None or verdict.eager_error is None:
+        return None
     hint = "Largest relative error against the module computed in float64; further left is better."
     if verdict.precision:
         hint += f" Precision: {verdict.precision}."
-    return section("Exactness", _chart(verdict), el("p", hint, class_="hint"), checks(verdict), _limits(verdict))
-
-
-def _chart(verdict: Verdict) -> Markup:
     errors = {"kernel": verdict.error, "eager": verdict.eager_error}
     drawn = [value for error in errors.values() if (value := numbers.known(error)) is not None]
     rounding = ROUNDING.get(verdict.precision)
@@ -45,20 +49,19 @@ def _chart(verdict: Verdict) -> Markup:
         at = percent(x(rounding))
         marks.append(el("line", x1=at, x2=at, y1="0", y2="100%", class_="roof"))
     rows = [_row(label, error, x, marks) for label, error in errors.items()]
-    return div("bars", rows, _axis(decades, x, rounding, verdict.precision))
+    return Markup(div("bars", rows, _axis(decades, x, rounding, verdict.precision)) + el("p", hint, class_="hint"))
 
 
-def _row(label: str, error: float | None, x: Callable[[float], float], marks: list[Markup]) -> Markup:
+def _row(label: str, error: float, x: Callable[[float], float], marks: list[Markup]) -> Markup:
     shown, dot = numbers.error(error), []
     if (value := numbers.known(error)) is not None:
         dot = [el("circle", cx=percent(x(value)), cy="14", r="6", class_=f"bar {label}")]
-    elif error is not None:
+    else:
         shown = "0, exact" if error == 0 else shown
         at = "0" if error == 0 else "100%"
         dot = [el("circle", cx=at, cy="14", r="6", class_=f"bar {label}")]
     picture = el("svg", el("title", f"{label}: {shown}"), marks, dot, width="100%", height="28", role="img")
-    text = el("b", shown) if error is not None else span("missing", shown)
-    return div("row", span("label", label), div("track", picture), span("value", text), span("aside"))
+    return div("row", span("label", label), div("track", picture), span("value", el("b", shown)), span("aside"))
 
 
 def _axis(decades: range, x: Callable[[float], float], rounding: float | None, precision: str) -> Markup:
@@ -79,12 +82,12 @@ def _anchor(share: float) -> str:
     return "start" if share < 0.03 else "end" if share > 0.97 else "middle"
 
 
-def checks(verdict: Verdict) -> Markup:
-    """What failed is open, what passed folded."""
+def checks(verdict: Verdict) -> Markup | None:
+    """What failed is open, what passed folded; None where no check was recorded."""
     failed = [check for check in verdict.checks if not check.passed]
     passed = [check for check in verdict.checks if check.passed]
     if not verdict.checks:
-        return el("p", "No check was recorded.", class_="nothing")
+        return None
     return Markup(
         (el("ul", [_check(check) for check in failed], class_="checks") if failed else "")
         + (details(f"{len(passed)} checks passed", el("ul", map(_check, passed), class_="checks")) if passed else "")
@@ -98,8 +101,8 @@ def _check(check: Check) -> Markup:
     return el("li", sign, " ", said, el("b", check.name), " ", span("hint", check.detail) if check.detail else None)
 
 
-def _limits(verdict: Verdict) -> Markup | None:
-    if not verdict.limits:
+def _limits(limits: list[str]) -> Markup | None:
+    if not limits:
         return None
-    items = [el("li", limit) for limit in verdict.limits]
+    items = [el("li", limit) for limit in limits]
     return div("limits", el("h3", "Not checked here"), el("ul", items))

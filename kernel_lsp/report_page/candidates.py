@@ -8,24 +8,24 @@ from kernel_lsp.schema import Candidate, Judged, Report, Source
 from . import code, numbers
 from .facts import Facts
 from .headline import mark
-from .html import Child, Markup, details, div, el, section, span, table
+from .html import Child, Markup, details, div, el, filled, section, span, table
 
 COLUMNS = ("", "candidate", "result", "time", "× eager")
 
 
-def candidates(facts: Facts) -> Markup:
-    """The section with a table row for each candidate, the one that was chosen included."""
+def candidates(facts: Facts) -> Markup | None:
+    """The section with a table row for each candidate, the chosen one included; None where none is known.
+
+    They are known for as long as the session lasts that validated them.
+    """
     report = facts.report
-    if report is None:
-        text = (
-            "The candidates are known for as long as the session that validated them lasts: generate or validate again."
-        )
-        return section("Candidates", el("p", text, class_="nothing"))
-    if not report.candidates:
-        return section("Candidates", el("p", report.why or "There was none.", class_="nothing"))
-    unit = numbers.Microseconds([time for judged in report.candidates if (time := _time(judged)) is not None])
-    bodies = [_entry(i, judged, report, unit) for i, judged in enumerate(report.candidates)]
-    head = el("thead", el("tr", [el("th", name, class_="number" if i > 2 else None) for i, name in enumerate(COLUMNS)]))
+    if report is None or not report.candidates:
+        return None
+    times = [time for judged in report.candidates if (time := _time(judged)) is not None]
+    columns = COLUMNS if times else COLUMNS[:3]
+    unit = numbers.Microseconds(times)
+    bodies = [_entry(i, judged, report, unit, len(columns)) for i, judged in enumerate(report.candidates)]
+    head = el("thead", el("tr", [el("th", name, class_="number" if i > 2 else None) for i, name in enumerate(columns)]))
     every = div("wide", el("table", head, bodies, class_="candidates"))
     mixes = [words for judged in report.candidates if (words := mix_words(judged.measurement))]
     note = f"Times are those at the example's shapes; × eager is {mixes[0]}." if mixes else ""
@@ -38,8 +38,8 @@ def _time(judged: Judged) -> float | None:
     return timing.median if timing is not None else None
 
 
-def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds) -> Markup:
-    """A body of its own with two rows: the figures, and what there is to open."""
+def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds, columns: int) -> Markup:
+    """A body of its own with two rows: the figures, in so many columns, and what there is to open."""
     candidate, verdict = judged.candidate, judged.verdict
     time, ratio = _time(judged), numbers.known(speedups(judged.measurement)[0])
     missing = judged.measurement.missing if judged.measurement is not None else ""
@@ -51,9 +51,9 @@ def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds) -
         unit(time) if time is not None else span("missing", numbers.NOT),
         factor(ratio) if ratio and time is not None else "–",
     ]
-    cells = [el("td", cell, class_="number" if c > 2 else None) for c, cell in enumerate(row)]
+    cells = [el("td", cell, class_="number" if c > 2 else None) for c, cell in enumerate(row[:columns])]
     reason = numbers.stop(f"{verdict.reason}{line}")
-    if time is None and missing and not reason:
+    if columns > 3 and time is None and missing and not reason:
         reason = f"Not timed: {missing.rstrip('.')}."
     opened = _opened(judged)
     more = [
@@ -61,7 +61,7 @@ def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds) -
         el("p", reason, class_="reason") if reason else None,
         div("opened", opened) if opened else None,
     ]
-    below = el("tr", el("td"), el("td", more, colspan=len(COLUMNS) - 1), class_="more") if any(more) else None
+    below = el("tr", el("td"), el("td", more, colspan=columns - 1), class_="more") if any(more) else None
     return el("tbody", el("tr", cells), below, class_="is-chosen" if i == report.chosen else None)
 
 
@@ -119,12 +119,14 @@ def sources(facts: Facts) -> Markup | None:
         return None
     head = ["source", "samples", "correct", "best × eager", "tokens", "tokens/s", "seconds"]
     rows = [_source(source) for source in report.sources]
+    kept = filled(head, rows, numbers.EMPTY)
+    shown = table([head[i] for i in kept], [[row[i] for i in kept] for row in rows], range(1, len(kept) - (6 in kept)))
     problems = [
         el("p", el("b", source.generator), ": ", numbers.stop(source.problem), class_="reason")
         for source in report.sources
         if source.problem
     ]
-    return section("Where they came from", table(head, rows, range(1, 6)), problems)
+    return section("Where they came from", shown, problems)
 
 
 def _source(source: Source) -> list[Child]:

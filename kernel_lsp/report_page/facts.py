@@ -62,6 +62,12 @@ class Facts:
             return "there is no kernel."
         return "no reason was recorded." if self.correct else "only correct kernels are timed."
 
+    @property
+    def limits(self) -> list[str]:
+        """What the verdict could not check; that there are no times is said with the speed."""
+        limits = self.verdict.limits if self.verdict is not None else []
+        return [limit for limit in limits if self.timed or not limit.startswith("time (")]
+
     def add_module(self, text: str, first: int, last: int) -> None:
         """The class's own lines of its file: from ``first`` to ``last``, both 0-based and in."""
         self.module_source, self.module_line = "\n".join(text.split("\n")[first : last + 1]), first + 1

@@ -134,7 +134,7 @@ def banners(facts: Facts) -> list[Markup]:
 
 
 def tiles(facts: Facts) -> Markup:
-    """Five figures; what was not measured says why."""
+    """At most five figures. Why there are no times is said here, and nowhere else on the page."""
     if facts.verdict is None:
         return Markup("")
     measurement, verdict = facts.measurement, facts.verdict
@@ -144,7 +144,7 @@ def tiles(facts: Facts) -> Markup:
     shapes = measurement.shapes if measurement is not None else []
     shares = [share for shape in shapes if (share := numbers.known(shape.roofline_share))]
     passed = sum(check.passed for check in verdict.checks)
-    beside = "eager’s own " + numbers.error(verdict.eager_error)
+    beside = "eager’s own " + numbers.error(verdict.eager_error) if verdict.eager_error is not None else ""
     speed = [
         _tile("Speed over eager", factor(eager) if eager else None, _over(measurement), missing),
         _tile(
@@ -155,8 +155,8 @@ def tiles(facts: Facts) -> Markup:
     return div(
         "tiles",
         speed if facts.timed else _tile("Speed", None, "", facts.not_timed),
-        _tile("Largest error", None if verdict.error is None else numbers.error(verdict.error), beside, ""),
-        _tile("Checks passed", _counted(verdict, passed), _limits(verdict), ""),
+        _tile("Largest error", numbers.error(verdict.error), beside, "") if verdict.error is not None else None,
+        _tile("Checks passed", _counted(verdict, passed), _limits(facts.limits), "") if verdict.checks else None,
     )
 
 
@@ -182,8 +182,8 @@ def _least(shares: list[float]) -> str:
     return "of what the device can do" + (f", the least of {len(shares)}" if len(shares) > 1 else "")
 
 
-def _limits(verdict: Verdict) -> str:
-    count = len(verdict.limits)
+def _limits(limits: list[str]) -> str:
+    count = len(limits)
     return f"{count} thing{'s' if count != 1 else ''} could not be checked" if count else "nothing left unchecked"
 
 
@@ -193,7 +193,7 @@ def _tile(title: str, figure: str | None, below: str, missing: str) -> Markup:
     return div("tile", span("name", title), value, span("hint", note))
 
 
-def _counted(verdict: Verdict, passed: int) -> str | None:
-    """``10 of 10, 14 skipped``; None where no check was recorded."""
+def _counted(verdict: Verdict, passed: int) -> str:
+    """As in ``10 of 10, 14 skipped``."""
     skipped = f", {len(verdict.skipped)} skipped" if verdict.skipped else ""
-    return f"{passed} of {len(verdict.checks)}{skipped}" if verdict.checks else None
+    return f"{passed} of {len(verdict.checks)}{skipped}"

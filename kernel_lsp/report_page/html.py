@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 
 #: No HTML file may hold these: control characters, lone surrogates, and what is no character. The directions of
 #: writing among them would have source read other than it runs.
@@ -83,3 +83,20 @@ def table(head: Iterable[Child], rows: Iterable[Iterable[Child]], numbers: Itera
 def percent(share: float) -> str:
     """A length of a chart: ``43.21%``."""
     return f"{100 * share:.2f}%"
+
+
+def cards(*children: Markup | None) -> Markup | None:
+    """A row of cards, side by side where there are two; None where there is none."""
+    there = [child for child in children if child]
+    return div("cards two" if len(there) > 1 else "cards", there) if there else None
+
+
+def stack(*children: Markup | None) -> Markup | None:
+    """Cards one below the other; None where there is none."""
+    there = [child for child in children if child]
+    return div("cards", there) if there else None
+
+
+def filled(head: Sequence[str], rows: Sequence[Sequence[Child]], empty: Container[object]) -> list[int]:
+    """The columns of a table, by their places, that have something other than ``empty`` in a row; and the first."""
+    return [i for i in range(len(head)) if i == 0 or any(row[i] not in empty for row in rows)]

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from kernel_lsp.schema import TensorSpec, Timing
 
 NOT = "not measured"
+#: cells without a figure
+EMPTY = (NOT, "–", "")
 _LEAST, _MOST = 1e-30, 1e30  # what is beyond was not measured, whatever it says
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))

@@ -19,7 +19,7 @@ from .code import side_by_side
 from .facts import Facts
 from .headline import mark, summary, top
 from .history import history
-from .html import Child, Markup, details, div, el, section, span, table
+from .html import Child, Markup, cards, details, div, el, filled, section, span, stack, table
 from .roofline import roofline
 from .speed import speed
 
@@ -38,35 +38,30 @@ def pages(reports: Sequence[Facts]) -> str:
 
 
 def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
-    code: Child = side_by_side(facts)
-    source = details("Source: the module and the kernel", code) if folded else div("cards", code)
+    code = side_by_side(facts) if facts.module_source or facts.kernel_source else None
+    source = details("Source: the module and the kernel", code) if folded and code else stack(code)
     if facts.verdict is None:  # nothing was judged, so there is nothing to draw
         about = [specimen(facts.report), machine(facts)] if facts.report is not None and facts.report.specimen else []
         return [
             top(facts, level),
-            div("cards", candidates(facts), schedules(facts), sources(facts)) if facts.report is not None else None,
+            stack(candidates(facts), schedules(facts), sources(facts)),
             source,
-            div("cards two", about) if about else None,
+            cards(*about),
         ]
     return [
         top(facts, level),
-        div("cards two", speed(facts), roofline(facts)) if facts.timed else _not_timed(facts),
-        div("cards two", accuracy(facts), div("cards", compiled(facts.verdict), course(facts.report))),
-        div("cards", candidates(facts), schedules(facts), sources(facts)),
+        cards(speed(facts), roofline(facts)) if facts.timed else None,  # else the figures above say why
+        cards(accuracy(facts), stack(compiled(facts.verdict), course(facts.report))),
+        stack(candidates(facts), schedules(facts), sources(facts)),
         _history(facts),
         source,
-        div("cards two", specimen(facts.report), machine(facts)),
+        cards(specimen(facts.report), machine(facts)),
     ]
 
 
 def _history(facts: Facts) -> Markup | None:
     """What was found before; the verdict that the page is about is no history by itself."""
     return div("cards", history(facts.history)) if len(facts.history) > 1 else None
-
-
-def _not_timed(facts: Facts) -> Markup:
-    text = el("p", f"Not measured: {facts.not_timed}", class_="nothing")
-    return div("cards", section("Time of one call, and what the device can do", text))
 
 
 def _index(reports: Sequence[Facts]) -> Child:
@@ -94,8 +89,14 @@ def _index(reports: Sequence[Facts]) -> Child:
             el("h1", "Triton kernels"),
             el("p", f"{correct} of {len(reports)} are correct.", class_="headline"),
         ),
-        section("All modules", _speeds(reports), table(head, rows, (2, 3, 4)), _why(reports)),
+        section("All modules", _speeds(reports), _table(head, rows), _why(reports)),
     ]
+
+
+def _table(head: list[str], rows: list[list[Child]]) -> Markup:
+    """Without the columns that have no figure at all."""
+    kept = filled(head, rows, numbers.EMPTY)
+    return table([head[i] for i in kept], [[row[i] for i in kept] for row in rows], range(2, len(kept)))
 
 
 def _why(reports: Sequence[Facts]) -> Markup | None:
@@ -107,7 +108,7 @@ def _why(reports: Sequence[Facts]) -> Markup | None:
 def _speeds(reports: Sequence[Facts]) -> Markup | None:
     """One bar a module: how many times as fast as eager."""
     ratios = [(facts, ratio) for facts in reports if (ratio := numbers.known(speedups(facts.measurement)[0]))]
-    if not ratios:
+    if len(ratios) < 2:
         return None
     reach = 1.02 * max(1.0, *(ratio for _, ratio in ratios))
     bars = [

@@ -29,7 +29,7 @@ def test_what_went_wrong_is_the_headline():
     facts.measurement = None
     said = text(page(facts))
     assert "✗ Wrong results: x 3×5: relative error 0.5 (line 12)." in said
-    assert "Not measured: only correct kernels are timed." in said
+    assert "Speed not measured only correct kernels are timed." in said
 
 
 @pytest.mark.parametrize("status", list(schema.Status.__args__))
@@ -204,10 +204,51 @@ def test_without_a_gpu_the_reason_is_given_once_for_all():
     facts = full()
     facts.measurement = schema.Measurement(missing="no CUDA GPU here: torch is built without CUDA")
     facts.verdict.mode, facts.device = "interpreter", schema.Device("Triton interpreter (CPU)", "interpreter")
+    facts.verdict.limits = ["races between programs", "time (no CUDA GPU here)"]
+    for judged in facts.report.candidates:
+        judged.measurement = facts.measurement
+    for source in facts.report.sources:
+        source.best = None
     said = text(page(facts))
     assert "✓ Correct under Triton’s interpreter; not timed" in said
-    assert "Not measured: no CUDA GPU here: torch is built without CUDA." in said
+    assert "Speed not measured no CUDA GPU here: torch is built without CUDA." in said
     assert "0.00" not in said
+    assert said.lower().count("not measured") == 1 and said.count("no CUDA GPU here") == 1
+    assert "1 thing could not be checked" in said and "races between programs" in said
+
+
+def cards(facts):
+    """The titles of the cards of a page, each of which holds something."""
+    found = {}
+    for card in tree(page(facts)).iter("section"):
+        title = card.find(".//h2").text
+        found[title] = "".join(card.itertext()).removeprefix(title).strip()
+    assert all(found.values()), f"an empty card: {found}"
+    return set(found)
+
+
+def test_what_was_not_recorded_has_no_card():
+    """A verdict of an earlier session, or one of a kernel that crashed: figures, and no empty places for what is not there."""
+    assert {"Candidates", "Compiled kernels", "Device", "Exactness", "Example"} <= cards(full())
+    facts = Facts("Norm", verdict=schema.Verdict("crashed", "SIGSEGV"))
+    assert cards(facts) == set()
+    said = text(page(facts))
+    assert said.lower().count("not measured") == 1 and "Not recorded" not in said and "No check" not in said
+    facts.verdict = schema.Verdict("wrong", "off", error=0.5, checks=[schema.Check("seeds", False, "off")])
+    assert cards(facts) == {"Exactness"}
+
+
+def test_a_picture_has_several_points():
+    def pictures(facts):
+        return len([one for one in tree(page(facts)).iter("svg") if one.get("role") == "img"])
+
+    facts = Facts("Norm", verdict=schema.Verdict("ok", error=1e-7, eager_error=2e-7))
+    assert pictures(facts) == 2  # a row each
+    facts.verdict.eager_error = None
+    assert pictures(facts) == 0 and "1.0e-07" in text(page(facts))
+    others = [full(), Facts("Other")]
+    assert "Speed over eager; the line is eager’s own." not in text(pages(others))
+    assert "Speed over eager; the line is eager’s own." in text(pages([full(), full()]))
 
 
 def test_source_lines_have_the_numbers_of_their_files():

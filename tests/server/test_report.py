@@ -27,7 +27,7 @@ async def test_the_page_of_an_earlier_session(client: Any, module: Path) -> None
     assert page.name == "Double.html" and text.startswith("<!DOCTYPE html>")
     assert "2.31× eager · 1.24× torch.compile on Test GPU" in text
     assert "seeds" in text and "5 seeds" in text
-    assert "known for as long as the session" in text  # the candidates are not
+    assert "<h2>Candidates</h2>" not in text  # they are known for as long as the session that validated them lasts
     first = MODULE.splitlines().index("class Double(nn.Module):") + 1
     assert f'data-n="{first}"><i class="k">class</i>' in text  # the class's own lines, numbered as in its file
     assert "DoubleTriton" in text and BODY.splitlines()[1].split()[0] in text
