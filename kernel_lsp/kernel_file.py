@@ -6,7 +6,7 @@
     # ///
     \"\"\"RMSNorm as one Triton kernel: …\"\"\"
 
-Only this module knows the format, the name of the file and how it is written without losing anything.
+Only this module knows the format, which file is that of a class, and how it is written without losing anything.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ import os
 import re
 import tempfile
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import claims, figures
+from kernel_lsp import claims, figures, kernel_names
 from kernel_lsp.code_hash import code_hash
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
-from kernel_lsp.naming import as_identifier, is_usual, snake_case
 
 OPENING = "# /// kernel-lsp"
 CLOSING = "# ///"
 _LINE = 110  # columns of a line in the header
 _HEAD_BYTES = 4096  # enough to see the opening line
-_PART_BYTES = 90  # of the class, and of the source, in the name of a file; 255 is the limit for all of it
 
 
 @dataclass(frozen=True)
@@ -87,59 +86,65 @@ class KernelFile:
         return claims.read(self.header)
 
 
-def kernel_path(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
-    """Where the kernel of a class belongs: in ``kernels/`` beside the source, a file that no other class shares.
-
-    ``rms_norm.py::RMSNorm`` → ``rms_norm_triton.py``, ``layers.py::RMSNorm`` → ``rms_norm__layers_triton.py``: the class
-    first, since a module's name cannot begin with a digit. Where small letters, digits and underscores do not tell all
-    (``19_ReLU.py``, ``A.py`` beside ``a.py``, ``Outer.Inner``), a hash does: ``model__19_relu__5be0f3_triton.py``. So it
-    does where sources of several folders share one for their kernels.
-    """
-    source = Path(os.path.abspath(source_path))
-    home = source.parent / os.path.expanduser(folder)
-    stem = source.name.removesuffix(".py")
-    of_class, of_file = (_shortened(as_identifier(text)) for text in (snake_case(class_name), stem))
-    beside = os.path.relpath(source.parent, home).replace(os.sep, "/")
-    of_class = of_class if of_class.isidentifier() else f"class_{of_class}".rstrip("_")  # "_1" had only its digit left
-    plain = of_file == stem and source.name.endswith(".py") and of_class == snake_case(class_name)
-    parts = [of_class, of_file] if of_file != of_class else [of_class]
-    if not plain or not is_usual(class_name) or beside.strip("./"):
-        # Only what the parts do not say themselves counts, so that a folder may be moved.
-        whole = f"{beside}/{source.name}::{class_name}" if beside.strip("./") else f"{source.name}::{class_name}"
-        parts.append(hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:6])
-    return home / f"{'__'.join(part for part in parts if part)}_triton.py"
-
-
-def _shortened(text: str) -> str:
-    """As much of a part of a file's name as every file system takes."""
-    return text.encode("utf-8", "ignore")[:_PART_BYTES].decode("utf-8", "ignore").rstrip("_")
-
-
-def former_path(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
-    """Where the kernel of a class was written when its name came from the class alone."""
-    return (
-        Path(os.path.abspath(source_path)).parent / os.path.expanduser(folder) / f"{snake_case(class_name)}_triton.py"
-    )
-
-
 def find_kernel(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
-    """The kernel file of a class: ``kernel_path``, unless there is only one of this class under its former name."""
-    path, former = kernel_path(source_path, class_name, folder), former_path(source_path, class_name, folder)
-    if former == path or os.path.lexists(path) or not looks_like(former):
-        return path
+    """The kernel file of a class: the one that is there, else where it is to be written.
+
+    A name that the kernel of another class has is passed over. A file that is no kernel file holds its name: whether it may
+    be replaced is for ``may_write`` to say.
+    """
+    if (found := existing(source_path, class_name, folder)) is not None:
+        return found[0]
+    names = kernel_names.paths(_absolute(source_path), class_name, folder)
+    return next((path for path in names if _read_one(path) is None), names[-1])
+
+
+def existing(
+    source_path: Path,
+    class_name: str,
+    folder: str = "kernels",
+    read_one: Callable[[Path], KernelFile | None] | None = None,
+) -> tuple[Path, KernelFile] | None:
+    """The kernel file of a class, under whichever of its names it is. ``read_one``: None where a path has no kernel file."""
+    source_path = _absolute(source_path)
+    former = kernel_names.former_path(source_path, class_name, folder)
+    for path in dict.fromkeys((former, *kernel_names.paths(source_path, class_name, folder))):
+        parsed = (read_one or _read_one)(path)
+        if parsed is not None and is_of(path, parsed, source_path, class_name, folder):
+            return path, parsed
+    return None
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))
+
+
+def _read_one(path: Path) -> KernelFile | None:
+    if not looks_like(path):
+        return None
     try:
-        return former if is_of(former, read(former), source_path, class_name) else path
+        return read(path)
     except NotAKernelFile:
-        return path
+        return None
 
 
-def is_of(kernel: Path, parsed: KernelFile, source_path: Path, class_name: str) -> bool:
-    """Whether a kernel file is the one of this class in this file."""
+def is_of(kernel: Path, parsed: KernelFile, source_path: Path, class_name: str, folder: str = "kernels") -> bool:
+    """Whether a kernel file is the one of this class in this file, as its header says.
+
+    A header that was moved with its folder names a place where the source no longer is, or, in a copy, the original. There
+    the source's name counts, with the folder in which its kernels are.
+    """
+    if parsed.class_name != class_name:
+        return False
+    here = os.path.realpath(kernel_names.home(source_path, folder)) == os.path.realpath(kernel.parent)
     try:
         found = find_source(kernel, parsed)
     except SourceMissing:
-        return False
-    return parsed.class_name == class_name and os.path.realpath(found) == os.path.realpath(source_path)
+        name = parsed.source.partition("::")[0].rpartition("/")[2]
+        return here and name == source_path.name and not kernel_names.is_shared(source_path, folder)
+    if os.path.realpath(found) == os.path.realpath(source_path):
+        return True
+    original = os.path.realpath(kernel_names.home(found, folder)) != os.path.realpath(kernel.parent)
+    return here and original and found.name == source_path.name
 
 
 def kernel_class(class_name: str) -> str:
@@ -323,9 +328,12 @@ def write(path: Path, text: str, source: str, overwrite: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(target))
+        new = not os.path.lexists(target)
         may_write(target, source, overwrite)
-        os.replace(temporary, target)
-        temporary = None
+        if not (new and _made(temporary, target)):
+            may_write(target, source, overwrite and not new)  # not a file of which nobody knew when it was allowed
+            os.replace(temporary, target)
+            temporary = None
         _sync_folder(target.parent)
     except OSError as error:
         raise FileNotWritten(path=str(path), detail=error.strerror or error) from error
@@ -333,6 +341,15 @@ def write(path: Path, text: str, source: str, overwrite: bool = False) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _made(temporary: str, target: Path) -> bool:
+    """Give the file its name, unless another process did so first, or the file system has no links."""
+    try:
+        os.link(temporary, target)
+    except OSError:
+        return False
+    return True
 
 
 def _mode(target: Path) -> int:

@@ -95,7 +95,7 @@ def test_generate_and_check_on_a_real_sample(samples):
     assert chosen["verdict"]["status"] == "ok"
     report = schema.from_json(schema.Report, document)
     kernel = Path(report.file)
-    assert kernel == samples / "kernels" / "temperature_softmax__softmax_triton.py"
+    assert kernel == samples / "kernels" / "temperature_softmax_triton.py"
     assert kernel_file.read(kernel).body == report.candidates[report.chosen].candidate.source
 
     # The class changes, and the kernel no longer fits.

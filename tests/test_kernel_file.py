@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel_lsp import errors, kernel_file, schema
+from kernel_lsp import errors, kernel_file, kernel_names, schema
 from kernel_lsp.code_hash import code_hash
 
 BODY = '"""Doc."""\n\nX = 1\n'
@@ -149,39 +149,72 @@ def test_damaged_headers_are_refused_with_the_reason(text, says):
 
 
 @pytest.mark.parametrize(
-    ("source", "name", "file"),
+    ("source", "name", "first", "second", "former"),
     [
-        ("rms_norm.py", "RMSNorm", "rms_norm_triton.py"),
-        ("layer_norm_gelu.py", "LayerNormGELU", "layer_norm_gelu_triton.py"),
-        ("модель.py", "Модель", "модель_triton.py"),
-        ("layers.py", "RMSNorm", "rms_norm__layers_triton.py"),
-        ("layers.py", "Conv2d", "conv2d__layers_triton.py"),
-        ("layers.py", "GPT2MLP", "gpt2_mlp__layers_triton.py"),
-        ("19_relu.py", "Model", "model__19_relu_triton.py"),
-        ("19_ReLU.py", "Model", "model__19_relu__dc1de1_triton.py"),
-        ("my-model.py", "Model", "model__my_model__9aed75_triton.py"),
-        ("b.py", "Outer.Inner", "outer_inner__b__8cd897_triton.py"),
-        ("rms_norm.py", "RmsNorm", "rms_norm__704ae9_triton.py"),
+        ("rms_norm.py", "RMSNorm", "rms_norm", "rms_norm_rms_norm", "rms_norm"),
+        ("blocks.py", "ConvNextBlock", "conv_next_block", "blocks_conv_next_block", "conv_next_block__blocks"),
+        ("модель.py", "Модель", "модель", "модель_модель", "модель"),
+        ("layers.py", "Conv2d", "conv2d", "layers_conv2d", "conv2d__layers"),
+        ("layers.py", "GPT2MLP", "gpt2_mlp", "layers_gpt2_mlp", "gpt2_mlp__layers"),
+        ("19_relu.py", "Model", "model", "model_19_relu", "model__19_relu"),
+        ("19_ReLU.py", "Model", "model", "model_19_relu", "model__19_relu__dc1de1"),
+        ("my-model.py", "Model", "model", "my_model_model", "model__my_model__9aed75"),
+        ("with space.py", "Model", "model", "with_space_model", "model__with_space__00093d"),
+        ("b.py", "Outer.Inner", "outer_inner", "b_outer_inner", "outer_inner__b__8cd897"),
+        ("rms_norm.py", "RmsNorm", "rms_norm", "rms_norm_rms_norm", "rms_norm__704ae9"),
+        ("-.py", "_1", "class_1", "class_1_be6a73", "class_1__be6a73"),
     ],
 )
-def test_names(source, name, file):
-    assert kernel_file.kernel_path(Path("/a") / source, name) == Path("/a/kernels") / file
-    assert kernel_file.kernel_path(Path("/moved/elsewhere") / source, name).name == file
+def test_names(source, name, first, second, former):
+    for folder in (Path("/a"), Path("/moved/elsewhere")):
+        names = kernel_names.paths(folder / source, name)
+        assert [path.name for path in names[:2]] == [f"{first}_triton.py", f"{second}_triton.py"]
+        assert names[-1].name.startswith(second) and {path.parent for path in names} == {folder / "kernels"}
+        assert kernel_names.former_path(folder / source, name).name == f"{former}_triton.py"
 
 
-def names_of(sources: list[Path], class_names: list[str], folder: str = "kernels") -> list[str]:
-    return [str(kernel_file.kernel_path(path, name, folder)) for path in sources for name in class_names]
+def written(source: Path, class_name: str, folder: str = "kernels", root: Path | None = None) -> Path:
+    """The kernel file that a generation would write for a class."""
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.touch()
+    kernel = kernel_file.find_kernel(source, class_name, folder)
+    name = kernel_file.source_name(source, class_name, kernel, root)
+    kernel_file.write(kernel, kernel_file.assemble({"source": name, "class": class_name}, BODY), name)
+    return kernel
 
 
-def test_250_files_with_the_same_class_get_250_kernel_files():
-    sources = [Path(f"/bench/{i}_{word}.py") for i in range(125) for word in ("ReLU", "relu")]
-    assert len({name.casefold() for name in names_of(sources, ["Model"])}) == 250
+def test_the_second_class_of_a_name_has_its_file_in_the_name_of_its_kernel(tmp_path):
+    sources = [tmp_path / name for name in ("blocks.py", "layers.py", "Layers.py", "LAYERS.py")]
+    kernels = [written(source, "ConvNextBlock") for source in sources]
+    assert [kernel.name for kernel in kernels[:2]] == ["conv_next_block_triton.py", "layers_conv_next_block_triton.py"]
+    assert all(kernel.name.startswith("layers_conv_next_block_") for kernel in kernels[2:])
+    assert len({kernel.name.casefold() for kernel in kernels}) == 4
+    # Whatever is there now, each keeps its own; a name that is free again goes to a class that has none.
+    assert [kernel_file.find_kernel(source, "ConvNextBlock") for source in sources] == kernels
+    kernels[0].unlink()
+    assert [kernel_file.find_kernel(source, "ConvNextBlock") for source in sources] == kernels
+    assert kernel_file.find_kernel(tmp_path / "other.py", "ConvNextBlock") == kernels[0]
 
 
-@pytest.mark.parametrize("folder", ["../kernels", "/all/kernels"])
-def test_sources_of_several_folders_that_share_one_for_their_kernels(folder):
-    sources = [Path(f"/bench/{level}/19_relu.py") for level in ("level1", "level2")]
-    assert len(set(names_of(sources, ["Model", "Other"], folder))) == 4
+def test_250_files_with_the_same_class_get_250_kernel_files(tmp_path):
+    sources = [tmp_path / f"{i}_{word}.py" for i in range(125) for word in ("ReLU", "relu")]
+    kernels = [written(source, "Model") for source in sources]
+    assert len({kernel.name.casefold() for kernel in kernels}) == 250
+    assert [kernel_file.find_kernel(source, "Model") for source in sources] == kernels
+    assert {kernel.name for kernel in kernels[:3]} >= {"model_triton.py", "model_0_relu_triton.py"}
+
+
+@pytest.mark.parametrize("folder", ["../kernels", "{tmp_path}/all"])
+def test_sources_of_several_folders_that_share_one_for_their_kernels(tmp_path, folder):
+    folder = folder.format(tmp_path=tmp_path)
+    sources = [tmp_path / "bench" / level / "19_relu.py" for level in ("level1", "level2", "level3")]
+    classes = [(source, name) for source in sources for name in ("Model", "Other")]
+    kernels = [written(*one, folder, tmp_path) for one in classes]
+    assert len(set(kernels)) == 6 and len({kernel.parent for kernel in kernels}) == 1
+    assert [kernel_file.find_kernel(*one, folder) for one in classes] == kernels
+    # One that was moved is not taken for another folder's.
+    os.rename(tmp_path / "bench" / "level1", tmp_path / "bench" / "level0")
+    assert [kernel_file.find_kernel(*one, folder) for one in classes[2:]] == kernels[2:]
 
 
 stems = st.text(st.sampled_from("aAbBß_-. 1éé模ﬁ") | st.characters(exclude_characters="/\0"), min_size=1, max_size=12)
@@ -190,33 +223,64 @@ class_names = st.text(st.sampled_from("aABrRsSmMnN_.1"), max_size=12).filter(
 )
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.tuples(stems, class_names), st.tuples(stems, class_names))
-def test_different_classes_have_different_kernel_files_that_an_import_can_name(one, other):
-    names = [kernel_file.kernel_path(Path("/p", f"{stem}.py"), name).name for stem, name in (one, other)]
-    # Where capitals do not count in the names of files, neither: there are no two such sources then, but perhaps a copy.
-    assert (names[0].casefold() == names[1].casefold()) == (one == other)
-    for name in names:
-        assert name.removesuffix(".py").isidentifier() and len(os.fsencode(name)) < 230
+@settings(max_examples=150, deadline=None)
+@example([("a", "BC"), ("x", "A_BC"), ("y", "A_BC"), ("x", "BC")])
+@given(st.lists(st.tuples(stems, class_names), min_size=2, max_size=5, unique=True))
+def test_different_classes_have_different_kernel_files_that_an_import_can_name(classes):
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [(Path(folder, f"{stem}.py"), name) for stem, name in classes]
+        try:
+            kernels = [written(*one) for one in sources]
+        except (OSError, UnicodeEncodeError):  # no file of that name can be
+            return
+        assert len({kernel.name.casefold() for kernel in kernels}) == len(kernels)
+        assert [kernel_file.find_kernel(*one) for one in sources] == kernels
+    for kernel in kernels:
+        assert kernel.stem.isidentifier() and len(os.fsencode(kernel.name)) < 230
 
 
-def test_a_kernel_file_under_the_former_name_is_still_the_classes(tmp_path):
-    source, other = tmp_path / "norm.py", tmp_path / "other.py"
+@pytest.mark.parametrize("at", ["former_path", "paths"])
+def test_a_kernel_file_under_an_earlier_name_is_still_the_classes(tmp_path, at):
+    """``layers.py::RMSNorm`` had ``rms_norm__layers_triton.py``, and at first ``rms_norm_triton.py``, as it has again."""
+    source, other = tmp_path / "layers.py", tmp_path / "other.py"
     for path in (source, other):
         path.write_text("")
-    new = kernel_file.kernel_path(source, "RMSNorm")
-    assert kernel_file.find_kernel(source, "RMSNorm") == new
-    former = tmp_path / "kernels" / "rms_norm_triton.py"
-    former.parent.mkdir()
-    former.write_text(text_for())
-    assert kernel_file.find_kernel(source, "RMSNorm") == former
-    assert kernel_file.find_kernel(other, "RMSNorm") == kernel_file.kernel_path(other, "RMSNorm")
-    assert kernel_file.find_kernel(source, "RmsNorm") == kernel_file.kernel_path(source, "RmsNorm")
-    new.write_text(text_for())
-    assert kernel_file.find_kernel(source, "RMSNorm") == new
-    new.unlink()
-    former.write_text("# mine\n")
-    assert kernel_file.find_kernel(source, "RMSNorm") == new
+    found = getattr(kernel_names, at)(source, "RMSNorm")
+    earlier = found if at == "former_path" else found[0]
+    kernel_file.write(earlier, text_for(source="layers.py::RMSNorm"), "layers.py::RMSNorm")
+    assert written(source, "RMSNorm") == kernel_file.find_kernel(source, "RMSNorm") == earlier
+    assert os.listdir(earlier.parent) == [earlier.name]  # it is replaced, and there is no second one
+    assert kernel_file.find_kernel(other, "RMSNorm") != earlier
+    assert kernel_file.find_kernel(source, "RmsNorm") != earlier
+    earlier.unlink()
+    assert kernel_file.find_kernel(source, "RMSNorm").name == "rms_norm_triton.py"
+
+
+def test_a_file_of_the_users_keeps_its_name_and_stops_the_kernel(tmp_path):
+    source = tmp_path / "layers.py"
+    kernel = written(source, "RMSNorm")
+    kernel.write_text("# mine\n")
+    assert kernel_file.find_kernel(source, "RMSNorm") == kernel
+    with pytest.raises(errors.KernelFileNotOurs, match="was not written by kernel-lsp"):
+        written(source, "RMSNorm")
+
+
+def test_a_folder_that_was_moved_or_copied_keeps_its_kernels(tmp_path):
+    (tmp_path / "models").mkdir()
+    kernels = [written(tmp_path / "models" / name, "Block", root=tmp_path) for name in ("a.py", "b.py")]
+    assert kernel_file.read(kernels[0]).source == "models/a.py::Block"
+    shutil.copytree(tmp_path / "models", tmp_path / "copy")
+    os.rename(tmp_path / "models", tmp_path / "moved")
+    for folder in ("moved", "copy"):
+        sources = [tmp_path / folder / name for name in ("a.py", "b.py")]
+        found = [kernel_file.find_kernel(source, "Block") for source in sources]
+        assert found == [tmp_path / folder / "kernels" / kernel.name for kernel in kernels]
+        assert kernel_file.find_kernel(tmp_path / folder / "c.py", "Block").name == "c_block_triton.py"
+    # Also while the original is still there, or is there again.
+    os.rename(tmp_path / "moved", tmp_path / "models")
+    for source, kernel in zip(sources, found, strict=True):
+        assert source.parent.name == "copy" and kernel_file.find_kernel(source, "Block") == kernel
+    assert [kernel_file.find_kernel(tmp_path / "models" / name, "Block") for name in ("a.py", "b.py")] == kernels
 
 
 def text_for(body: str = BODY, source: str = SOURCE) -> str:
@@ -279,7 +343,7 @@ def test_the_source_is_found_from_the_kernel_file(tmp_path, root):
     source.parent.mkdir()
     source.touch()
     for folder in ("kernels", "../elsewhere"):
-        kernel = kernel_file.kernel_path(source, "RMSNorm", folder)
+        kernel = kernel_file.find_kernel(source, "RMSNorm", folder)
         name = kernel_file.source_name(source, "RMSNorm", kernel, tmp_path if root else None)
         kernel_file.write(kernel, text_for(source=name), name)
         assert os.path.samefile(kernel_file.find_source(kernel, kernel_file.read(kernel)), source)

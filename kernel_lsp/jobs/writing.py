@@ -13,10 +13,17 @@ from kernel_lsp.jobs.run import Run
 
 @dataclass(frozen=True)
 class Place:
-    """Where a kernel goes. ``source``: as the header names the class; ``proposing``: the client decides."""
+    """Where a kernel goes.
+
+    Attributes:
+        source: as the header names the class.
+        replaces: as the header of the class's file that is there names it, which may be from before it was moved.
+        proposing: the client decides.
+    """
 
     kernel: Path
     source: str
+    replaces: str
     overwrite: bool
     proposing: bool
 
@@ -30,7 +37,9 @@ def place_for(run: Run) -> Place:
     job, settings, kernel = run.job, run.settings, run.kernel
     overwrite = settings.overwrite if job.overwrite is None else job.overwrite
     source = kernel_file.source_name(job.path, job.target.class_name, kernel, settings.root)
-    place = Place(kernel, source, overwrite, job.write and job.review and os.path.lexists(kernel))
+    there = kernel_file.existing(job.path, job.target.class_name, settings.kernel_folder)
+    replaces = there[1].source if there is not None and there[0] == kernel else source
+    place = Place(kernel, source, replaces, overwrite, job.write and job.review and os.path.lexists(kernel))
     if job.write:
         _may_write(place)
     return place
@@ -51,8 +60,25 @@ def write(run: Run, place: Place, chosen: schema.Judged) -> None:
         job.proposal = text
         return
     run.progress("writing", f"Writing {kernel.name}", 97)
-    kernel_file.write(kernel, text, place.source, place.overwrite or same)
+    kernel = _write(run, place, text, place.overwrite or same)
     report.file = str(kernel)
+
+
+def _write(run: Run, place: Place, text: str, overwrite: bool) -> Path:
+    """Write the kernel file: under another name where the kernel of another class has taken it since the job began."""
+    job = run.job
+    for last in (False, True):
+        kernel = place.kernel
+        if job.kernel is None:
+            kernel = kernel_file.find_kernel(job.path, job.target.class_name, run.settings.kernel_folder)
+        try:
+            kernel_file.write(kernel, text, place.replaces, overwrite)
+        except errors.KernelFileNotOurs:
+            if last or job.kernel is not None:
+                raise
+        else:
+            break
+    return kernel
 
 
 def _body(kernel: Path) -> str | None:
@@ -66,7 +92,7 @@ def _body(kernel: Path) -> str | None:
 def _may_write(place: Place) -> None:
     """An edited file may be the subject of a proposal; one that is not ours may not."""
     try:
-        kernel_file.may_write(place.kernel, place.source, place.overwrite)
+        kernel_file.may_write(place.kernel, place.replaces, place.overwrite)
     except errors.KernelFileEdited:
         if not place.proposing:
             raise

@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernel_lsp.kernel_file import KernelFile
-
-
-@lru_cache(maxsize=4096)
-def kernel_path(source: Path, class_name: str, folder: str) -> Path:
-    from kernel_lsp import kernel_file
-
-    return kernel_file.kernel_path(source, class_name, folder)
-
-
-@lru_cache(maxsize=4096)
-def former_path(source: Path, class_name: str, folder: str) -> Path:
-    from kernel_lsp import kernel_file
-
-    return kernel_file.former_path(source, class_name, folder)
 
 
 class Kernels:
@@ -38,21 +23,15 @@ class Kernels:
         return bool(self._names(os.path.join(source.parent, os.path.expanduser(folder))))
 
     def find(self, source: Path, class_name: str, folder: str) -> tuple[Path, KernelFile] | None:
-        """The kernel file of a class; None where there is none, or one that is damaged or another class's."""
-        if not self.has_any(source, folder):
-            return None
-        path = kernel_path(source, class_name, folder)
-        names = self._names(str(path.parent))
-        if path.name in names:
-            parsed = self.read(path)
-            return (path, parsed) if parsed is not None and parsed.class_name == class_name else None
-        path = former_path(source, class_name, folder)
-        if path.name not in names:
+        """The kernel file of a class; None where there is none, or it is damaged."""
+        names = self._names(os.path.join(source.parent, os.path.expanduser(folder)))
+        if not names:
             return None
         from kernel_lsp import kernel_file
 
-        parsed = self.read(path)
-        return (path, parsed) if parsed is not None and kernel_file.is_of(path, parsed, source, class_name) else None
+        return kernel_file.existing(
+            source, class_name, folder, lambda path: self.read(path) if path.name in names else None
+        )
 
     def read(self, path: Path) -> KernelFile | None:
         """The kernel file at a path; None where there is none that can be read."""

@@ -53,7 +53,7 @@ def write_module(path: Path, name: str, formula: str, imports: str = "") -> None
 
 def write_kernel(source: Path, name: str, factor: str = "0.5") -> Path:
     """The kernel file of a class, in ``kernels/`` beside its source, with the fingerprint of now."""
-    kernel = kernel_file.kernel_path(source, name)
+    kernel = kernel_file.find_kernel(source, name)
     kernel.parent.mkdir(parents=True, exist_ok=True)
     header = {
         "source": f"{source.name}::{name}",

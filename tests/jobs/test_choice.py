@@ -126,7 +126,7 @@ async def test_the_fastest_schedule_is_chosen_and_torch_compile_timed_once(imagi
     ]
     assert job.report.why == "The fastest of 2 schedules." and job.report.memory == {"device": 7}
     assert job.report.device.driver == "1"
-    header = kernel_file.read(kernel_file.kernel_path(path, "Tiny"))
+    header = kernel_file.read(kernel_file.find_kernel(path, "Tiny"))
     times = header.claim.measurement.shapes[0]
     assert (times.kernel, times.compiled) == tuple(
         getattr(chosen.measurement.shapes[0], name) for name in ("kernel", "compiled")
@@ -199,7 +199,7 @@ async def test_none_correct_leaves_no_file(imagined, module):
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert (job.state, job.report.chosen, job.report.file) == ("done", None, None)
     assert "None of 2 candidates is correct: made up" in job.report.why
-    assert not kernel_file.kernel_path(path, "Tiny").exists()
+    assert not kernel_file.find_kernel(path, "Tiny").exists()
 
 
 async def test_a_worker_that_dies_after_the_verdict_leaves_the_verdict(imagined, module):
@@ -210,7 +210,7 @@ async def test_a_worker_that_dies_after_the_verdict_leaves_the_verdict(imagined,
     chosen = job.report.candidates[job.report.chosen]
     assert chosen.verdict.status == "ok"
     assert "exit status 9" in chosen.measurement.missing
-    assert kernel_file.read(kernel_file.kernel_path(path, "Tiny")).claim.verdict.status == "ok"
+    assert kernel_file.read(kernel_file.find_kernel(path, "Tiny")).claim.verdict.status == "ok"
 
 
 async def test_the_worker_is_told_of_recorded_shapes_but_in_an_evaluation(imagined, module, tmp_path):
@@ -298,7 +298,7 @@ async def test_the_faster_kernel_of_before_is_judged_again_and_its_times_of_now_
     # 39 µs are less than 5 % better than 40: no reason to validate it again.
     again = ["judge before eager"] if then == 30.0 else []
     assert asked() == ["tune a b", *again, "baseline default"]
-    kernel = kernel_file.read(kernel_file.kernel_path(path, "Tiny"))
+    kernel = kernel_file.read(kernel_file.find_kernel(path, "Tiny"))
     assert f'VARIANT = "{chosen}"' in kernel.body
     if chosen == "before":
         assert (kernel.generator, kernel.actual_body) == ("recall", body)

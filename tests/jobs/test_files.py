@@ -80,17 +80,17 @@ async def test_generate_use_and_move(make_jobs, tmp_path):
         made.append(Path(job.report.file))
     assert len(set(made)) == len(FILES)
     kernel = made[0]
-    assert kernel.name == "model__19_relu__dc1de1_triton.py"
+    assert kernel.name == "model_triton.py"
     assert "_load_module" not in made[list(FILES).index("модель.py")].read_text("utf-8")
 
     # Validated as it was written, and still found where an older version put it.
-    kernel.rename(kernel.parent / "model_triton.py")
+    earlier = kernel.rename(kernel.parent / "model__19_relu__dc1de1_triton.py")
     path = project / "19_ReLU.py"
     job = await over(jobs.submit("validate", target(path, "Model"), path), 200)
-    assert job.error is None and job.report.file == str(kernel.parent / "model_triton.py")
+    assert job.error is None and job.report.file == str(earlier)
     assert job.report.candidates[0].verdict.status in schema.CORRECT
     assert kernel_file.find_source(Path(job.report.file), kernel_file.read(Path(job.report.file))) == path
-    (kernel.parent / "model_triton.py").rename(kernel)
+    earlier.rename(kernel)
 
     moved = tmp_path / "another place" / "moved"
     shutil.move(project, moved)
@@ -109,3 +109,42 @@ async def test_generate_use_and_move(make_jobs, tmp_path):
     names = [line.removeprefix("right ") for line in done.stdout.splitlines()]
     assert names[:2] == ["19_ReLU", "модель"] and names[2].startswith("types_")
     assert names[3:] == ["my-model", "pkg.inner.7_x", "lib.model", "net.deep.model"]
+
+
+SECOND = MODEL.format("SCALE = 3.0")
+
+
+@pytest.mark.timeout(400)
+async def test_another_class_takes_the_name_while_the_kernel_is_made(make_jobs, memory, tmp_path, monkeypatch):
+    """As where two commands generate in one folder at the same time."""
+    (tmp_path / "pyproject.toml").write_text("")
+    folder = tmp_path / "models"
+    folder.mkdir()
+    path, other, kernels = folder / "blocks.py", folder / "other.py", folder / "kernels"
+    path.write_text(ALONE)
+    other.write_text(SECOND)
+    heard = memory.verdict
+
+    def verdict(job):
+        if not kernels.exists():
+            source = "models/other.py::Model"
+            text = kernel_file.assemble({"source": source, "class": "Model"}, "X = 1\n")
+            kernel_file.write(kernels / "model_triton.py", text, source)
+        heard(job)
+
+    monkeypatch.setattr(memory, "verdict", verdict)
+    jobs = make_jobs(device="interpreter", overwrite=True)
+    job = await over(jobs.submit("generate", target(path, "Model"), path), 200)
+    assert job.error is None and job.report.file == str(kernels / "blocks_model_triton.py")
+    assert kernel_file.read(kernels / "model_triton.py").body == "X = 1\n"
+    assert kernel_file.read(kernels / "blocks_model_triton.py").source == "models/blocks.py::Model"
+    found = [kernel_file.find_kernel(source, "Model").name for source in (path, other)]
+    assert found == ["blocks_model_triton.py", "model_triton.py"]
+
+    # A kernel from before that was moved with its folder is replaced where it is.
+    moved = folder.rename(tmp_path / "moved")
+    job = await over(jobs.submit("generate", target(moved / "blocks.py", "Model"), moved / "blocks.py"), 200)
+    kernel = moved / "kernels" / "blocks_model_triton.py"
+    assert job.error is None and job.report.file == str(kernel)
+    assert sorted(file.name for file in kernel.parent.glob("*.py")) == sorted(found)
+    assert kernel_file.read(kernel).source == "moved/blocks.py::Model"

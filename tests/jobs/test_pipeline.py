@@ -23,7 +23,7 @@ class Given(torch.nn.Module):
 @pytest.fixture
 def kernel_of(module):
     def kernel_of(path, class_name="Tiny"):
-        return kernel_file.kernel_path(path, class_name)
+        return kernel_file.find_kernel(path, class_name)
 
     return kernel_of
 

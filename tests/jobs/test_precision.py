@@ -63,7 +63,7 @@ async def test_the_file_remembers_what_it_was_asked_for(make_jobs, module, tmp_p
     chosen = job.report.candidates[job.report.chosen]
     assert (chosen.verdict.status, chosen.verdict.held_to) == ("ok", "tf32"), chosen.verdict.reason
     assert any("precision of tf32 products" in limit for limit in chosen.verdict.limits)
-    kernel = kernel_file.kernel_path(path, "Layer")
+    kernel = kernel_file.find_kernel(path, "Layer")
     written = kernel_file.read(kernel)
     assert written.precision == written.header["precision"] == written.claim.verdict.held_to == "tf32"
     key = validations.key_for(job.report.device, written.fingerprint, written.actual_body, "trust", "tf32")
@@ -104,7 +104,7 @@ def test_the_command_line_asks_for_it(module, capsys, monkeypatch, tmp_path):
     assert cli.main([*asked, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["candidates"][report["chosen"]]["verdict"]["held_to"] == "half"
-    kernel = kernel_file.kernel_path(path, "Layer")
+    kernel = kernel_file.find_kernel(path, "Layer")
     assert kernel_file.read(kernel).precision == "half"
     assert cli.main(["validate", str(kernel), "--device", "interpreter"]) == 0
     assert "ok · half precision" in capsys.readouterr().out
@@ -117,5 +117,5 @@ async def test_a_kernel_without_products_is_strict_whatever_was_asked_for(make_j
     path = module(SOFTMAX)
     job = await over(make_jobs(device="interpreter", precision="half").submit("generate", target(path, "Layer"), path))
     assert job.report.candidates[job.report.chosen].verdict.held_to == "strict"
-    written = kernel_file.read(kernel_file.kernel_path(path, "Layer"))
+    written = kernel_file.read(kernel_file.find_kernel(path, "Layer"))
     assert written.precision == "strict" and "precision" not in written.header

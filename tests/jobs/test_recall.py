@@ -94,7 +94,7 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     (kept,) = recalled.find(graph, job.report.device.name, store)
     assert kept.graph.state == ["inner.proj.weight", "inner.proj.bias", "scale", "shift"]
     assert kept.graph.forward == ["hidden", "gate", "flag"]
-    written = kernel_file.read(kernel_file.kernel_path(first, "Fused"))
+    written = kernel_file.read(kernel_file.find_kernel(first, "Fused"))
 
     alone = make_jobs(device="interpreter", generators=["recall"])
     copy = module(COPY, "9_copy.py")
@@ -105,7 +105,7 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     assert (judged.candidate.generator, judged.verdict.status) == ("recall", "ok"), judged.verdict
     assert judged.candidate.note.startswith("10 of 10 ops in Triton; of Fused (first.py), validated on 20")
     assert asked[2:] == ["interface", "judge"]
-    file = kernel_file.read(kernel_file.kernel_path(copy, "Blend"))
+    file = kernel_file.read(kernel_file.find_kernel(copy, "Blend"))
     assert (file.generator, file.class_name) == ("recall", "Blend")
     assert file.claim.verdict.status == "ok"
     assert '_load_module("../9_copy.py", "9_copy")' in file.body and "class BlendTriton(Blend)" in file.body
@@ -117,7 +117,7 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     # Of the class itself, its own kernel comes first, as it is.
     job = await over(alone.submit("generate", target(first, "Fused"), first))
     assert job.report.candidates[0].candidate.generator == "recall"
-    assert kernel_file.read(kernel_file.kernel_path(first, "Fused")).body == written.body
+    assert kernel_file.read(kernel_file.find_kernel(first, "Fused")).body == written.body
 
     # Beside the synthesizer, which writes the same: a kernel that was edited since is not taken for its.
     job = await over(jobs.submit("generate", target(copy, "Blend"), copy))
@@ -147,7 +147,7 @@ async def test_a_validation_keeps_the_graph_too(make_jobs, module, store, asked)
     jobs, first = make_jobs(device="interpreter"), module(FIRST, "first.py")
     job = await over(jobs.submit("generate", target(first, "Fused"), first))
     assert job.state == "done", job.error
-    body = kernel_file.read(kernel_file.kernel_path(first, "Fused")).body
+    body = kernel_file.read(kernel_file.find_kernel(first, "Fused")).body
     store.unlink()
     job = await over(jobs.submit("validate", target(first, "Fused"), first))
     assert job.state == "done", job.error

@@ -18,7 +18,7 @@ KERNEL = "import torch\nimport triton\nimport triton.language as tl\n\nfrom modu
 async def test_a_slow_down_of_8_percent_is_found_and_an_equal_kernel_is_not(make_jobs, module, tmp_path, monkeypatch):
     monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
     jobs, path = make_jobs(device="cuda"), module(MODULE)
-    kernel = kernel_file.kernel_path(path, "Double")
+    kernel = kernel_file.find_kernel(path, "Double")
     kernel.parent.mkdir()
     before = KERNEL.replace("{share}", "1.0")
 

@@ -143,7 +143,7 @@ async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, mo
     assert narrower.verdict.status == "ok", narrower.verdict
     assert (narrower.candidate.parent, narrower.candidate.pinned) == (0, True)
     assert job.report.sources[0].samples == 1
-    written = kernel_file.read(kernel_file.kernel_path(path, "Third"))
+    written = kernel_file.read(kernel_file.find_kernel(path, "Third"))
     assert "x.shape[0] == 4" in written.body and "x.shape[1] == 64" in written.body
     assert written.header["envelope"]["inputs"] == ["x: float32[4, 64]"]
     assert "sizes" not in written.header["envelope"]
@@ -153,7 +153,7 @@ async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, mo
     jobs = make_jobs(device="interpreter")
     job = await over(jobs.submit("validate", target(path, "Third"), path), 60)
     assert job.state == "done" and job.report.chosen == 0, job.error
-    again = kernel_file.read(kernel_file.kernel_path(path, "Third"))
+    again = kernel_file.read(kernel_file.find_kernel(path, "Third"))
     assert again.header["pinned"] is True
     checks = job.report.candidates[0].verdict.checks
     assert not [check.name for check in checks if check.name in ("odd sizes", "sizes of one", "no elements")]

@@ -186,7 +186,7 @@ async def test_a_path_that_is_not_utf8_is_refused_with_its_reason(make_jobs, tmp
 
 async def test_an_edited_kernel_file_is_refused_before_any_work(make_jobs, module):
     path = module()
-    kernel = path.parent / "kernels" / "tiny__module_triton.py"
+    kernel = path.parent / "kernels" / "tiny_triton.py"
     kernel.parent.mkdir()
     kernel.write_text("# mine\n")
     jobs = make_jobs()

@@ -189,7 +189,7 @@ def write_kernel(
     module: Path, verdict: Any = VERDICT, measurement: Any = MEASUREMENT, body: str = BODY, validated: bool = True
 ) -> Path:
     """A kernel file as a generation leaves it. Not ``validated``: as it comes from elsewhere, with nothing in the store."""
-    path = kernel_file.kernel_path(module, "Double")
+    path = kernel_file.find_kernel(module, "Double")
     path.parent.mkdir(exist_ok=True)
     fingerprint = analysis.fingerprint(module.read_text(), module, "Double")
     device = schema.Device("Test GPU", "cuda", torch="2.11.0", triton="3.6.0")

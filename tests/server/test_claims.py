@@ -43,7 +43,7 @@ LENS = "? not validated here · file says 9.00× eager"
 
 def forge(module: Path, findings: str = SHORT, body: str = BODY) -> Path:
     """A kernel file written by hand, whose header says 9.00×, with hashes that fit."""
-    path = kernel_file.kernel_path(module, "Double")
+    path = kernel_file.find_kernel(module, "Double")
     path.parent.mkdir(exist_ok=True)
     fingerprint = analysis.fingerprint(module.read_text(), module, "Double")
     head = FORGED.format(fingerprint=fingerprint, body=kernel_file.body_hash(body), findings=findings)
@@ -204,7 +204,7 @@ async def test_the_action_validates_and_the_next_session_knows(client: Client, m
     await client.until(over, 60)
     hover = await client.hover(uri, 4, 8)
     assert "is correct" in hover and "The file says 9.00× eager on NVIDIA H100; not measured here." in hover
-    kernel = kernel_file.read(kernel_file.kernel_path(module, "Double"))
+    kernel = kernel_file.read(kernel_file.find_kernel(module, "Double"))
     assert kernel.claim is not None and kernel.claim.verdict.mode == "interpreter"
 
     other = Client()

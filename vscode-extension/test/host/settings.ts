@@ -55,7 +55,7 @@ export const settings: Test[] = [
       const at = place(editor, "class ").start;
       editor.selection = new vscode.Selection(at, at);
       await vscode.commands.executeCommand("kernelLsp.generateAtCursor");
-      await until("the file", () => existsSync(join(WORKSPACE, "fast", "temperature_softmax__softmax_triton.py")), 100);
+      await until("the file", () => existsSync(join(WORKSPACE, "fast", "temperature_softmax_triton.py")), 100);
       await until("kernel-valid", () => codes(editor.document.uri).join() === "kernel-valid");
       await set("kernelFolder", undefined);
       await until("no kernel", async () => codes(editor.document.uri).length === 0);
