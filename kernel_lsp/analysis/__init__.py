@@ -46,6 +46,8 @@ def fingerprint(source: str, path: Path, class_name: str, read: Read = read_file
     """``sha256:…`` of a class and of everything in the workspace that it can reach.
 
     Comments, docstrings and formatting leave it as it is; any token of behaviour changes it.
-    Raises ``errors.ClassNotFound``.
+
+    Raises:
+        errors.ClassNotFound: the source has no such class.
     """
     return fingerprint_of(source, path, class_name, read)

@@ -57,7 +57,11 @@ def run(options: Any) -> int:
 
 
 def _asked(options: Any) -> Evaluation:
-    """What can be wrong is found out before anything is run. Raises UserError."""
+    """What can be wrong is found out before anything is run.
+
+    Raises:
+        UserError: the first thing that is wrong.
+    """
     found = SUITES[options.suite](options.folders, options.mode)
     if options.suite == "kernelbench":
         found = selection.select(found, options.level, options.problem)
@@ -118,7 +122,11 @@ def _check_pages(options: Any, results: Path, resumed: Sequence[Path]) -> None:
 
 
 def _settings(found: Sequence[Found], plan: Plan) -> Settings:
-    """The first problem's settings; what is wrong with any is said once. Raises SettingInvalid for the command line's."""
+    """The first problem's settings; what is wrong with any is said once.
+
+    Raises:
+        SettingInvalid: an option of the command line has a value that does not go.
+    """
     said: dict[str, None] = {}
     for one in found:
         _, problems = load(one.file, cli=plan.settings)
@@ -182,7 +190,11 @@ def _run(asked: Evaluation, file: ResultsFile, options: Any) -> int:
 
 
 def present(records: list[data.Record], options: Any, file_of: Callable[[data.Record], Path | None]) -> None:
-    """The scores: as JSON or tables on standard output, and as the files asked for. Raises ReportNotWritten."""
+    """The scores: as JSON or tables on standard output, and as the files asked for.
+
+    Raises:
+        ReportNotWritten: one of the files cannot be written.
+    """
     from kernel_lsp.evaluation import markdown, scores, tables
 
     result = scores.score(records)

@@ -38,7 +38,11 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, tasks: Sequence[Task]) -> None:
-    """One report, or several with an index. A task that failed has a page that says why. Raises ReportNotWritten."""
+    """One report, or several with an index. A task that failed has a page that says why.
+
+    Raises:
+        ReportNotWritten: one of the files cannot be written.
+    """
     facts = [facts_of(task) for task in tasks]
     write_text(path, page(facts[0]) if len(facts) == 1 else pages(facts))
 

@@ -203,7 +203,11 @@ def _quantisation(options: Any, offer: pulling.Offer, interactive: bool) -> str 
 
 
 def _licence(options: Any, offer: pulling.Offer, interactive: bool) -> bool:
-    """Show the licence; whether it is accepted. Raises LicenceNotAccepted where nobody can be asked."""
+    """Show the licence; whether it is accepted.
+
+    Raises:
+        LicenceNotAccepted: nobody can be asked.
+    """
     licence = offer.licence
     _say(options, f"Licence of {offer.repository}: {licence.name}, {licence.link}")
     if options.accept_licence or options.yes:

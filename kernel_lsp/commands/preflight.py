@@ -16,7 +16,8 @@ def check_settings(sources: Sequence[Path], settings_for: Callable[[Path], Setti
     """Look at what the settings name for the source files. ``write``: kernel files are written beside them.
 
     Raises:
-        SettingInvalid, GeneratorUnknown, FileNotWritten.
+        SettingInvalid, GeneratorUnknown: a setting has a value that does not go.
+        FileNotWritten: a folder for kernel files cannot be written, or made.
     """
     folders: dict[Path, None] = {}
     for source in sources:
@@ -29,7 +30,11 @@ def check_settings(sources: Sequence[Path], settings_for: Callable[[Path], Setti
 
 
 def check_folder(folder: Path) -> None:
-    """Raises FileNotWritten where a folder cannot be written, or made."""
+    """Check that a kernel file can be written to ``folder``, which need not be there yet.
+
+    Raises:
+        FileNotWritten: the folder cannot be written, or made.
+    """
     there = folder
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
@@ -44,7 +49,7 @@ async def check_device(jobs: Jobs, source: Path, settings: Settings) -> None:
     """Ask the worker whether it sees the GPU that the settings name. One of which that is not known is left to the job.
 
     Raises:
-        NoSuchDevice.
+        NoSuchDevice: it does not.
     """
     wanted = settings.device
     if not wanted.startswith("cuda"):

@@ -31,10 +31,13 @@ def run(options: Any) -> int:
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """The settings that make ``name`` the one generator's model. Raises ModelNotHere.
+    """The settings that make ``name`` the one generator's model.
 
     Args:
         name: a model in the cache, a folder with safetensors, a GGUF file, or ``http://HOST:PORT/v1[#MODEL]``.
+
+    Raises:
+        ModelNotHere: there is none of that name.
     """
     if name.startswith(("http://", "https://")):
         address, _, model = name.partition("#")

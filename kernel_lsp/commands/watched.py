@@ -112,7 +112,11 @@ def read_kernel(path: Path) -> Kernel:
 
 
 def _fingerprint(source: Path, class_name: str, reads: dict[Path, Stamp | None]) -> str:
-    """The class's fingerprint; each file on the way goes into ``reads``. Raises ClassNotFound."""
+    """The class's fingerprint; each file on the way goes into ``reads``.
+
+    Raises:
+        ClassNotFound: the source has no such class.
+    """
 
     def read(file: Path) -> str | None:
         reads[file] = stamp(file)
@@ -128,7 +132,11 @@ def _stamp(file: Path, stamps: dict[Path, Stamp | None]) -> Stamp | None:
 
 
 def find_validation(kernel: Kernel, settings: Settings) -> Validation | None:
-    """What this machine found for exactly this class and body. Raises StoreUnusable."""
+    """What this machine found for exactly this class and body.
+
+    Raises:
+        StoreUnusable: it cannot be read.
+    """
     if kernel.problem is not None or not kernel.fingerprint:
         return None
     path = database.path_for(settings.store, settings.root)

@@ -15,9 +15,12 @@ KEPT = 1 << 2  # CAP_DAC_READ_SEARCH
 
 
 def drop(kept: int = KEPT) -> None:
-    """Keep ``kept`` alone, and that for root, with no way to get the others back. Raises OSError.
+    """Keep ``kept`` alone, and that for root, with no way to get the others back.
 
     A plain user has something to lose in a user namespace only, where all of it came with being the one who made it.
+
+    Raises:
+        OSError: the kernel refuses.
     """
     kept = kept if os.geteuid() == 0 else 0
     with contextlib.suppress(OSError):

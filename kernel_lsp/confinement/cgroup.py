@@ -38,7 +38,11 @@ def make(name: str) -> str:
 
 
 def enter(folder: str) -> None:
-    """Put this process, and what it starts, into a group. Raises OSError."""
+    """Put this process, and what it starts, into a group.
+
+    Raises:
+        OSError: it cannot be entered.
+    """
     with open(os.path.join(folder, "cgroup.procs"), "w") as file:
         file.write("0")
 

@@ -56,7 +56,11 @@ def own_folders(folder: str) -> dict[str, str]:
 
 
 def begin(found: Layers, sharing: str = SHARING[0]) -> None:
-    """What has to be done before the user's module is imported. ``sharing``: as in the bounds. Raises OSError."""
+    """What has to be done before the user's module is imported. ``sharing``: as in the bounds.
+
+    Raises:
+        OSError: a layer that there is cannot be put on.
+    """
     if sys.platform == "linux" and sharing != "everything":
         namespace.begin(found.namespace)
 
@@ -64,8 +68,11 @@ def begin(found: Layers, sharing: str = SHARING[0]) -> None:
 def enter(bounds: Bounds, found: Layers, channel: Sequence[int]) -> None:
     """Confine this process for good with every layer that there is, after ``begin``. ``channel``: descriptors that it keeps.
 
-    Where it is to have a GPU, CUDA has to be started afterwards and then ``refuse_calls`` called: the driver opens sockets
-    and more when it starts, and the threads that it has then are confined with it. Raises OSError where a layer that there is cannot be put on: the candidate must not run then.
+    Where it is to have a GPU, CUDA has to be started afterwards and then ``refuse_calls`` called: the driver opens sockets and more when it
+    starts, and the threads that it has then are confined with it.
+
+    Raises:
+        OSError: a layer that there is cannot be put on: the candidate must not run then.
     """
     rules = list(_rules(bounds))
     environment.scrub(_variables(bounds))

@@ -55,8 +55,11 @@ def abi() -> int:
 def restrict(rules: Iterable[tuple[str, int]], version: int, scopes: Iterable[str] = tuple(_SCOPES)) -> None:
     """Leave this thread, and what it starts from now on, the rights of ``rules`` (path, rights) alone.
 
-    A path that is not there is passed over. No TCP port is left; ``scopes``: also nothing of these kinds that belongs to
-    a process outside. Wants PR_SET_NO_NEW_PRIVS. Raises OSError.
+    A path that is not there is passed over. No TCP port is left; ``scopes``: also nothing of these kinds that belongs to a process outside.
+    Wants PR_SET_NO_NEW_PRIVS.
+
+    Raises:
+        OSError: the kernel refuses.
     """
     files = (
         _FIRST | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0) | (IOCTL if version >= 5 else 0)

@@ -92,10 +92,13 @@ def how_to_permit() -> str:
 
 
 def begin(way: str) -> None:
-    """Be one who may call ``enter``: in namespaces of its own, with everything in them as it is outside. Raises OSError.
+    """Be one who may call ``enter``: in namespaces of its own, with everything in them as it is outside.
 
-    Separately, since the user's module may start threads when it is imported. Then it is too late for a user namespace,
-    and a mount namespace would not be theirs. In a user namespace the process has its user's number and rights as before.
+    Separately, since the user's module may start threads when it is imported. Then it is too late for a user namespace, and a mount
+    namespace would not be theirs. In a user namespace the process has its user's number and rights as before.
+
+    Raises:
+        OSError: the kernel refuses.
     """
     if not way:
         return
@@ -116,8 +119,11 @@ def begin(way: str) -> None:
 def enter(rules: Iterable[paths.Rule], folder: str, stands: Iterable[str], alone: bool) -> None:
     """Leave this process, with all its threads, a root with the paths of ``rules`` (path, rights) alone, after ``begin``.
 
-    ``folder``: one that is its own. ``stands``: folders that are there in any case, if empty. ``alone``: no network, and
-    nothing that other processes share by name, for this thread and what it starts. Raises OSError.
+    ``folder``: one that is its own. ``stands``: folders that are there in any case, if empty. ``alone``: no network, and nothing that other
+    processes share by name, for this thread and what it starts.
+
+    Raises:
+        OSError: the kernel refuses.
     """
     if os.getpid() not in _begun:  # others would get the new root, too
         raise OSError(errno.EPERM, "its mount namespace is not its own", "pivot_root")

@@ -110,7 +110,11 @@ def program(processes: bool, unix_sockets: bool, memory_files: bool, own: int | 
 
 
 def install(filter_: list[Instruction]) -> None:
-    """Put all threads of this process, and what it starts, behind a filter. Wants PR_SET_NO_NEW_PRIVS. Raises OSError."""
+    """Put all threads of this process, and what it starts, behind a filter. Wants PR_SET_NO_NEW_PRIVS.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
     packed = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in filter_))
     whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(filter_), ctypes.addressof(packed)))
     result = syscalls.call("seccomp", ctypes.c_uint(_SET_FILTER), ctypes.c_uint(_FOR_ALL_THREADS), whole)

@@ -163,7 +163,11 @@ def _libc() -> ctypes.CDLL:
 
 
 def call(name: str, *arguments: Any) -> int:
-    """What the call returns. Raises OSError."""
+    """What the call returns.
+
+    Raises:
+        OSError: the call fails; with its errno.
+    """
     result = _libc().syscall(ctypes.c_long(number(name) or -1), *arguments)
     if result < 0:
         failed = ctypes.get_errno()
@@ -172,7 +176,11 @@ def call(name: str, *arguments: Any) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """``prctl`` with as many zeros as it wants. Raises OSError."""
+    """``prctl`` with as many zeros as it wants.
+
+    Raises:
+        OSError: the call fails; with its errno.
+    """
     result = _libc().prctl(option, *(ctypes.c_ulong(n) for n in [*arguments, 0, 0, 0, 0][:4]))
     if result < 0:
         failed = ctypes.get_errno()

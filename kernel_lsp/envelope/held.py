@@ -45,7 +45,8 @@ def literal(value: Any) -> str | None:
 def setting(source: str, value: Any) -> str | None:
     """The condition that a setting is what it was, None for what is no setting and for NaN.
 
-    Raises ``Unwritable`` for a list or dictionary too long to compare at every call.
+    Raises:
+        Unwritable: a list or dictionary is too long to compare at every call.
     """
     if value is None or isinstance(value, bool):
         return f"{source} is {value}"

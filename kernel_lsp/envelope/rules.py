@@ -48,8 +48,11 @@ class Basis:
 def conditions(basis: Basis) -> list[str]:
     """Conditions in order of what most often differs; all must hold for the kernel to run.
 
-    They use ``_DEVICE``, ``_PLAIN`` and ``_MOST_ELEMENTS``. A state tensor gets its name where it is first looked at
-    (``type(weight := self.weight) in _PLAIN``). Raises ``Unwritable``.
+    They use ``_DEVICE``, ``_PLAIN`` and ``_MOST_ELEMENTS``. A state tensor gets its name where it is first looked at (``type(weight :=
+    self.weight) in _PLAIN``).
+
+    Raises:
+        Unwritable: one of them has no text.
     """
     tensors = [*basis.arguments, *basis.state]
     given = {name.strip("*").partition("=")[0] for name in basis.signature.names}
@@ -90,7 +93,10 @@ def settings(module: torch.nn.Module, *, exact: bool, opaque: bool, carried: fro
 def about_the_module(module: torch.nn.Module, arguments: list[torch.Tensor]) -> list[str]:
     """The conditions for any kernel that are about neither forward's ``arguments`` nor parameters and buffers.
 
-    Parents come first, so that what later conditions look at is there. Raises ``Unwritable``.
+    Parents come first, so that what later conditions look at is there.
+
+    Raises:
+        Unwritable: one of them has no text.
     """
     tensors = [*arguments, *module.parameters(), *module.buffers()]
     exact = any(not tensor.dtype.is_floating_point for tensor in tensors)

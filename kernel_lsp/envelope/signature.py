@@ -18,8 +18,10 @@ _USED = frozenset(["torch", "type", "super"])
 class Signature:
     """How forward is declared, and Python for each tensor that it is given; conditions for what is no tensor.
 
-    ``parameters``: as declared, without self; ``names``: as passed on; ``tensors``: (Python, tensor) in the order of
-    the declaration. Raises ``Unwritable`` for an argument or default that no condition can be written for.
+    ``parameters``: as declared, without self; ``names``: as passed on; ``tensors``: (Python, tensor) in the order of the declaration.
+
+    Raises:
+        Unwritable: no condition can be written for an argument or a default.
     """
 
     def __init__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -44,7 +46,8 @@ class Signature:
     def flattened(self, count: int) -> list[str]:
         """Python for each tensor in the order of the flattened call, as an exported graph has its ``count`` arguments.
 
-        Raises ``Unwritable`` where they are not as many.
+        Raises:
+            Unwritable: they are not as many.
         """
         place = {id(leaf): text for text, leaf in self.tensors}
         if count != len(self.flat) or len(self.tensors) != len(self.flat):

@@ -110,7 +110,11 @@ class Lane:
         await self._jobs.close()
 
     async def hello(self, file: Path) -> dict[str, Any]:
-        """What the worker says of itself, which runs then: starting it is not on a problem's time. Raises LaneLost."""
+        """What the worker says of itself, which runs then: starting it is not on a problem's time.
+
+        Raises:
+            LaneLost: the worker cannot be used here, or ended or did not answer twice.
+        """
         for attempt in (1, 2):
             try:
                 hello = await self._jobs.hello(file)

@@ -68,7 +68,11 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Any) -> Record:
-        """The record that ``to_json`` gave. Raises TypeError for anything else, also within its fields."""
+        """The record that ``to_json`` gave.
+
+        Raises:
+            TypeError: the data, or a field of it, has another form.
+        """
         if not isinstance(data, dict):
             raise TypeError("not a record")
         record: Record = schema.from_json(cls, data)

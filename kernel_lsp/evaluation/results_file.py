@@ -60,7 +60,11 @@ def read(path: Path) -> Contents:
 
 
 def parse(data: bytes, path: str) -> Contents:
-    """The contents of a results file's bytes; ``path`` is for the messages. Raises as ``read``."""
+    """The contents of a results file's bytes; ``path`` is for the messages.
+
+    Raises:
+        UserError: as ``read``.
+    """
     *lines, rest = data.split(b"\n")
     ended = not _is_whole(rest, header=not lines)
     if not ended:
@@ -165,7 +169,11 @@ class ResultsFile:
         self._close()
 
     def append(self, record: Record) -> None:
-        """Write a record; it is on the disk on return. Raises ResultsNotWritten, and then holds nothing of it."""
+        """Write a record; it is on the disk on return.
+
+        Raises:
+            ResultsNotWritten: the system refuses; the file then holds nothing of it.
+        """
         if self._cut:
             self._truncate(self.contents.whole)
             self._cut = False

@@ -100,7 +100,11 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
 
 
 def lanes_for(wanted: str, gpus: int, workers: int | None, interpreter: str = "") -> list[str]:
-    """The lanes for the device asked for, where so many GPUs are; those of one GPU take turns on it. Raises NoSuchDevice."""
+    """The lanes for the device asked for, where so many GPUs are; those of one GPU take turns on it.
+
+    Raises:
+        NoSuchDevice: the worker does not see the device.
+    """
     if wanted == "interpreter" or (wanted == "auto" and not gpus):
         return ["interpreter"] * (workers or 1)
     if wanted in ("auto", "cuda") and gpus:

@@ -21,7 +21,11 @@ Filled = Literal["filled", "measured", "disagrees", "unknown"]
 
 
 def read(path: Path) -> dict[str, dict[str, float]]:
-    """Problem id ("level1/19_ReLU") → {"eager": µs, "default": µs}. Raises StandInsInvalid."""
+    """Problem id ("level1/19_ReLU") → {"eager": µs, "default": µs}.
+
+    Raises:
+        StandInsInvalid: the file cannot be read, or a line names no problem with times.
+    """
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -32,7 +32,12 @@ class Host(Protocol):
     async def ask(
         self, method: str, params: dict[str, Any], on_event: Callable[[str, Any], None], seconds: float
     ) -> Any:
-        """Its answer to one request. Raises a UserError; ModelHostTimedOut after ``seconds``."""
+        """Its answer to one request.
+
+        Raises:
+            ModelHostTimedOut: it gave none within ``seconds``.
+            UserError: the model's backend refuses or fails.
+        """
 
 
 @dataclass
@@ -107,7 +112,11 @@ def find(name: str) -> Generator:
 
 
 def missing(name: str, settings: Settings) -> str:
-    """Why a generator cannot run here, "" if it can. Raises GeneratorUnknown."""
+    """Why a generator cannot run here, "" if it can.
+
+    Raises:
+        GeneratorUnknown: there is none of that name.
+    """
     why: str = _module(name).missing(settings)
     return why
 

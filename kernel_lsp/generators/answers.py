@@ -120,7 +120,11 @@ def completed(code: Code, source: str, without: set[str]) -> Code:
 
 
 def _choose(parsed: Blocks) -> Code:
-    """The best class with all it uses. Raises Unusable, with the first thing that stood in the way."""
+    """The best class with all it uses.
+
+    Raises:
+        Unusable: there is none; with the first thing that stood in the way.
+    """
     problem: Unusable | None = None
     for at, statement in _classes(parsed):
         assert isinstance(statement.node, ast.ClassDef)
@@ -187,7 +191,11 @@ Place = tuple[int, int]  # block, statement
 
 
 def _closure(parsed: Blocks, at: int, wanted: Statement) -> dict[Place, set[str]]:
-    """Every statement that ``wanted``, in block ``at``, needs, with the names it is needed for. Raises Unusable."""
+    """Every statement that ``wanted``, in block ``at``, needs, with the names it is needed for.
+
+    Raises:
+        Unusable: one of them does not parse.
+    """
     first = (at, next(i for i, s in enumerate(parsed[at]) if s is wanted))
     needed: dict[Place, set[str]] = {first: wanted.binds}
     waiting = [(at, name) for name in sorted(wanted.uses)]

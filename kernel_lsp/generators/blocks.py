@@ -149,7 +149,11 @@ def statements(block: Block, cut: bool) -> list[Statement]:
 
 
 def names(text: str) -> tuple[set[str], set[str]]:
-    """The names of the module that a piece of it binds, and those that it uses. Raises SyntaxError."""
+    """The names of the module that a piece of it binds, and those that it uses.
+
+    Raises:
+        SyntaxError: the piece does not parse.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         top = symtable.symtable(text, "answer", "exec")

@@ -95,7 +95,11 @@ def parameters_of(forward: Function) -> list[str]:
 
 
 def _arguments(answer: Answer, subject: Subject) -> str:
-    """What the answer's forward is given. Raises Unusable where it takes something else than the module's."""
+    """What the answer's forward is given.
+
+    Raises:
+        Unusable: it takes something else than the module's.
+    """
     forward = answer.methods["forward"]
     takes, gives = parameters_of(forward), subject.names
     if any("*" in name for name in takes):

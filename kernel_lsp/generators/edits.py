@@ -15,7 +15,11 @@ class Edits:
     """
 
     def __init__(self, source: str) -> None:
-        """Raises SyntaxError or ValueError."""
+        """Parse ``source``.
+
+        Raises:
+            SyntaxError, ValueError: it does not parse.
+        """
         self.tree = ast.parse(source)
         self._data = source.encode()  # the tree counts bytes
         self._lines = [0]

@@ -34,7 +34,11 @@ def folder(settings: Settings) -> Path | None:
 
 
 async def generate(request: Request) -> AsyncIterator[Proposal]:
-    """Candidates from the model. Raises what ``search`` raises."""
+    """Candidates from the model.
+
+    Raises:
+        UserError: what ``search`` raises.
+    """
     options = request.settings.kernelllm
     files = folder(request.settings)
     load = {

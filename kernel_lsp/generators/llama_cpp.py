@@ -40,7 +40,11 @@ def file(settings: Settings) -> Path | None:
 
 
 async def generate(request: Request) -> AsyncIterator[Proposal]:
-    """Candidates from the model. Raises what ``search`` raises."""
+    """Candidates from the model.
+
+    Raises:
+        UserError: what ``search`` raises.
+    """
     options = request.settings.llama_cpp
     found = file(request.settings)
     load = {

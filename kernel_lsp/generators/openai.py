@@ -30,7 +30,12 @@ def missing(settings: Settings) -> str:
 
 
 async def generate(request: Request) -> AsyncIterator[Proposal]:
-    """Candidates from the server's model. Raises ModelServerNotNamed, and what ``search`` raises."""
+    """Candidates from the server's model.
+
+    Raises:
+        ModelServerNotNamed: the settings name no server.
+        UserError: what ``search`` raises.
+    """
     options = request.settings.openai
     if not options.base_url and not options.model:  # code goes nowhere that nobody named
         raise ModelServerNotNamed()

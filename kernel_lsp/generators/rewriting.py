@@ -27,7 +27,11 @@ class Source:
     """
 
     def __init__(self, text: str) -> None:
-        """Tabs at the start of lines become spaces. Raises SyntaxError."""
+        """Parse ``text``, with tabs at the start of lines as spaces.
+
+        Raises:
+            SyntaxError: it does not parse.
+        """
         if "\t" in text:
             spaced = re.sub(r"(?m)^[ \t]+", lambda m: m[0].replace("\t", "    "), text)
             text = spaced if parsed_or_none(spaced) else text

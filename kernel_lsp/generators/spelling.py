@@ -14,7 +14,11 @@ from kernel_lsp.naming import attribute
 
 
 def spelled_out(source: str) -> str:
-    """The same file without names for modules in ``_in_envelope``. Raises SyntaxError or ValueError."""
+    """The same file without names for modules in ``_in_envelope``.
+
+    Raises:
+        SyntaxError, ValueError: it does not parse.
+    """
     edits = Edits(source)
     for node in edits.tree.body:
         for method in node.body if isinstance(node, ast.ClassDef) else []:

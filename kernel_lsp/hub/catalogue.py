@@ -99,7 +99,8 @@ def known_names() -> list[str]:
 def wanted(name: str) -> Wanted:
     """``kernelllm``, ``kernelllm-gguf[:Q4_K_M]`` or ``organisation/repository[:file or quantisation]``.
 
-    Raises ModelNameInvalid.
+    Raises:
+        ModelNameInvalid: the name has none of these forms.
     """
     model, colon, part = name.strip().partition(":")
     for known in CATALOGUE:

@@ -33,8 +33,10 @@ def gigabytes(count: int) -> str:
 def propose(sizes: dict[str, int], memory: Memory, name: str) -> Choice:
     """The quantisation to take where the user named none. ``sizes``: quantisation → bytes of its file, not empty.
 
-    On a GPU the best that fits; on a CPU the smallest of the good ones, since every token takes the time in which all
-    weights are read. Raises TooLittleMemory.
+    On a GPU the best that fits; on a CPU the smallest of the good ones, since every token takes the time in which all weights are read.
+
+    Raises:
+        TooLittleMemory: not even the smallest fits.
     """
     ranked = [label for good in RECOMMENDED for label in sizes if label.upper() == good]
     ranked = ranked or sorted(sizes, key=lambda label: -sizes[label])
@@ -62,7 +64,11 @@ def too_little_memory(name: str, needed: int, memory: Memory, sizes: dict[str, i
 
 
 def check_disk(name: str, needed: int, folder: Path) -> None:
-    """Raises TooLittleDisk if the disk that ``folder`` is on, or will be, has less than ``needed`` bytes free."""
+    """Check that the disk that ``folder`` is on, or will be, has ``needed`` bytes free.
+
+    Raises:
+        TooLittleDisk: it has less.
+    """
     if _free(folder) < needed:
         raise too_little_disk(name, needed, folder)
 

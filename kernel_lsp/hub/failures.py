@@ -19,7 +19,11 @@ _TRANSIENT_STATUSES = {408, 429, 500, 502, 503, 504}
 
 
 def need_huggingface_hub() -> None:
-    """Raises HubPackageMissing, with the command that installs it for this interpreter."""
+    """Check that ``huggingface_hub`` is installed, without importing it.
+
+    Raises:
+        HubPackageMissing: it is not; with the command that installs it for this interpreter.
+    """
     if importlib.util.find_spec("huggingface_hub") is not None:
         return
     pip = f"{sys.executable} -m pip install"

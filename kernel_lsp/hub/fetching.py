@@ -62,7 +62,10 @@ def fetch(repository: str, commit: str, file: RemoteFile, on_position: Callable[
     """Have the file in the cache, and return its path in the snapshot of that commit.
 
     ``on_position(stage, bytes)`` is told how much of the file is there; the stage is "downloading" or "checking".
-    Raises DownloadCorrupt if it arrives damaged twice, and what huggingface_hub raises.
+
+    Raises:
+        DownloadCorrupt: it arrives damaged twice.
+        Exception: what huggingface_hub raises.
     """
     from huggingface_hub import hf_hub_download
 

@@ -98,8 +98,11 @@ class Progress:
 def look_up(want: Wanted, *, offline: str = "") -> Offer:
     """Ask the Hub what there is. ``offline``: what forbids that, "" if nothing does.
 
-    Raises HubPackageMissing, HubOffline, HubUnreachable, HubRefused, RepositoryUnknown, RepositoryGated,
-    ModelNotUsable, QuantisationUnknown.
+    Raises:
+        HubPackageMissing: huggingface_hub is not installed.
+        HubOffline, HubUnreachable, HubRefused: the Hub is not asked, does not answer, or refuses.
+        RepositoryUnknown, RepositoryGated: it has no such repository, or asks for an agreement.
+        ModelNotUsable, QuantisationUnknown: the repository has no model, or not the one asked for.
     """
     if offline:
         raise is_offline(want.name, offline)
@@ -139,7 +142,12 @@ def pull(plan: Plan, on_progress: Callable[[Progress], None]) -> Path:
     """Fetch what is missing, and return what a generator loads.
 
     Ctrl-C, or the end of the process in any other way, leaves what was fetched; the next call goes on from there.
-    Raises TooLittleDisk, DownloadInterrupted, DownloadCorrupt, PullRunning, CacheNotWritable, and the Hub's refusals.
+
+    Raises:
+        TooLittleDisk, CacheNotWritable: there is no room, or no right to write.
+        DownloadInterrupted, DownloadCorrupt: the connection is lost, or a file arrives damaged twice.
+        PullRunning: another process fetches the same repository.
+        UserError: the Hub refuses, as for ``look_up``.
     """
     need_huggingface_hub()
     choosing.check_disk(plan.name, plan.missing, cache.cache_folder())
@@ -196,7 +204,11 @@ class _Meter:
 
 @contextmanager
 def _alone(plan: Plan) -> Iterator[None]:
-    """One process at a time fetches a repository: two would write into the same file. Raises PullRunning."""
+    """One process at a time fetches a repository: two would write into the same file.
+
+    Raises:
+        PullRunning: another process does.
+    """
     from filelock import FileLock, Timeout  # comes with huggingface_hub
 
     folder = cache.cache_folder() / ".locks" / cache.repository_folder(plan.repository).name

@@ -24,9 +24,13 @@ class Removal:
 
 
 def removal(want: Wanted) -> Removal:
-    """What removing it means. Raises ModelNotHere, HubPackageMissing.
+    """What removing it means.
 
     One quantisation of several goes alone; otherwise everything of the repository goes, unfinished downloads included.
+
+    Raises:
+        ModelNotHere: it is not in the cache.
+        HubPackageMissing: huggingface_hub is not installed.
     """
     for repository in want.repositories:
         folder = cache.repository_folder(repository)

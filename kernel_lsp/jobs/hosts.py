@@ -156,7 +156,11 @@ class ModelHosts:
 
 @contextlib.asynccontextmanager
 async def _locked(lock: asyncio.Lock, remaining: Callable[[], float], on_event: OnEvent) -> AsyncIterator[None]:
-    """Hold the lock. Raises ModelHostTimedOut if another job holds it until the time is over."""
+    """Hold the lock.
+
+    Raises:
+        ModelHostTimedOut: another job holds it until the time is over.
+    """
     if lock.locked():
         on_event("progress", {"message": "Waiting for the model, which another job uses"})
     seconds = max(remaining(), 1.0)

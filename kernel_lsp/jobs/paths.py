@@ -9,7 +9,11 @@ from kernel_lsp import errors
 
 
 def check_path(path: Path) -> None:
-    """Raises PathNotUtf8. Where an editor's URI was decoded, the bytes that are not UTF-8 have become U+FFFD."""
+    """Check that torch and Triton can read a path.
+
+    Raises:
+        PathNotUtf8: a part of it is not UTF-8. Where an editor's URI was decoded, such bytes have become U+FFFD.
+    """
     for part in path.parts:
         undecoded = any("\udc80" <= character <= "\udcff" for character in part)
         if undecoded or ("\ufffd" in part and not path.exists()):

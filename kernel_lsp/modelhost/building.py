@@ -38,7 +38,13 @@ class Plan:
 
 
 def plan(model: str, folder: Path, dtype: torch.dtype) -> Plan:
-    """Look at a model's files without reading its weights. Raises ModelMissing, ModelDamaged, ModelNotSupported."""
+    """Look at a model's files without reading its weights.
+
+    Raises:
+        ModelMissing: the folder has no config.json.
+        ModelDamaged: config.json or the weights cannot be read.
+        ModelNotSupported: this transformers does not know the architecture, or the weights are of another kind.
+    """
     if not (folder / "config.json").exists():
         raise errors.ModelMissing(model=model, detail=f" ({folder} has no config.json)", command=limits.pull(model))
     try:
@@ -71,7 +77,11 @@ def _brief(error: BaseException) -> str:
 
 
 def tokenizer(model: str, folder: Path) -> Any:
-    """The model's tokenizer. Raises ModelDamaged."""
+    """The model's tokenizer.
+
+    Raises:
+        ModelDamaged: its files cannot be read.
+    """
     try:
         return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:
@@ -84,7 +94,9 @@ def build(
     """The model in eval mode on its device, and whether it runs with a ``FixedCache``.
 
     Raises:
-        ModelDamaged, ModelNotSupported; torch.OutOfMemoryError or MemoryError; what ``check`` raises.
+        ModelDamaged, ModelNotSupported: its files do not give the model.
+        torch.OutOfMemoryError, MemoryError: it does not fit.
+        Exception: what ``check`` raises.
     """
     fixed = plan.config.model_type in FIXED_CACHE and kv_cache.supports_fixed_cache(plan.config)
     if not fixed:

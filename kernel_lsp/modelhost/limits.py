@@ -15,7 +15,11 @@ BEGINNINGS = ("<|begin_of_text|>", "<s>", "<bos>")
 
 
 def room(prompt_tokens: int, max_tokens: int, context: int | None) -> int:
-    """How many tokens an answer may have: ``max_tokens``, or what the context leaves. Raises PromptTooLong."""
+    """How many tokens an answer may have: ``max_tokens``, or what the context leaves.
+
+    Raises:
+        PromptTooLong: the context leaves too few.
+    """
     if context is None:
         return max_tokens
     left = context - prompt_tokens

@@ -34,7 +34,9 @@ def load(params: dict[str, Any], request: Request) -> GgufModel:
     """Load a GGUF file.
 
     Raises:
-        ModelPackageMissing, ModelMissing, ModelDamaged, ModelTooLarge.
+        ModelPackageMissing: llama-cpp-python is missing or does not work.
+        ModelMissing, ModelDamaged: the file is not there, or is no GGUF file that llama.cpp reads.
+        ModelTooLarge: it does not fit into memory.
     """
     try:
         import llama_cpp  # noqa: F401
@@ -125,7 +127,12 @@ class GgufModel:
         }
 
     def _size(self) -> int:
-        """The file's size, after a look at its first bytes. Raises ModelMissing, ModelDamaged."""
+        """The file's size, after a look at its first bytes.
+
+        Raises:
+            ModelMissing: there is no such file.
+            ModelDamaged: it cannot be read, or does not begin as a GGUF file.
+        """
         try:
             with self.path.open("rb") as file:
                 magic = file.read(4)
@@ -202,7 +209,12 @@ class GgufModel:
         return self.tokenize(render(messages=params["messages"]).prompt)
 
     def generate(self, params: dict[str, Any], request: Request) -> dict[str, Any]:
-        """Answer a ``generate`` request. Raises PromptTooLong, Cancelled."""
+        """Answer a ``generate`` request.
+
+        Raises:
+            PromptTooLong: the context leaves too few tokens for an answer.
+            Cancelled: the request was cancelled.
+        """
         prompt = self._prompt(params)
         if not prompt:
             raise errors.UserError(message="The prompt is empty.")

@@ -33,7 +33,10 @@ def load(params: dict[str, Any], request: Request) -> ServedModel:
     """Find the model on the server.
 
     Raises:
-        ModelPackageMissing, ModelServerUnreachable, ModelServerRefused, ModelServerFailed, ModelUnknown, Cancelled.
+        ModelPackageMissing: openai is missing or does not work.
+        ModelServerUnreachable, ModelServerRefused, ModelServerFailed: the server does not answer, refuses the key, or fails.
+        ModelUnknown: it does not offer the model.
+        Cancelled: the request was cancelled.
     """
     try:
         import openai  # noqa: F401
@@ -129,7 +132,10 @@ class ServedModel:
         """Answer a ``generate`` request.
 
         Raises:
-            PromptTooLong, ModelServerUnreachable, ModelServerRefused, ModelServerFailed, ModelUnknown, Cancelled.
+            PromptTooLong: the context leaves too few tokens for an answer.
+            ModelServerUnreachable, ModelServerRefused, ModelServerFailed: the server does not answer, refuses the key, or fails.
+            ModelUnknown: it does not offer the model any more.
+            Cancelled: the request was cancelled.
         """
         streams = Streams(request, int(params.get("samples") or 1), int(params.get("seed") or 0))
         self.parameters.most = None
@@ -156,7 +162,11 @@ class ServedModel:
         return counted[0] if counted else None
 
     async def _again(self, attempt: Any, retries: int) -> Any:
-        """The attempt's result, after up to so many retries. Raises ModelServerUnreachable, ModelServerFailed."""
+        """The attempt's result, after up to so many retries.
+
+        Raises:
+            ModelServerUnreachable, ModelServerFailed: none of them had an answer.
+        """
         for number in range(retries + 1):
             try:
                 return await attempt()
@@ -233,7 +243,11 @@ class ServedModel:
                 log.info("model server: it refuses %s, which is left out from now on", name)
 
     def _shorten(self, words: str, params: dict[str, Any]) -> bool:
-        """After a complaint about the context: whether a shorter answer is worth a try. Raises PromptTooLong."""
+        """After a complaint about the context: whether a shorter answer is worth a try.
+
+        Raises:
+            PromptTooLong: it is not.
+        """
         complaint = context_error(words)
         if complaint is None:
             return False

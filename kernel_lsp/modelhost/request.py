@@ -20,7 +20,11 @@ class Request:
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
-        """Raises Cancelled once the request is cancelled: called between tokens, between weights, between layers."""
+        """Called between tokens, between weights, between layers.
+
+        Raises:
+            Cancelled: the request was cancelled.
+        """
         if self.cancelled.is_set():
             raise errors.Cancelled()
 

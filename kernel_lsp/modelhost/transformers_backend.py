@@ -27,7 +27,10 @@ def load(params: dict[str, Any], request: Request) -> TransformersModel:
     """Load a model that is on this machine; nothing is ever downloaded.
 
     Raises:
-        ModelPackageMissing, ModelMissing, ModelDamaged, ModelTooLarge, ModelNotSupported, NoSuchDevice, Cancelled.
+        ModelPackageMissing: transformers is missing or does not work.
+        ModelMissing, ModelDamaged, ModelNotSupported: it is not there, cannot be read, or is of an unknown architecture.
+        NoSuchDevice, ModelTooLarge: the device is not there, or has too little memory.
+        Cancelled: the request was cancelled.
     """
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         os.environ[name] = "1"
@@ -57,7 +60,11 @@ def _package_missing(error: ImportError) -> errors.ModelPackageMissing:
 
 
 def find(model: str) -> Path:
-    """The folder of a model: itself, or the newest snapshot of ``org/name`` in the Hugging Face cache. Raises ModelMissing."""
+    """The folder of a model: itself, or the newest snapshot of ``org/name`` in the Hugging Face cache.
+
+    Raises:
+        ModelMissing: there is none.
+    """
     if os.path.isdir(os.path.expanduser(model)):
         return Path(model).expanduser()
     from huggingface_hub import snapshot_download
@@ -71,7 +78,11 @@ def find(model: str) -> Path:
 
 
 def _device(torch: Any, wanted: str) -> Any:
-    """The torch.device for ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raises NoSuchDevice."""
+    """The torch.device for ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+
+    Raises:
+        NoSuchDevice: torch does not see it.
+    """
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if wanted == "auto":
         wanted = "cuda:0" if count else "cpu"
@@ -131,7 +142,11 @@ class TransformersModel:
         }
 
     def _check_memory(self, plan: Any) -> None:
-        """Raises ModelTooLarge before anything is read."""
+        """Check, before anything is read, that the weights fit.
+
+        Raises:
+            ModelTooLarge: they do not.
+        """
         if plan.bytes > self._available():
             raise self._too_large(plan.bytes, plan.parameters, plan.dtype.itemsize, "")
 
@@ -176,7 +191,13 @@ class TransformersModel:
         return frozenset(ids)
 
     def generate(self, params: dict[str, Any], request: Request) -> dict[str, Any]:
-        """Answer a ``generate`` request. Raises PromptTooLong, ModelTooLarge, Cancelled."""
+        """Answer a ``generate`` request.
+
+        Raises:
+            PromptTooLong: the context leaves too few tokens for an answer.
+            ModelTooLarge: the device has no room for so long a prompt and answer.
+            Cancelled: the request was cancelled.
+        """
         prompt = self._prompt(params)
         if not prompt:
             raise errors.UserError(message="The prompt is empty.")

@@ -38,7 +38,7 @@ def keep(run: Run, base: Path | None) -> Path | None:
     """Write a run into its project's folder. ``base``: see ``default_base``; None: keep nothing.
 
     Raises:
-        RecordingNotWritten
+        RecordingNotWritten: the system refuses.
     """
     if base is None:
         return None
@@ -53,7 +53,11 @@ def keep(run: Run, base: Path | None) -> Path | None:
 
 
 def write(run: Run, path: Path) -> None:
-    """Write a run as JSON. Raises RecordingNotWritten."""
+    """Write a run as JSON.
+
+    Raises:
+        RecordingNotWritten: the system refuses.
+    """
     text = json.dumps(schema.finite(schema.to_json(run)), ensure_ascii=False, indent=1, allow_nan=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

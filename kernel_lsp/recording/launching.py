@@ -27,8 +27,10 @@ def environment(folder: Path, root: Path, classes: Sequence[str]) -> dict[str, s
 def run(command: Sequence[str], given: dict[str, str], quiet: bool = False) -> int:
     """Run the command to its end; returns its exit status as a shell has it (128 + the signal that ended it).
 
-    Ctrl-C reaches the command from the terminal; SIGTERM and SIGHUP are passed on. ``quiet``: what it prints goes to
-    standard error. Raises CommandNotStarted.
+    Ctrl-C reaches the command from the terminal; SIGTERM and SIGHUP are passed on. ``quiet``: what it prints goes to standard error.
+
+    Raises:
+        CommandNotStarted: the system cannot start it.
     """
     try:
         process = subprocess.Popen(command, env=given, stdout=sys.stderr if quiet else None)

@@ -39,7 +39,11 @@ def facts_of(record: Record) -> Facts:
 def write(
     path: Path, scores: Scores, records: Sequence[Record], facts_for: Callable[[Record], Facts] = facts_of
 ) -> None:
-    """The page at ``path`` and a report page of every record that has a report. Raises ReportNotWritten."""
+    """The page at ``path`` and a report page of every record that has a report.
+
+    Raises:
+        ReportNotWritten: one of the files cannot be written.
+    """
     folder = path.with_name(f"{path.stem}-reports")
     shown = [record for record in latest(records) if report_of(record) is not None]
     files = file_names(shown)

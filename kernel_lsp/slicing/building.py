@@ -46,7 +46,12 @@ class Slice:
 
 
 def build(subject: Subject, how: How) -> Slice:
-    """The slice, not yet run. Raises Unsliceable, Captured."""
+    """The slice, not yet run.
+
+    Raises:
+        Unsliceable: something that the class uses cannot be copied.
+        Captured: a name that must be given is taken where it would be used.
+    """
     workspace = Workspace(subject.path, subject.import_root)
     resolver = Resolver(workspace, _packages(workspace, subject.cls))
     collection = Collection(resolver, how)

@@ -24,7 +24,10 @@ def conditions(
 ) -> tuple[list[str], list[str]]:
     """(conditions with the dynamic sizes free, conditions that pin them), to be joined with ``and`` in this order.
 
-    Without ``exported`` every size is pinned in the first list. Raises ``Unwritable``.
+    Without ``exported`` every size is pinned in the first list.
+
+    Raises:
+        Unwritable: one of them has no text.
     """
     graph = _graph(exported, signature)
     shapes = {} if graph is None else {input_of(v).source: v.shape for v in graph.inputs}

@@ -16,7 +16,11 @@ class Captured(Exception):
 
 
 def assign(collection: Collection, items: list[Item], forced: dict[Key, str]) -> dict[Name, str]:
-    """Names for what is imported and what ``items`` bind; ``forced`` has those that are settled. Raises Captured."""
+    """Names for what is imported and what ``items`` bind; ``forced`` has those that are settled.
+
+    Raises:
+        Captured: a name in ``forced`` is taken by a local variable where it would be used.
+    """
     names: dict[Name, str] = {}
     taken = {MODEL, GET_INPUTS, GET_INIT_INPUTS} | collection.unresolved
 

@@ -34,7 +34,13 @@ _CHEAP_BYTES, _CHEAP_FLOPS = 32 << 20, 2e9
 
 
 def slice_class(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """The specimen and the ``schema.Subject`` as JSON. Raises NotSliceable, NotWritable, and what introspect raises."""
+    """The specimen and the ``schema.Subject`` as JSON.
+
+    Raises:
+        NotSliceable: no slice turns out to be the class.
+        NotWritable: a condition of its envelope has no text.
+        UserError: what introspect raises.
+    """
     nursery = Nursery([given["answers"]] if "answers" in given else [], given.get("scratch"))
     try:
         seen = looking.look(given, emit)
@@ -46,7 +52,11 @@ def slice_class(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 
 def sliced(nursery: Nursery, seen: looking.Seen, path: str, class_name: str) -> str:
-    """The first slice that turns out to be the class. Raises NotSliceable with what was wrong with the first one."""
+    """The first slice that turns out to be the class.
+
+    Raises:
+        NotSliceable: none does; with what was wrong with the first one.
+    """
     root, _ = modules.dotted_name(path)
     subject = Subject(path, root, class_name, seen.user_module, seen.cls, seen.example)
     problem = ""

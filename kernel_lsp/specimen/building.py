@@ -16,7 +16,12 @@ from kernel_lsp.validation import channel
 def construct(
     cls: type, example: examples.Example, path: str, class_name: str, training: bool = False
 ) -> torch.nn.Module:
-    """``cls(*init)`` in eval (or training) mode, weights from seed 0. Raises InitFailed, DeviceMissing."""
+    """``cls(*init)`` in eval (or training) mode, weights from seed 0.
+
+    Raises:
+        InitFailed: the constructor raises.
+        DeviceMissing: it asks for a device that is not here.
+    """
     examples.seed_all(0)
     try:
         return cls(*example.init_args, **example.init_kwargs).train(training)
@@ -25,7 +30,13 @@ def construct(
 
 
 def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name: str) -> Any:
-    """``module(*args, **kwargs)`` under no_grad. Raises ForwardFailed, DeviceMissing, OutputsNotTensors."""
+    """``module(*args, **kwargs)`` under no_grad.
+
+    Raises:
+        ForwardFailed: it raises.
+        DeviceMissing: it asks for a device that is not here.
+        OutputsNotTensors: it returns something else than tensors, numbers, texts and None.
+    """
     try:
         with torch.no_grad():
             out = module(*args, **kwargs)
@@ -45,9 +56,12 @@ def _failed(error: BaseException, kind: type[errors.UserError], path: str, class
 
 
 def check_outputs(out: Any, path: str, class_name: str) -> None:
-    """Raises OutputsNotTensors unless there are tensors in ``out``, and beside them but numbers, texts and None.
+    """Check that there are tensors in ``out``, and beside them but numbers, texts and None.
 
     Tuples, lists, dicts, named tuples, dataclasses and what else pytree knows may hold them.
+
+    Raises:
+        OutputsNotTensors: there is none, or something else.
     """
     leaves = pytree.tree_leaves(channel.plain(out))
     known = (torch.Tensor, bool, int, float, str, type(None), torch.dtype, torch.device)

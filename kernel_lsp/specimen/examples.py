@@ -52,8 +52,12 @@ def resolve(
 
     ``table``: from pyproject.toml, and under ``recorded`` what ``kernel-lsp record`` saw, which comes last.
 
-    ``inside``: entered while forward's inputs are made; the constructor's arguments are made outside of it. Raises
-    NoExampleInputs, ExampleInputsFailed, DeviceMissing.
+    ``inside``: entered while forward's inputs are made; the constructor's arguments are made outside of it.
+
+    Raises:
+        NoExampleInputs: nobody gives any.
+        ExampleInputsFailed: what gives them raises.
+        DeviceMissing: it asks for a device that is not here.
     """
     example = Example()
     example.init_args, example.init_kwargs = constructor(module, cls, path, class_name, table)

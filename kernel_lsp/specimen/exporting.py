@@ -44,8 +44,10 @@ def export(
 ) -> ExportedProgram | errors.NotExportable | errors.AttributeAssigned:
     """The graph, or the error that says why not: a module that cannot be exported can still be judged.
 
-    ``ran``: whether its forward has run on the example. Raises ForwardFailed, DeviceMissing, OutputsNotTensors where
-    it had not and does not.
+    ``ran``: whether its forward has run on the example.
+
+    Raises:
+        ForwardFailed, DeviceMissing, OutputsNotTensors: its forward had not run, and does not.
     """
     from kernel_lsp.synthesis.capture import Assigned, capture
 

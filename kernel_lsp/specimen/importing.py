@@ -16,7 +16,13 @@ from kernel_lsp.specimen import faults, modules
 
 
 def check_source(path: str, class_name: str) -> None:
-    """What can be said without importing. Raises NotSavedYet, SyntaxInvalid, ClassDefinedTwice."""
+    """What can be said without importing.
+
+    Raises:
+        NotSavedYet: the file is not there.
+        SyntaxInvalid: it does not parse.
+        ClassDefinedTwice: two statements define the class.
+    """
     if not os.path.exists(path):
         raise errors.NotSavedYet(path=path)
     try:
@@ -38,8 +44,9 @@ def check_source(path: str, class_name: str) -> None:
 def import_file(path: str) -> ModuleType:
     """The module in ``path``, freshly imported as ``package.….name`` with its package root on ``sys.path``.
 
-    Raises ImportFailed with the line in ``path``, DeviceMissing-like device errors included: at import nothing is
-    known of a class yet.
+    Raises:
+        ImportFailed: it raises; with the line in ``path``. Also for a device that is not here: at import nothing is known of a
+            class yet.
     """
     root, dotted = modules.dotted_name(path)
     hidden = modules.hidden(path, root, dotted)
@@ -87,7 +94,12 @@ def _add_folders(path: str, root: str, first: bool) -> None:
 
 
 def find_class(module: ModuleType, path: str, class_name: str) -> type:
-    """The (dotted) class in an imported module. Raises ClassNotFound, NotAModule."""
+    """The (dotted) class in an imported module.
+
+    Raises:
+        ClassNotFound: there is none of that name.
+        NotAModule: it does not derive from ``torch.nn.Module``.
+    """
     import torch
 
     found: object = module
@@ -101,7 +113,11 @@ def find_class(module: ModuleType, path: str, class_name: str) -> type:
 
 
 def load(path: str, class_name: str) -> tuple[ModuleType, type]:
-    """The imported module and the class. Raises what the functions above raise."""
+    """The imported module and the class.
+
+    Raises:
+        UserError: what ``check_source``, ``import_file`` and ``find_class`` raise.
+    """
     check_source(path, class_name)
     module = import_file(path)
     return module, find_class(module, path, class_name)

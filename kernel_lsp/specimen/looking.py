@@ -34,7 +34,10 @@ class Seen:
 def look(given: dict[str, Any], emit: Any) -> Seen:
     """Import, construct, run and export ``given``'s class, for real: its tensors have values.
 
-    Raises the errors of each step; that there is no graph is held in what it returns.
+    That there is no graph is held in what it returns.
+
+    Raises:
+        UserError: the error of the step that fails.
     """
     return attempt(given, emit, *imported(given, emit), fake=False)
 

@@ -19,12 +19,20 @@ def forward(table: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str
 
 
 def made(call: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) of a described call, with random values. Raises ValueError where one cannot be made."""
+    """(args, kwargs) of a described call, with random values.
+
+    Raises:
+        ValueError: one cannot be made.
+    """
     return tuple(value(item) for item in call["args"]), {name: value(item) for name, item in call["kwargs"].items()}
 
 
 def value(described: dict[str, Any]) -> Any:
-    """An argument from its description (recording/hook/describing.py). Raises ValueError where none can be made."""
+    """An argument from its description (recording/hook/describing.py).
+
+    Raises:
+        ValueError: none can be made.
+    """
     if "tensor" in described:
         return tensor(described)
     if "list" in described:

@@ -46,7 +46,11 @@ def path_for(setting: str, root: Path | None) -> Path | None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """An open database with every table. Raises sqlite3.Error, also where a newer kernel-lsp has changed it."""
+    """An open database with every table.
+
+    Raises:
+        sqlite3.Error: it cannot be opened, or a newer kernel-lsp has changed it.
+    """
     connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)
     try:
         _write_ahead(connection)

@@ -60,6 +60,10 @@ def keep(connection: sqlite3.Connection, verdict: str, fingerprint: str, graph: 
 
 
 def read(graph: str, forward: str, inputs: str, state: str, ops: str, pinned: int, bounds: str) -> Graph:
-    """From the columns of its row. Raises ValueError, TypeError or LookupError for a damaged one."""
+    """From the columns of its row.
+
+    Raises:
+        ValueError, TypeError, LookupError: the row is damaged.
+    """
     specs = [TensorSpec(name, list(shape), dtype) for name, dtype, shape in json.loads(inputs)]
     return Graph(graph, json.loads(forward), specs, json.loads(state), dict(json.loads(ops)), bool(pinned), bounds)

@@ -210,7 +210,11 @@ VERSION = len(STEPS)  # PRAGMA user_version
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Take the steps that a file lacks, all or none. Raises sqlite3.Error, also for another program's database."""
+    """Take the steps that a file lacks, all or none.
+
+    Raises:
+        sqlite3.Error: it cannot be written, or is another program's database.
+    """
     if known_version(connection) == VERSION:
         return
     with connection:
@@ -222,7 +226,11 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def known_version(connection: sqlite3.Connection) -> int:
-    """The version of a file that can be used; 0 for an empty one. Raises sqlite3.DatabaseError for any other."""
+    """The version of a file that can be used; 0 for an empty one.
+
+    Raises:
+        sqlite3.DatabaseError: it is any other file.
+    """
     version = int(connection.execute("pragma user_version").fetchone()[0])
     if version > VERSION:
         raise sqlite3.DatabaseError(f"it is of version {version}, this kernel-lsp knows {VERSION}")

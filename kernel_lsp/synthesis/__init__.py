@@ -60,7 +60,11 @@ def synthesize(
 
     ``exported`` comes from ``capture``; ``import_from`` is the module that a kernel file gets the class from, and
     ``import_file`` its file where no import statement can name it (see ``loading``). ``check_indices``: the kernel files raise
-    where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. ``precision``: the setting. Raises ``errors.NothingToLower`` naming the operator that stopped it, or ``NotWritable``.
+    where an index is out of range. ``gpu``: the name of the GPU that schedules are for, by default an H100. ``precision``: the setting.
+
+    Raises:
+        NothingToLower: nothing can be written in Triton; with the operator that stopped it.
+        NotWritable: the kernels, or the class around them, have no text.
     """
     with told(exported, class_name):
         return _candidates(module, exported, class_name, import_from, import_file, check_indices, gpu, precision)

@@ -191,7 +191,11 @@ class Carried:
 
 
 def _among(tensor: torch.Tensor, others: list[torch.Tensor], path: str) -> int | None:
-    """Which of ``others`` the tensor is. Raises ``Unkept`` where it is a part of one, or one seen in another way."""
+    """Which of ``others`` the tensor is.
+
+    Raises:
+        Unkept: it is a part of one, or one seen in another way.
+    """
     for i, other in enumerate(others):
         if tensor is other:
             return i

@@ -62,11 +62,14 @@ def capture(
 ) -> ExportedProgram:
     """Export ``module`` in eval (or training) mode on example inputs, undecomposed, without gradients.
 
-    ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in
-    torch.export. Where torch.export cannot reason about the sizes only the first dimension of each tensor is left
-    dynamic, then none; in a deep convolutional network, or where sizes become long expressions, the first of these is not tried or given up.
-    Plain tensor attributes that forward assigns are inputs and results of the graph (``attributes.of``). Raises ``Assigned`` for other
-    ones, or whatever torch.export raises for dynamic sizes.
+    ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in torch.export. Where torch.export
+    cannot reason about the sizes only the first dimension of each tensor is left dynamic, then none; in a deep convolutional network, or
+    where sizes become long expressions, the first of these is not tried or given up. Plain tensor attributes that forward assigns are
+    inputs and results of the graph (``attributes.of``).
+
+    Raises:
+        Assigned: forward assigns other attributes.
+        Exception: what torch.export raises, whatever sizes are dynamic.
     """
     paths: list[str] = []
     while True:
@@ -180,7 +183,11 @@ class _Limited(TorchFunctionMode):
 
 
 def _check_assigned(messages: list[str]) -> None:
-    """Raises ``Assigned`` if one of torch's messages says so."""
+    """Look through torch's messages for a tensor that forward changes and the graph does not.
+
+    Raises:
+        Assigned: one of them names it.
+    """
     for pattern in _ASSIGNED:
         for found in filter(None, map(pattern.search, messages)):
             # but for a recurrent layer's own list of its parameters

@@ -65,15 +65,17 @@ def lowered(
     chained: bool | None = None,
     precision: str = "strict",
 ) -> Lowered:
-    """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch. Raises ``Untraceable``.
+    """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch.
 
-    ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where
-    that pays there and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by
-    what it is told; without it they have float32's. ``joined``: recurrences share a launch, where they fit there.
-    ``parts``: sums of thin products are cut in parts; without it not those of float8, which often wait for memory alone.
-    ``chained``: whether products share a kernel with the one before (``passes/chains.py``); None: where that pays.
-    ``precision``: the setting; where it is not strict, float32 products are rounded whatever torch does: with ``halves`` to float16
-    where that pays (products that are no convolutions for "half" alone), else to TF32.
+    ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where that pays there
+    and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by what it is told;
+    without it they have float32's. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
+    in parts; without it not those of float8, which often wait for memory alone. ``chained``: whether products share a kernel with the one
+    before (``passes/chains.py``); None: where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
+    whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
+
+    Raises:
+        Untraceable: a node neither lowers nor can stand as a torch call.
     """
     graph = lower(exported, left, float8_of(on) if on is not None else "rounded")
     verify(graph)
@@ -157,7 +159,8 @@ def tf32_convolutions() -> bool:
 def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
     """Which values share a kernel. ``check_indices``: indices are stored before a kernel reads by them.
 
-    Raises ``Unalignable`` where an access fits no kernel.
+    Raises:
+        Unalignable: an access fits no kernel.
     """
     graph = found.graph
     steps = plan(graph, bounds.computed(graph) if check_indices else None, found.chained)
@@ -168,7 +171,12 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
 
 
 def check_writable(found: Planned, class_name: str) -> None:
-    """Raises ``NothingToLower`` where the plan has no kernel, ``Unwritable`` where it has too many or nothing to compute with."""
+    """Check that a class around the plan is worth writing.
+
+    Raises:
+        NothingToLower: it has no kernel.
+        Unwritable: it has too many kernels, or nothing to compute with.
+    """
     graph, count = found.graph, len(found.kernels)
     if not count:
         first = graph.kept[0] if graph.kept else "forward"

@@ -37,7 +37,11 @@ def _printable(character: str) -> bool:
 
 
 def failure(said: Any) -> Failure:
-    """The failure that a trial reports. Raises ValueError where it is none that a trial can report."""
+    """The failure that a trial reports.
+
+    Raises:
+        ValueError: it is none that a trial can report.
+    """
     if not isinstance(said, dict) or said.get("status") not in FAILURES:
         raise ValueError("a failure of no known kind")
     line = said.get("line")
@@ -47,7 +51,11 @@ def failure(said: Any) -> Failure:
 
 
 def compiled(said: Any) -> dict[str, Any]:
-    """A report of the process that compiles a candidate: kernels, error and limits. Raises ValueError."""
+    """A report of the process that compiles a candidate: kernels, error and limits.
+
+    Raises:
+        ValueError: it is none, or has parts that are not of their kind.
+    """
     if not isinstance(said, dict) or said.keys() != {"kernels", "error", "limits"}:
         raise ValueError("a report that is none")
     return {
@@ -58,7 +66,11 @@ def compiled(said: Any) -> dict[str, Any]:
 
 
 def checked(verb: str, said: dict[str, Any]) -> dict[str, Any]:
-    """The parts of an answer to ``verb`` that belong there, each of its kind and size. Raises ValueError."""
+    """The parts of an answer to ``verb`` that belong there, each of its kind and size.
+
+    Raises:
+        ValueError: a part does not belong there, or is not of its kind or size.
+    """
     kinds = _ANSWERS[verb]
     if strange := sorted(map(str, said.keys() - kinds.keys() - _OF_TENSORS)):
         raise ValueError(f"an answer to {verb!r} with {cleaned(strange[0], 40)!r}")

@@ -16,7 +16,10 @@ def gradients(
 ) -> tuple[list[Any], list[Any], list[bool]] | None:
     """(eager's, float64's, which outputs require gradients): of inputs ``wanted``, then of the parameters.
 
-    None where no output requires any. Raises what eager raises.
+    None where no output requires any.
+
+    Raises:
+        Exception: what eager raises.
     """
     eager, requires = _backward(oracle.module, oracle.training, copied(tree), cotangents, wanted)
     if not any(requires):

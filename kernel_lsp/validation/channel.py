@@ -59,7 +59,11 @@ def plain(tree: Any) -> Any:
 
 
 def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:
-    """``tree`` as JSON with its tensors left out and appended to ``tensors``. Raises Opaque."""
+    """``tree`` as JSON with its tensors left out and appended to ``tensors``.
+
+    Raises:
+        Opaque: a leaf cannot be handed to another process.
+    """
     if isinstance(tree, torch.Tensor):
         tensors.append(tree.detach())
         return {"tensor": len(tensors) - 1}
@@ -79,7 +83,11 @@ def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:
 
 
 def rebuild(described: Any, tensors: list[torch.Tensor]) -> Any:
-    """The tree that ``describe`` saw; nodes of other types become lists of their leaves. Raises ValueError for others."""
+    """The tree that ``describe`` saw; nodes of other types become lists of their leaves.
+
+    Raises:
+        ValueError: it is none that ``describe`` gives.
+    """
     if not isinstance(described, dict):
         raise ValueError("a description that is none")
     if "tensor" in described:
@@ -105,7 +113,11 @@ def rebuild(described: Any, tensors: list[torch.Tensor]) -> Any:
 
 
 def sizes(value: Any) -> list[int]:
-    """A shape that was sent. Raises ValueError where it is none that a tensor can have."""
+    """A shape that was sent.
+
+    Raises:
+        ValueError: it is none that a tensor can have.
+    """
     if not isinstance(value, list) or len(value) > 64 or any(type(n) is not int for n in value):
         raise ValueError("a shape that is none")
     count = 1
@@ -128,7 +140,11 @@ def raw_bytes(tensor: torch.Tensor) -> numpy.ndarray:
 
 
 def from_raw(data: numpy.ndarray, dtype: torch.dtype, shape: list[int], stride: list[int]) -> torch.Tensor:
-    """The CPU tensor of ``shape`` and ``stride`` whose elements ``raw_bytes`` gave. Raises ValueError."""
+    """The CPU tensor of ``shape`` and ``stride`` whose elements ``raw_bytes`` gave.
+
+    Raises:
+        ValueError: the bytes are not as many as the elements need.
+    """
     once = [1 if s == 0 else n for n, s in zip(shape, stride, strict=True)]
     count = 1
     for n in once:
@@ -167,7 +183,12 @@ class Channel:
         self.file: int | None = None  # that came with the last message; the receiver's to close
 
     def send(self, message: dict[str, Any], tree: Any = None, file: int | None = None) -> None:
-        """Send ``message``, a tree of tensors, and a descriptor. Raises Opaque, Closed."""
+        """Send ``message``, a tree of tensors, and a descriptor.
+
+        Raises:
+            Opaque: a leaf of the tree cannot be handed to another process.
+            Closed: the other side is gone.
+        """
         tensors: list[torch.Tensor] = []
         described = describe(tree, tensors)
         # Tensors on a GPU are copied first: their bytes are then written straight from the copies.
@@ -200,8 +221,12 @@ class Channel:
     ) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
         """(message, tree, what was said of each tensor); a descriptor that came along is ``file``.
 
-        ``room``: bytes of tensors that may come, any number if None. Raises TooLate, Closed, ValueError for a
-        malformed message.
+        ``room``: bytes of tensors that may come, any number if None.
+
+        Raises:
+            TooLate: no message came in time.
+            Closed: the other side is gone.
+            ValueError: the message is malformed.
         """
         fd = self._next_file(seconds)
         try:

@@ -43,7 +43,12 @@ _CALLS, _CALLS_SECONDS = 150, 0.15
 
 
 def check(referee: Referee, step: plan.Step) -> None:
-    """Run one step. Raises Failure where the candidate is found wanting, ForwardFailed where the module is."""
+    """Run one step.
+
+    Raises:
+        Failure: the candidate is found wanting.
+        ForwardFailed: the module raises.
+    """
     if step.kind == "double":
         envelope.another_dtype(referee, step)
     elif step.kind == "gradients":
@@ -82,7 +87,11 @@ def _first_call(referee: Referee, step: plan.Step) -> None:
 
 
 def finish(referee: Referee, step: plan.Step) -> None:
-    """The rest of a step whose process began while others went on. Raises Failure."""
+    """The rest of a step whose process began while others went on.
+
+    Raises:
+        Failure: the candidate is found wanting.
+    """
     plain_process.check(referee, step, functools.partial(_again, referee, step))
 
 
@@ -202,7 +211,11 @@ def _at_the_largest_size(referee: Referee, step: plan.Step, reference: Reference
 
 
 def _again(referee: Referee, step: plan.Step, tree: tuple[Any, Any], reference: Reference) -> None:
-    """The same call in the trial, every program instance of it. Raises Failure where it is wrong there, too."""
+    """The same call in the trial, every program instance of it.
+
+    Raises:
+        Failure: it is wrong there, too.
+    """
     names = tuple(referee.inputs.names)
     request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
     with referee.asking(request, (*tree, None), reference.eager, names) as answer:

@@ -17,7 +17,10 @@ def compare(referee: Referee, sources: list[str], emit: Callable[[str, Any], Non
     """Time ``sources``, paths of the kernel of now and of the one before, with eager, at the example's sizes.
 
     Each has to give what the module gives on values that it has not seen. Where a time cannot be had, ``missing`` says
-    why. Raises torch.OutOfMemoryError.
+    why.
+
+    Raises:
+        torch.OutOfMemoryError: the GPU has too little memory for both.
     """
     torch.cuda.set_device(referee.inputs.device)
     referee.prepare()

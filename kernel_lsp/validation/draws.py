@@ -92,7 +92,11 @@ class Replay(TorchDispatchMode):
         return own.copy_(kept)
 
     def finish(self) -> None:
-        """Raises NotReplayable where eager drew more than the call that was replayed."""
+        """Check that every number that eager drew was asked for.
+
+        Raises:
+            NotReplayable: eager drew more.
+        """
         if self.count != len(self.drawn):
             raise NotReplayable(self.drawn[self.count][0])
 

@@ -111,7 +111,8 @@ class Loan:
     def results(self, described: Any, metas: list[dict[str, Any]]) -> Any:
         """The tree of results. What is not of the expected size has no values, only its claimed shape and dtype.
 
-        Raises ValueError for a malformed description.
+        Raises:
+            ValueError: the description is malformed.
         """
         tensors = []
         if not isinstance(metas, list) or len(metas) > MOST_TENSORS:

@@ -65,7 +65,11 @@ def floors(
 ) -> list[float]:
     """For each output what it may be off by absolutely. ``tree`` and ``answer`` are in float64.
 
-    ``dtypes``: of the module's own outputs. ``drawing``: a context in which every call draws the same numbers. Zero where the scale cannot be told. Raises what the module raises.
+    ``dtypes``: of the module's own outputs. ``drawing``: a context in which every call draws the same numbers. Zero where the scale cannot
+    be told.
+
+    Raises:
+        Exception: what the module raises.
     """
     scales = [0.0] * len(answer)
     for way in ("whole", "each"):

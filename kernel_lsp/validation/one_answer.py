@@ -34,7 +34,11 @@ def check(
     tree: tuple[Any, Any],
     eager_error: float,
 ) -> compare.Comparison:
-    """The comparison of its values. Raises Failure where anything about the answer is wrong."""
+    """The comparison of its values.
+
+    Raises:
+        Failure: anything about the answer is wrong.
+    """
     message, names = answer.message, referee.inputs.names
     where = f"{step.name}, {plan.shapes(referee.inputs, tree)}"
     if message["lazy"]:

@@ -206,7 +206,8 @@ class Oracle:
     def answer(self, tree: tuple[Any, Any], train: bool = False, seconds: float = float("inf")) -> Reference:
         """Both answers to (args, kwargs), without gradients; float64 on as much as takes ``seconds``.
 
-        Raises what eager raises.
+        Raises:
+            Exception: what eager raises.
         """
         given = copied(tree)
         before = tensors_of(tree)
@@ -329,7 +330,11 @@ class Oracle:
 
     @contextlib.contextmanager
     def _drawing_the_same(self) -> Iterator[None]:
-        """Within this context the module in float64 draws what eager's last call drew. Raises draws.NotReplayable."""
+        """Within this context the module in float64 draws what eager's last call drew.
+
+        Raises:
+            draws.NotReplayable: it would draw others.
+        """
         if self.seed is None:
             yield
             return

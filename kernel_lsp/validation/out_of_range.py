@@ -27,7 +27,11 @@ _MOST_EXTENTS = 200
 
 
 def check(referee: Referee, step: plan.Step) -> None:
-    """Give each integer input an index beyond the end, then a negative one. Raises Failure where eager alone raises."""
+    """Give each integer input an index beyond the end, then a negative one.
+
+    Raises:
+        Failure: eager raises for one, and the candidate does not.
+    """
     tree = step.make(referee.inputs)
     module = referee.module if referee.inputs.device.type == "cpu" else copy.deepcopy(referee.module).cpu()
     if _raised(module, tree, referee.training) is not None:

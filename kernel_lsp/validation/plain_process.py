@@ -161,7 +161,12 @@ def _calls(referee: Referee, step: plan.Step) -> list[_Call]:
 
 
 def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[Any, list[int]]]:
-    """What came of the calls: results, and which inputs were changed. Raises Failure, _NotThere."""
+    """What came of the calls: results, and which inputs were changed.
+
+    Raises:
+        Failure: the candidate failed there, or gave another answer than was asked for.
+        _NotThere: no plain process could be had.
+    """
     try:
         answer, tree = _answer(referee, _room(calls))
     except failures.Failure as failure:
@@ -206,7 +211,12 @@ def _sent(referee: Referee, calls: list[_Call], words: bool) -> bool:
 
 
 def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
-    """What the plain process says, which has ended then; ``room``: bytes of results. Raises Failure, _NotThere."""
+    """What the plain process says, which has ended then; ``room``: bytes of results.
+
+    Raises:
+        Failure: the candidate failed there, hung up, or took too long.
+        _NotThere: no plain process could be had.
+    """
     assert referee.plain is not None
     end = referee.plain.channel
     try:
@@ -235,7 +245,12 @@ def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
 
 
 def _heard(referee: Referee, end: channel.Channel, room: int) -> tuple[dict[str, Any], Any]:
-    """What came out, once the process has ended. Raises Failure, and what ``receive`` raises."""
+    """What came out, once the process has ended.
+
+    Raises:
+        Failure: the candidate failed, or its process ended.
+        TooLate, Closed, ValueError: as ``receive``.
+    """
     assert referee.plain is not None
     seconds = _left(referee, _SLOW_SECONDS if referee.plain.sampled else _MOST_SECONDS[referee.mode])
     until = time.monotonic() + seconds

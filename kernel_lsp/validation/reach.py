@@ -25,7 +25,11 @@ class Reach:
     owed: list[str] = field(default_factory=list)  # what the trial was asked to do, and was not yet heard about
 
     def send(self, message: dict[str, Any], tree: Any = None, file: int | None = None) -> None:
-        """Raises Failure where the trial has ended."""
+        """Hand ``message`` and a tree of tensors to the trial.
+
+        Raises:
+            Failure: the trial has ended.
+        """
         try:
             self.channel.send(message, tree, file)
         except channel.Closed:
@@ -34,7 +38,8 @@ class Reach:
     def receive(self, verb: str, room: int) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
         """What the trial says, looked through; ``room``: bytes of tensors that may come with it.
 
-        Raises Failure: the candidate's own, or what the trial's death, its silence or the form of its answer means.
+        Raises:
+            Failure: the candidate's own, or what the trial's death, its silence or the form of its answer means.
         """
         try:
             answer, tree, metas = self.channel.receive(max(0.0, self.deadline - time.monotonic()), room)

@@ -114,7 +114,11 @@ def leaving_out(shape: RecordedShape, left_out: list[str]) -> Iterator[None]:
 
 
 def answered(referee: Referee, shape: RecordedShape) -> tuple[Any, Reference]:
-    """Inputs of a shape, and what the module answers to them. Raises LeftOut where there are none, or it fails."""
+    """Inputs of a shape, and what the module answers to them.
+
+    Raises:
+        LeftOut: there are none, or it fails.
+    """
     try:
         tree = shape.make()
     except torch.OutOfMemoryError:
@@ -132,9 +136,11 @@ def answered(referee: Referee, shape: RecordedShape) -> tuple[Any, Reference]:
 
 
 def check(referee: Referee, shape: RecordedShape, tree: Any, reference: Reference) -> None:
-    """Call the candidate at a shape. Raises LeftOut where none of its kernels runs, and Failure where it fails.
+    """Call the candidate at a shape.
 
-    The failure is "wrong" where it does not give what the module gives.
+    Raises:
+        LeftOut: none of its kernels runs.
+        Failure: it fails; "wrong" where it does not give what the module gives.
     """
     request = {"do": "call", "names": list(shape.names), "seed": referee.oracle.seed}
     try:
@@ -177,7 +183,12 @@ def measure(referee: Referee, measurement: schema.Measurement) -> tuple[str, str
 
 
 def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: RecordedShape) -> tuple[str, str]:
-    """Time the candidate beside eager at one shape, into ``measurement``; as ``measure``. Raises LeftOut, Failure."""
+    """Time the candidate beside eager at one shape, into ``measurement``; as ``measure``.
+
+    Raises:
+        LeftOut: the shape cannot be timed.
+        Failure: the candidate fails there.
+    """
     tree, reference = answered(referee, recorded)
     try:
         check(referee, recorded, tree, reference)

@@ -230,8 +230,11 @@ class Referee:
     ) -> Iterator[Answer]:
         """The trial's answer, to be looked at inside the context: its tensors may lie in memory that is lent.
 
-        ``expected``: a tree of tensors of the shapes and dtypes that a right answer has. Raises Failure: the
-        candidate's own, or what its death or its silence means; torch.OutOfMemoryError where there is none to lend.
+        ``expected``: a tree of tensors of the shapes and dtypes that a right answer has.
+
+        Raises:
+            Failure: the candidate's own, or what its death or its silence means.
+            torch.OutOfMemoryError: there is none to lend.
         """
         self.settle()
         if message["do"] == "call":
@@ -281,16 +284,28 @@ class Referee:
         self.reach.owed.append(message["do"])
 
     def heard(self) -> None:
-        """Wait for the first of what ``begin`` began. Raises Failure as an answer's receiver does."""
+        """Wait for the first of what ``begin`` began.
+
+        Raises:
+            Failure: as for an answer that is waited for at once.
+        """
         self._received(self.reach.owed.pop(0), 0)
 
     def settle(self) -> None:
-        """Wait for all that ``begin`` began. Raises Failure."""
+        """Wait for all that ``begin`` began.
+
+        Raises:
+            Failure: as ``heard``.
+        """
         while self.reach.owed:
             self.heard()
 
     def _received(self, verb: str, room: int) -> tuple[dict[str, Any], Any, list[dict[str, Any]]]:
-        """The trial's next answer. Raises Failure, too, where it says that the candidate changed what is not its own."""
+        """The trial's next answer.
+
+        Raises:
+            Failure: as ``Reach.receive``, and where the trial says that the candidate changed what is not its own.
+        """
         answer, tree, metas = self.reach.receive(verb, room)
         if answer.get("changed"):
             names = ", ".join(answer["changed"][:3])
@@ -404,7 +419,8 @@ class Referee:
     def _memory_noted(self, step: plan.Step) -> Iterator[None]:
         """Go on after the context where this process has no memory for a step, and say that it was not made.
 
-        Raises errors.GpuOutOfMemory for the step that has to be made.
+        Raises:
+            errors.GpuOutOfMemory: the step has to be made.
         """
         try:
             yield

@@ -33,7 +33,8 @@ def _product(
 ) -> torch.Tensor:
     """(x @ y) * scale_x * scale_y + bias in float64; x: [M, K], y: [K, N], scales of one number or [M, 1] and [1, N].
 
-    Raises ``NotImplementedError`` for other scales, and for ``scale_result``, by which a CPU divides and a GPU multiplies.
+    Raises:
+        NotImplementedError: for other scales, and for ``scale_result``, by which a CPU divides and a GPU multiplies.
     """
     if scale_result is not None:
         raise NotImplementedError("scale_result")

@@ -39,8 +39,11 @@ def tune(
 ) -> tuple[schema.Measurement, dict[str, float], list[schema.Tried]]:
     """The fastest variant's measurement against eager, the device's rates, and what became of each variant.
 
-    ``sources``: paths of the candidates' files, the validated one first. ``reach``: a trial of its own for all of them.
-    The measurement is of the variant marked ``fastest``. Raises Failure where not even the first can be timed.
+    ``sources``: paths of the candidates' files, the validated one first. ``reach``: a trial of its own for all of them. The measurement is
+    of the variant marked ``fastest``.
+
+    Raises:
+        Failure: not even the first can be timed.
     """
     torch.cuda.set_device(referee.inputs.device)
     validated = referee.reach
@@ -225,7 +228,11 @@ def race(referee: Referee, tried: list[schema.Tried], names: list[str]) -> tuple
 def _race_at(
     referee: Referee, tried: list[schema.Tried], names: list[str], shape: recorded.RecordedShape
 ) -> dict[str, float]:
-    """The medians of the variants that are right at one recorded shape. Raises LeftOut, Failure, as ``race`` says."""
+    """The medians of the variants that are right at one recorded shape.
+
+    Raises:
+        LeftOut, Failure: as ``race`` says.
+    """
     tree, reference = recorded.answered(referee, shape)
     for name in names:
         try:

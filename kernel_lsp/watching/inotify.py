@@ -34,7 +34,11 @@ class Inotify:
     """
 
     def __init__(self, woken: Callable[[], None]) -> None:
-        """Raises OSError: no instance, or no file descriptor, is left."""
+        """Open an instance; nothing is watched yet.
+
+        Raises:
+            OSError: no instance, or no file descriptor, is left.
+        """
         self._woken = woken
         self._id = CallbackId(id(self))
         self._watches: dict[Identity, WatchDescriptor] = {}
@@ -46,7 +50,8 @@ class Inotify:
     def follow(self, tree: Tree) -> bool:
         """Watch exactly the folders of a tree. Whether any is new: what is in it has to be looked at again.
 
-        Raises OSError: no watch is left.
+        Raises:
+            OSError: no watch is left.
         """
         self._forget_ended()
         wanted: dict[Identity, tuple[Path, frozenset[str] | None]] = {}

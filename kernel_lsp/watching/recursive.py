@@ -23,7 +23,11 @@ class Recursive(FileSystemEventHandler):
         self._observer.start()
 
     def follow(self, tree: Tree) -> bool:
-        """Watch the folders of a tree. Whether any watch is new. Raises OSError: one cannot be made."""
+        """Watch the folders of a tree. Whether any watch is new.
+
+        Raises:
+            OSError: one cannot be made.
+        """
         whole = [path for path, folder in tree.folders.items() if folder.only is None]
         tops = {(path, True) for path in whole if path.parent not in whole}
         wanted = tops | {(path, False) for path, folder in tree.folders.items() if folder.only is not None}

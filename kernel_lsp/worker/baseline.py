@@ -20,8 +20,10 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"modes": {mode: {"eager": Timing, "compiled": Timing, "seconds": s, "beside": text}}, "missing": {mode: why}}``.
 
     ``given["modes"]``: of "default", "reduce-overhead", "max-autotune"; each is emitted as "baseline" when it is known.
-    Eager is timed again beside each. ``seconds``: what compiling and timing took; ``beside``: other work meanwhile. Raises the user errors of importing
-    and building.
+    Eager is timed again beside each. ``seconds``: what compiling and timing took; ``beside``: other work meanwhile.
+
+    Raises:
+        UserError: importing or building fails.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
     known = given.get("rates") or None  # as where the kernel is timed, or the two could not be compared

@@ -144,8 +144,10 @@ class Zygote:
 
         ``own``: sockets that the child gets, and that are closed here.
 
-        Raises the task's own ``UserError``; ``WorkerDied`` with the signal and the last line of its standard error;
-        ``WorkerTimedOut`` after ``seconds``.
+        Raises:
+            UserError: the task's own.
+            WorkerDied: the child ended; with the signal and the last line of its standard error.
+            WorkerTimedOut: it took longer than ``seconds``.
         """
         try:
             await asyncio.shield(self.ready)

@@ -13,7 +13,8 @@ from kernel_lsp.worker import beside, judging, trials
 def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"comparison": SpeedComparison}`` of ``given["sources"]``, the kernel of now and the one before. Only a GPU has times.
 
-    Raises the user errors of importing and building.
+    Raises:
+        UserError: importing or building fails.
     """
     kernel_class = judging.kernel_class_of(given)
     for text in given["sources"]:

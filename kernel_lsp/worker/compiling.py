@@ -35,7 +35,8 @@ _BEGINS = b"!"  # said before the candidate's first line runs
 def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"kernels": [CompiledKernel], "error": {"reason", "line"} | None, "limits": [str]}`` for a candidate.
 
-    Raises WorkerDied where the user's own module cannot be imported here.
+    Raises:
+        WorkerDied: the user's own module cannot be imported here.
     """
     if judging.rejected_by_its_text(given, given["source"]):
         return {"kernels": [], "error": None, "limits": []}

@@ -39,7 +39,11 @@ def warm_up() -> None:
 
 
 def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """``{"verdict", "measurement", "rates"}`` for a candidate. Raises the user errors of importing and building."""
+    """``{"verdict", "measurement", "rates"}`` for a candidate.
+
+    Raises:
+        UserError: importing or building fails.
+    """
     kernel_class = kernel_class_of(given)
     if rejected := rejected_by_its_text(given, given["source"]):
         emit("verdict", schema.to_json(rejected))
@@ -231,7 +235,11 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
 
 
 def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
-    """The module, its example and the plan of checks, on the device. Raises the user errors of importing and building."""
+    """The module, its example and the plan of checks, on the device.
+
+    Raises:
+        UserError: importing or building fails.
+    """
     mode = "interpreter" if given["device"] == "interpreter" else "gpu"
     where = torch.device("cpu" if mode == "interpreter" else given["device"])
     ready = preparing.prepare(given)

@@ -33,13 +33,22 @@ class Prepared:
 
 
 def on_device(given: dict[str, Any]) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
-    """(module, args, kwargs) of the example, where the candidate runs. Raises the user errors of importing and building."""
+    """(module, args, kwargs) of the example, where the candidate runs.
+
+    Raises:
+        UserError: importing or building fails.
+    """
     ready = prepare(given)
     return ready.module, *moved(ready.example, torch.device(given["device"]))
 
 
 def prepare(given: dict[str, Any]) -> Prepared:
-    """Import, construct and make the example of ``given``'s class. Raises the user errors of each, HostMemoryShort."""
+    """Import, construct and make the example of ``given``'s class.
+
+    Raises:
+        HostMemoryShort: there is too little for what it copies.
+        UserError: importing, constructing or making the example fails.
+    """
     path, class_name, device = given["path"], given["class_name"], given["device"]
     where = torch.device("cpu" if device == "interpreter" else device)
     user_module, cls = importing.load(path, class_name)

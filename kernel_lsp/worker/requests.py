@@ -181,7 +181,11 @@ class Desk:
         return None
 
     async def _device(self, wanted: str) -> str:
-        """``cuda:N`` or ``interpreter``. Raises NoSuchDevice."""
+        """``cuda:N`` or ``interpreter``.
+
+        Raises:
+            NoSuchDevice: the worker does not see it.
+        """
         if wanted == "interpreter":
             return wanted
         cuda = await asyncio.shield(self.devices)

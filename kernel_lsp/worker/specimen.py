@@ -54,7 +54,11 @@ def _interface(seen: Seen) -> dict[str, Any] | None:
 
 
 def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """The specimen, the interface and the candidates that the rule-based synthesizer writes. Raises NothingToLower."""
+    """The specimen, the interface and the candidates that the rule-based synthesizer writes.
+
+    Raises:
+        NothingToLower: nothing of the class can be written in Triton.
+    """
     from kernel_lsp.synthesis import synthesize as write
 
     def written(seen: Seen) -> dict[str, Any]:

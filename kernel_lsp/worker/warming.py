@@ -27,7 +27,11 @@ def compile_once(folder: str) -> None:
 
 
 def launch_once(device: torch.device) -> None:
-    """Compile a kernel for a GPU that is here, with the C compiler's part in it, and run it. Raises what that raises."""
+    """Compile a kernel for a GPU that is here, with the C compiler's part in it, and run it.
+
+    Raises:
+        Exception: what compiling or running it raises.
+    """
     row = torch.ones(100, device=device)
     out = torch.empty(1, device=device)
     _row_sum[(1,)](row, out, 100, BLOCK=128)

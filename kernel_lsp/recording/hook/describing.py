@@ -20,7 +20,11 @@ class Varying(Exception):
 
 
 def key_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """What tells one kind of call from another: all but numbers. Raises Varying."""
+    """What tells one kind of call from another: all but numbers.
+
+    Raises:
+        Varying: the call is being traced.
+    """
     room = [MOST_LEAVES]
     keys: list[Any] = [_key(value, 0, room) for value in args]
     keys += [(name, _key(value, 0, room)) for name, value in kwargs.items()]

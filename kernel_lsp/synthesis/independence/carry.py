@@ -59,7 +59,11 @@ class Call:
 
     @property
     def first(self) -> Tracked:
-        """The first tensor among the arguments. Raises Dependent where there is none."""
+        """The first tensor among the arguments.
+
+        Raises:
+            Dependent: there is none.
+        """
         for value in self.args.values():
             if isinstance(value, Tracked):
                 return value
@@ -69,7 +73,11 @@ class Call:
         return tracked(list(self.args.values()))
 
     def only(self, *names: str) -> Carry:
-        """The carry of the argument ``names[0]``, which only arguments of these names may have. Raises Dependent."""
+        """The carry of the argument ``names[0]``, which only arguments of these names may have.
+
+        Raises:
+            Dependent: another one has it, or this one does not.
+        """
         for name, value in self.args.items():
             if name not in names and any(t.carry for t in tracked(value)):
                 raise Dependent(f"{self.name}: it reaches {name}")
@@ -93,13 +101,21 @@ def tracked(tree: Any) -> list[Tracked]:
 
 
 def require(holds: Any, why: str) -> None:
-    """Raises Dependent unless ``holds``."""
+    """Go on if ``holds``.
+
+    Raises:
+        Dependent: it does not; with ``why``.
+    """
     if not holds:
         raise Dependent(why)
 
 
 def broadcast(operands: list[Tracked], rank: int, name: str) -> Carry:
-    """Where the result of an elementwise operation of ``rank`` carries it. Raises Dependent."""
+    """Where the result of an elementwise operation of ``rank`` carries it.
+
+    Raises:
+        Dependent: operands carry it along different dimensions, or one has a size of its own there.
+    """
     found = {t.carry.at(t.carry.dim + rank - t.rank) for t in operands if t.carry}
     require(len(found) == 1, f"{name}: its operands carry it along different dimensions")
     (carry,) = found

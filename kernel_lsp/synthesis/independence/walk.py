@@ -88,7 +88,11 @@ def _shape(value: torch.Tensor, others: dict[sympy.Symbol, int] | None = None) -
 
 
 def _follow(exported: ExportedProgram, symbol: sympy.Symbol, size: int) -> Independent:
-    """Raises Dependent."""
+    """Follow ``symbol`` through every node of the graph, from the tensors that have it.
+
+    Raises:
+        Dependent: an operator mixes the slices, or nobody knows whether it does.
+    """
     others = {other: n for other, n in _hints(exported).items() if other != symbol}
     bounds = exported.range_constraints.get(symbol)
     require(bounds is None or bounds.lower <= 2, "the forward may take another way for small sizes")
@@ -221,7 +225,11 @@ class _Follower:
 
 
 def _check_pure(name: str, target: Any, arguments: dict[str, Any]) -> None:
-    """Raises Dependent for what changes a tensor in place or draws random numbers."""
+    """Check that a call changes nothing and gives the same for the same arguments.
+
+    Raises:
+        Dependent: it changes a tensor in place or draws random numbers.
+    """
     require(not target._schema.is_mutable or name == "aten.detach_", f"{name} changes a tensor in place")
     if torch.Tag.nondeterministic_seeded in target.tags or "dropout" in name:
         off = [arguments[key] == value for key, value in _RANDOM_IN_TRAINING.items() if key in arguments]

@@ -76,7 +76,8 @@ class Domain:
     def simplify(self, expr: sympy.Expr) -> sympy.Expr:
         """``expr`` in terms of the present atoms, with the divisions carried out that can be.
 
-        Raises ``Refined`` after it has split an atom so that a division goes; what stays of one is opaque.
+        Raises:
+            Refined: an atom was split so that a division goes; what stays of one is opaque.
         """
         found = self.known.get(expr)
         if found is None:
@@ -84,7 +85,11 @@ class Domain:
         return found
 
     def at(self, map: Map, index: Index) -> Index:
-        """The index into a view's operand of the element that ``index`` addresses in the view. Raises ``Refined``."""
+        """The index into a view's operand of the element that ``index`` addresses in the view.
+
+        Raises:
+            Refined: an atom was split.
+        """
         return tuple(self.simplify(e) for e in at(map, index))
 
     def terms(self, expr: sympy.Expr) -> tuple[dict[sympy.Symbol, sympy.Expr], sympy.Expr]:

@@ -28,8 +28,11 @@ _WORDS = {Value: "a tensor", int: "an integer", float: "a number", bool: "a trut
 def bound(lowering: Lowering, args: Any, kwargs: Any, fakes: tuple[Any, Any], fake: Any) -> inspect.BoundArguments:
     """What ``lowering`` is to be called with.
 
-    ``fakes``: the same arguments as torch's fake tensors, for the dtype of a constant; ``fake``: the node's result. A constant
-    becomes a ``Value`` where one is declared. Raises ``NotLowered``.
+    ``fakes``: the same arguments as torch's fake tensors, for the dtype of a constant; ``fake``: the node's result. A constant becomes a
+    ``Value`` where one is declared.
+
+    Raises:
+        NotLowered: the lowering does not take an argument as it is.
     """
     signature, hints = _declared(lowering)
     given = _keywords(signature, fake, kwargs)
@@ -73,7 +76,11 @@ def _keywords(signature: inspect.Signature, fake: Any, kwargs: dict[str, Any]) -
 
 
 def _taken(hint: Any, value: Any, seen: Any, name: str) -> Any:
-    """``value`` as the annotation ``hint`` declares it. Raises ``NotLowered``."""
+    """``value`` as the annotation ``hint`` declares it.
+
+    Raises:
+        NotLowered: it cannot be taken so.
+    """
     if hint is Any:
         return value
     origin, inner = typing.get_origin(hint), typing.get_args(hint)

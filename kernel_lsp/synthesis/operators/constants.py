@@ -15,7 +15,11 @@ _MOST = 16
 
 
 def written(tensor: torch.Tensor) -> Value:
-    """A value with the tensor's elements. Raises ``NotLowered`` where they are too many, and no arithmetic progression."""
+    """A value with the tensor's elements.
+
+    Raises:
+        NotLowered: they are too many, and no arithmetic progression.
+    """
     numbers = tensor.flatten().tolist()
     if not numbers or tensor.is_complex():
         raise NotLowered("a tensor without numbers")

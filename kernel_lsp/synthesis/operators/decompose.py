@@ -73,7 +73,8 @@ def _definition(target: Any) -> Callable[..., Any] | None:
 def steps(node: torch.fx.Node) -> tuple[torch.fx.Graph, list[Any]] | None:
     """(graph with a list of results, what of ``node``'s arguments its placeholders are); None where torch has no definition.
 
-    Raises ``NotLowered`` where the definition cannot be followed, or holds for some sizes alone.
+    Raises:
+        NotLowered: the definition cannot be followed, or holds for some sizes alone.
     """
     definition = _definition(node.target)
     if definition is None:
@@ -103,7 +104,11 @@ def steps(node: torch.fx.Node) -> tuple[torch.fx.Graph, list[Any]] | None:
 
 
 def _traced(function: Callable[..., Any], arguments: list[Any], mode: FakeTensorMode) -> torch.fx.Graph:
-    """The operators that ``function`` calls. Raises ``NotLowered``."""
+    """The operators that ``function`` calls.
+
+    Raises:
+        NotLowered: it cannot be traced.
+    """
     env = mode.shape_env
     known = _assumed(env)
     try:

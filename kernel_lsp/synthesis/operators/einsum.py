@@ -31,7 +31,11 @@ def einsum(equation: str, operands: list[Value], *_: Any, out: torch.dtype, **__
 
 
 def _parsed(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]]:
-    """(labels of each operand, labels of the result). Raises ``NotLowered`` where the result's cannot be had."""
+    """(labels of each operand, labels of the result).
+
+    Raises:
+        NotLowered: the result's cannot be had.
+    """
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     texts = inputs.split(",")
     if len(texts) != len(ranks):

@@ -24,9 +24,12 @@ _FILL = frozenset({"aten.pad", "aten.constant_pad_nd"})
 
 
 def check(operator: Operator, arguments: list[Any], result: Any, runs: Float8) -> None:
-    """Raises ``NotLowered`` where an operator is not lowered for the dtypes of ``arguments`` and ``result``.
+    """Check that an operator is lowered for float8 as it is used.
 
     ``arguments``: torch's fake ones, ``result``: its fake result; ``runs``: what the GPU's kernels do with float8.
+
+    Raises:
+        NotLowered: it is not for the dtypes of ``arguments`` and ``result``.
     """
     given, made = _float8s(arguments), _float8s(result)
     if not given and not made:
@@ -112,7 +115,11 @@ def _sized(x: Value, shape: Shape) -> Value:
 
 
 def _factor(scale: Value, of_each: Shape) -> Value:
-    """A scale as it is multiplied by: a tensor of shape (), or one number for each row or column. Raises ``NotLowered``."""
+    """A scale as it is multiplied by: a tensor of shape (), or one number for each row or column.
+
+    Raises:
+        NotLowered: it is not float32, or has a scale for each block.
+    """
     if scale.dtype != torch.float32:
         raise NotLowered(f"scales in {scale.dtype}")
     if _of_all(scale):

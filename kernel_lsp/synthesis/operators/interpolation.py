@@ -39,7 +39,11 @@ def upsample_nearest2d(x: Value, size: Any, scales: Any = None, scale_w: Any = N
 
 
 def _by_addresses(x: Value, given: list[Any], shape: Shape) -> Value:
-    """As a view, whose elements other values can be computed from in the same kernel. Raises ``NotLowered``."""
+    """As a view, whose elements other values can be computed from in the same kernel.
+
+    Raises:
+        NotLowered: the ratio varies, or float32 rounds it so that other elements are taken.
+    """
     if any(isinstance(scale, Scalar) for scale in given):
         raise NotLowered("a scale that varies")
     ratios = {
@@ -55,7 +59,11 @@ def _by_addresses(x: Value, given: list[Any], shape: Shape) -> Value:
 
 
 def _by_factor(factor: float) -> _Ratio:
-    """The ratio in : out for a factor that was given. Raises ``NotLowered`` where it is no integer nor one over one."""
+    """The ratio in : out for a factor that was given.
+
+    Raises:
+        NotLowered: it is no integer nor one over one.
+    """
     scale = np.float32(1.0 / factor)
     if float(scale).is_integer():
         return sympy.Integer(int(scale)), ONE

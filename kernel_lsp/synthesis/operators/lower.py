@@ -51,9 +51,12 @@ _PACKAGE = f"synthesis{os.sep}"
 
 
 def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: Float8 = "rounded") -> Graph:
-    """The graph of an exported program, the operators in ``left`` kept as calls of torch. Raises ``Untraceable``.
+    """The graph of an exported program, the operators in ``left`` kept as calls of torch.
 
     ``runs``: what kernels do with float8.
+
+    Raises:
+        Untraceable: a node neither lowers nor can stand as a torch call.
     """
     graph = Graph(float8=runs)
     env: dict[Any, Any] = {}
@@ -91,7 +94,11 @@ def _subgraph(node: Any) -> Untraceable:
 
 
 def placeholders(exported: ExportedProgram) -> Graph:
-    """A graph of the arguments alone, for their sizes and the ranges of these. Raises ``Untraceable``."""
+    """A graph of the arguments alone, for their sizes and the ranges of these.
+
+    Raises:
+        Untraceable: an argument is a number that varies.
+    """
     graph = Graph()
     specs = {spec.arg.name: spec for spec in exported.graph_signature.input_specs if hasattr(spec.arg, "name")}
     for node in exported.graph.nodes:
@@ -243,7 +250,11 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
 
 
 def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph, left: frozenset[str]) -> Any:
-    """The results of an operator's definition, ``parts``, whose placeholders are ``sources``. Raises ``NotLowered``."""
+    """The results of an operator's definition, ``parts``, whose placeholders are ``sources``.
+
+    Raises:
+        NotLowered: one of them has no lowering.
+    """
     inner: dict[Any, Any] = {}
     remaining = iter(sources)
     before = len(graph.equal)

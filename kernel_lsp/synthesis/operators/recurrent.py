@@ -159,7 +159,11 @@ def _check(
     train: bool,
     bidirectional: bool,
 ) -> None:
-    """Raises ``NotLowered`` for the forms that stay with torch."""
+    """Check that the layers are of a form that is lowered.
+
+    Raises:
+        NotLowered: they stay with torch.
+    """
     if dropout and train and layers > 1:
         raise NotLowered("dropout between layers")
     if len(parameters) != layers * (1 + bidirectional) * (4 if biased else 2):

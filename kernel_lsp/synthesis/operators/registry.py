@@ -79,10 +79,13 @@ def lowers(
 ) -> Callable[[_L], _L]:
     """Register a lowering for the ATen operators ``names``.
 
-    ``about`` is by default the first line of its docstring. ``formula``: definitions, ``"silu(v) = v * sigmoid(v)"``, of the
-    names that it gives as ``Value.meaning``. ``not_one``: sizes, of (arguments, torch's fake result), with which the operator
-    gives something else, or fails, where they are one: torch.export counts from two, and the class takes one as well.
-    ``equal``: pairs of sizes, of the arguments by their names, that have to be equal and of which torch.export does not know it. Raises ``ValueError`` for an operator that has a lowering already.
+    ``about`` is by default the first line of its docstring. ``formula``: definitions, ``"silu(v) = v * sigmoid(v)"``, of the names that it
+    gives as ``Value.meaning``. ``not_one``: sizes, of (arguments, torch's fake result), with which the operator gives something else, or
+    fails, where they are one: torch.export counts from two, and the class takes one as well. ``equal``: pairs of sizes, of the arguments by
+    their names, that have to be equal and of which torch.export does not know it.
+
+    Raises:
+        ValueError: an operator has a lowering already.
     """
 
     def register(lowering: _L) -> _L:

@@ -21,7 +21,11 @@ from .scattering import placed
 
 
 def _row_major(x: Value, contiguous: bool) -> None:
-    """Raises ``NotLowered`` where an element's place in memory is not its place in row-major order in every call."""
+    """Check that elements lie in row-major order in every call.
+
+    Raises:
+        NotLowered: they may not.
+    """
     held = x
     while isinstance(held.op, View):
         held = held.op.operand

@@ -10,7 +10,11 @@ from ..kernel.steps import Kernel, Materialise
 
 
 def leaf_accessed(kernel: Kernel, value: Value, index: Index, stored: set[Value]) -> bool:
-    """Whether ``value`` is loaded, which is noted then. Raises ``Refined`` where an atom was split."""
+    """Whether ``value`` is loaded, which is noted then.
+
+    Raises:
+        Refined: an atom was split.
+    """
     leaf = reshaped_leaf(value, stored)
     if leaf is None:
         return False
@@ -25,7 +29,9 @@ def leaf_accessed(kernel: Kernel, value: Value, index: Index, stored: set[Value]
 def accessed(kernel: Kernel, value: Value, index: Index) -> list[tuple[Value, Index]]:
     """(operand, its index) pairs of a value that is computed in the kernel, the table of a Gather among them.
 
-    Raises ``Refined`` where an atom was split, ``Materialise`` with the first operand where an access is not linear.
+    Raises:
+        Refined: an atom was split.
+        Materialise: an access is not linear; with the first such operand.
     """
     try:
         pairs = operand_indices(value, index, kernel.domain)

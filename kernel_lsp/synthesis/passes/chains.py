@@ -146,7 +146,9 @@ def beside(first: Value, left: Value, apart: set[Value]) -> list[Value]:
 def place_chain(root: Value, second: Value, first: Value, stored: set[Value]) -> Kernel:
     """A kernel that computes ``first`` and ``second`` and stores ``root``, which completes it.
 
-    Raises ``Unalignable`` where none fits, and ``Materialise`` as ``placing.place`` does.
+    Raises:
+        Unalignable: none fits.
+        Materialise: as ``placing.place``.
     """
     op, before = _contract(second), _contract(first)
     domain = Domain()
@@ -169,7 +171,11 @@ def place_chain(root: Value, second: Value, first: Value, stored: set[Value]) ->
 
 
 def _trace(kernel: Kernel, first: Value, key: sympy.Expr, depth: list[sympy.Expr], stored: set[Value]) -> None:
-    """Give each value between the products its place, and check what else is read there. Raises as ``place_chain``."""
+    """Give each value between the products its place, and check what else is read there.
+
+    Raises:
+        Refined, Materialise, Unalignable: as ``place_chain``, which begins anew after an atom was split.
+    """
     op, domain = kernel.product, kernel.domain
     at = dict(zip(op.axes, kernel.placed[_second(kernel)], strict=True)) | {op.summed: key}
     inside = {first, *between(first, op.left)}
@@ -215,7 +221,11 @@ def _trace(kernel: Kernel, first: Value, key: sympy.Expr, depth: list[sympy.Expr
 
 
 def _check(v: Value, index: Index, domain: Domain, stored: set[Value]) -> None:
-    """Whether an operand can be addressed. Raises ``Refined`` where that splits an atom."""
+    """Whether an operand can be addressed.
+
+    Raises:
+        Refined: that splits an atom.
+    """
     for e in index:
         domain.terms(e)
     if reshaped_leaf(v, stored) is None:
@@ -234,7 +244,11 @@ def _second(kernel: Kernel) -> Value:
 
 
 def _chain(kernel: Kernel, first: Value, key: sympy.Symbol, depth: list[sympy.Symbol]) -> Chain:
-    """What the kernel carries along the keys, and what it makes of that at the end. Raises ``Unalignable``."""
+    """What the kernel carries along the keys, and what it makes of that at the end.
+
+    Raises:
+        Unalignable: there is no softmax between the products, or the keys or columns are not where they have to be.
+    """
     op = kernel.product
     for e in kernel.placed[_second(kernel)]:
         kernel.domain.linear(e)
@@ -322,7 +336,11 @@ def _of_row(kernel: Kernel, v: Value, op: Pointwise, index: Index, key: sympy.Sy
 
 
 def _exponential(element: Value, folds: list[Value]) -> tuple[Value, Value]:
-    """(x, the greatest x of the row) of exp(x - that). Raises ``Unalignable``."""
+    """(x, the greatest x of the row) of exp(x - that).
+
+    Raises:
+        Unalignable: there is something else than a softmax.
+    """
     op = element.op
     inner = op.operands[0] if isinstance(op, Pointwise) and op.function == "exp" else None
     if isinstance(inner, Value) and isinstance(inner.op, Pointwise) and inner.op.function == "sub":

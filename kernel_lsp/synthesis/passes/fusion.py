@@ -134,7 +134,11 @@ def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozens
 
 
 def place_product(root: Value, product: Value, stored: set[Value]) -> Kernel:
-    """A kernel that computes ``product`` and stores ``root``, which completes it. Raises as ``placing.place``."""
+    """A kernel that computes ``product`` and stores ``root``, which completes it.
+
+    Raises:
+        Materialise, Unalignable: as ``placing.place``.
+    """
     domain = Domain()
     domain.origin = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
     for _ in range(50):
@@ -151,7 +155,10 @@ def place_product(root: Value, product: Value, stored: set[Value]) -> Kernel:
 def trace_product(kernel: Kernel, stored: set[Value]) -> None:
     """Place the product where the epilogue reads it, and check the epilogue's accesses.
 
-    The operands' own are checked where the kernel is written. Raises ``Refined`` as ``placing.place`` does.
+    The operands' own are checked where the kernel is written.
+
+    Raises:
+        Refined: an atom was split.
     """
     product = kernel.contract
     assert product is not None

@@ -23,7 +23,11 @@ def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
 
 
 def place_recurrence(results: list[Value], stored: set[Value]) -> Kernel:
-    """A kernel that goes through the steps of a recurrence. Raises as ``placing.place``."""
+    """A kernel that goes through the steps of a recurrence.
+
+    Raises:
+        Materialise, Unalignable: as ``placing.place``.
+    """
     first = results[0].op
     assert isinstance(first, Recur)
     loop, domain = first.loop, Domain()

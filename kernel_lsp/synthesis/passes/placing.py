@@ -20,7 +20,9 @@ from .accesses import accessed, leaf_accessed
 def place(roots: list[Value], tree: list[Value], stored: set[Value]) -> Kernel:
     """A kernel that stores ``roots`` and computes ``tree`` (operands first) from what is ``stored``.
 
-    Raises ``Materialise`` with the value that does not fit the domain, ``Unalignable`` where splitting has no end.
+    Raises:
+        Materialise: a value, which it has, does not fit the domain.
+        Unalignable: splitting has no end.
     """
     domain = Domain()
     for _ in range(50):
@@ -177,7 +179,12 @@ def _filled(
 
 
 def _trace(kernel: Kernel, stored: set[Value]) -> None:
-    """Walk every access once. Raises Refined (an atom was split) or Materialise (an access is not linear)."""
+    """Walk every access once.
+
+    Raises:
+        Refined: an atom was split.
+        Materialise: an access is not linear.
+    """
     seen: set[tuple[Value, Index]] = set()
 
     def visit(v: Value, index: Index) -> None:

@@ -44,10 +44,13 @@ class _Unchained(Exception):
 
 
 def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Value] | None = None) -> Plan:
-    """Steps that compute the graph's outputs. Raises ``Unalignable`` where an access fits no kernel.
+    """Steps that compute the graph's outputs.
 
-    ``stored``: values that are stored before a kernel reads them, though it could compute them itself. ``chained``: products to be
-    computed with the one before (``chains.py``), of which those are left out that fit no kernel.
+    ``stored``: values that are stored before a kernel reads them, though it could compute them itself. ``chained``: products to be computed
+    with the one before (``chains.py``), of which those are left out that fit no kernel.
+
+    Raises:
+        Unalignable: an access fits no kernel.
     """
     chained = {} if chained is None else chained
     order = order_of(graph.outputs)
@@ -318,7 +321,11 @@ class _Planner:
             self._append(again, [])
 
     def _store_chain(self, root: Value, product: Value, first: Value) -> None:
-        """A product with the one before it and what it completes. Raises ``_Unchained``."""
+        """A product with the one before it and what it completes.
+
+        Raises:
+            _Unchained: no kernel fits both.
+        """
         op, before = product.op, first.op
         assert isinstance(op, Contract) and isinstance(before, Contract)
         sides = ((before, before.left, before.left_axes), (before, before.right, before.right_axes))

@@ -13,7 +13,11 @@ from ..graph.value import Graph, Input, Value, input_of
 
 
 def name_arguments(graph: Graph, signature: Signature) -> None:
-    """Give the graph's arguments, which come in the order of the flattened call, their Python. Raises ``Unwritable``."""
+    """Give the graph's arguments, which come in the order of the flattened call, their Python.
+
+    Raises:
+        Unwritable: they are not as many, or one cannot be written down.
+    """
     arguments = [v for v in graph.inputs if isinstance(v.op, Input) and v.op.kind == "argument"]
     for value, text in zip(arguments, signature.flattened(len(arguments)), strict=True):
         input_of(value).source = text
@@ -28,10 +32,13 @@ def conditions(
     *,
     bounded: bool = True,
 ) -> list[str]:
-    """Conditions for the kernels of ``graph``, to be joined with ``and``. Raises ``Unwritable``.
+    """Conditions for the kernels of ``graph``, to be joined with ``and``.
 
-    ``used``: what the host function is given, with its names there; ``requires``: conditions of the tilings; ``bounded``: the
-    kernels' offsets have 32 bits.
+    ``used``: what the host function is given, with its names there; ``requires``: conditions of the tilings; ``bounded``: the kernels'
+    offsets have 32 bits.
+
+    Raises:
+        Unwritable: one of them has no text.
     """
     state = [(name, v) for name, v in used if input_of(v).kind != "argument"]
     looked_at = [v for v in graph.looked_at if all(v is not other for _, other in state)]

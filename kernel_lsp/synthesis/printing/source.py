@@ -63,7 +63,11 @@ def written(
     chosen: Chosen,
     check_indices: bool = False,
 ) -> Written:
-    """The kernels and the host function for one point of the schedule space. Raises ``Unwritable``."""
+    """The kernels and the host function for one point of the schedule space.
+
+    Raises:
+        Unwritable: forward's result, or a condition, has no text.
+    """
     name = snake_case(class_name)
     signature = Signature(module, *exported.example_inputs)
     name_arguments(found.graph, signature)

@@ -32,7 +32,11 @@ def scheduled(
     schedule: Schedule,
     strided: set[Value],
 ) -> Program:
-    """The kernel as a program. Raises ``verify.Malformed``, which is a bug."""
+    """The kernel as a program.
+
+    Raises:
+        verify.Malformed: it would not mean anything, which is a bug.
+    """
     if isinstance(schedule, Product):
         program = contract(kernel, name, arguments, hints, stored, strided, schedule)
     elif isinstance(schedule, Chained):

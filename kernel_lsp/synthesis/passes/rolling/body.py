@@ -39,7 +39,11 @@ class _Sum:
 
 
 def recurrence(orbits: list[Orbit], forms: Forms) -> tuple[Recurrence, list[int]]:
-    """The recurrence that computes the states ``orbits``, and the number of each there. Raises ``NotAlike`` where no schedule takes its body."""
+    """The recurrence that computes the states ``orbits``, and the number of each there.
+
+    Raises:
+        NotAlike: no schedule takes its body.
+    """
     body = _Body(orbits, forms)
     mine = list(body.held)
     after = [body.value(orbit[1:]) for orbit in orbits]
@@ -284,7 +288,11 @@ def _one_weight(after: tuple[Value, ...], body: _Body) -> tuple[Value, ...]:
 
 
 def _check(loop: Recurrence) -> None:
-    """Raises ``NotAlike`` unless every state is read where it is stored, and every product at the row and unit that it makes."""
+    """Check that every state is read where it is stored, and every product at the row and unit that it makes.
+
+    Raises:
+        NotAlike: one is not.
+    """
     shape, products = loop.held[0].shape, contracted(loop)
     state = tuple(ZERO if n == ONE else e for e, n in zip(dims(len(shape)), shape, strict=True))
     if not loop.given or ZERO in shape:

@@ -58,7 +58,11 @@ class Forms:
         return self._known[value]
 
     def opened(self, family: Family) -> Members:
-        """Raises ``NotAlike`` unless all members are of one form, with offsets that move by equal strides."""
+        """The members of a family, which are of one form.
+
+        Raises:
+            NotAlike: they are not, or their offsets do not move by equal strides.
+        """
         family = self._from_first(family)
         found = [form for value in family if (form := self(value)) is not None]
         if len(found) < len(family) or any(one.key != found[0].key for one in found):

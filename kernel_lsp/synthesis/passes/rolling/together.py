@@ -20,7 +20,11 @@ class Together:
         self._known: dict[Family, Value] = {}
 
     def whole(self, family: Family) -> Value:
-        """The values of all steps, [steps, *shape]. Raises ``NotAlike``."""
+        """The values of all steps, [steps, *shape].
+
+        Raises:
+            NotAlike: they cannot be computed together.
+        """
         if same(family):
             return Build.expand(Build.unsqueeze(family[0], 0), (self.steps, *family[0].shape))
         if family not in self._known:
