@@ -38,10 +38,12 @@ class Claim:
 
     @property
     def correct(self) -> bool:
+        """Whether the header says of the kernel that it is correct."""
         return self.verdict.status in schema.CORRECT
 
     @property
     def timed(self) -> bool:
+        """Whether the header has a time of the kernel."""
         return self.measurement is not None and any(shape.kernel for shape in self.measurement.shapes)
 
 

@@ -54,14 +54,17 @@ class KernelFile:
 
     @property
     def class_name(self) -> str:
+        """The user's class, "" where the header does not say."""
         return str(self.header.get("class", ""))
 
     @property
     def fingerprint(self) -> str:
+        """Of the class when the kernel was written, "" where the header does not say."""
         return str(self.header.get("fingerprint", ""))
 
     @property
     def generator(self) -> str:
+        """Where the kernel came from, "" where the header does not say."""
         return str(self.header.get("generator", ""))
 
     @property

@@ -112,17 +112,20 @@ class Resolver:
         self._outlines[path] = found
 
     def read(self, path: Path) -> str | None:
+        """A file's text, None where it cannot be read."""
         if path not in self._texts:
             self._texts[path] = self._read(path)
         return self._texts[path]
 
     def outline(self, path: Path) -> Outline | None:
+        """The outline of a file, kept; None where the file cannot be read."""
         if path not in self._outlines:
             text = self.read(path)
             self._outlines[path] = None if text is None else outline_of(text)
         return self._outlines[path]
 
     def file(self, module: str, path: Path) -> Path | None:
+        """The file that ``module`` is imported from in the file ``path``; None where it is not in the workspace."""
         key = (module, path if module.startswith(".") else path.parent)
         if key not in self._files:
             self._files[key] = module_file(module, path, self.read)

@@ -49,6 +49,7 @@ class Source:
 
     @property
     def tree(self) -> Tree:
+        """The tree of the text as it is; what did not change is not parsed again."""
         if self._tree is None:
             parser = tree_sitter.Parser(_LANGUAGE)
             self._tree = parser.parse(self.data, self._old) if self._old is not None else parser.parse(self.data)
@@ -97,9 +98,11 @@ class Source:
         return self._char_starts[line] + len(head.decode("utf-8", "surrogatepass"))
 
     def position(self, byte: int) -> Position:
+        """Line and column of a byte of the tree."""
         return self.text.position(self.offset(byte))
 
     def range(self, start_byte: int, end_byte: int) -> Range:
+        """Lines and columns between two bytes of the tree."""
         return Range(self.position(start_byte), self.position(end_byte))
 
 

@@ -87,6 +87,7 @@ class Text:
 
     @property
     def line_count(self) -> int:
+        """Lines, an empty last one included."""
         return len(self.starts)
 
     def line(self, number: int) -> str:

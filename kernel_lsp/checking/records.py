@@ -48,6 +48,7 @@ class Finding:
 
     @property
     def text(self) -> str:
+        """Message and action, as one text."""
         return f"{self.message} {self.action}".strip()
 
 

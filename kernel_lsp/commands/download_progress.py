@@ -47,6 +47,7 @@ class Bar:
         self.bar.stop()
 
     def show(self, progress: Progress) -> None:
+        """Bring the bar up to date, or print a line where one is due."""
         if self.terminal:
             speed = "checking" if progress.stage == "checking" else f"{gigabytes(int(progress.speed))}/s"
             self.bar.update(self.row, completed=progress.done, total=progress.total, speed=speed)
@@ -68,11 +69,13 @@ class JsonLines:
         pass
 
     def show(self, progress: Progress) -> None:
+        """Print a line, unless the one before is too recent."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _JSON_SECONDS
             self.line({"fraction": progress.done / max(progress.total, 1), "message": sentence(progress)})
 
     def line(self, document: dict[str, Any]) -> None:
+        """Print ``document`` as one line of JSON."""
         print(json.dumps(document, ensure_ascii=False), flush=True)
 
 

@@ -45,6 +45,7 @@ class Task:
 
     @property
     def report(self) -> schema.Report | None:
+        """What is known by now; None where no job began."""
         return self.job.report if self.job else None
 
     @property
@@ -90,13 +91,16 @@ class Bar:
         self.row = self.bar.add_task("", total=100 * total, name="")
 
     def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        """Show a job's stage, and its share of the whole."""
         name = f"{job.target.class_name} ({self.done + 1}/{self.total})" if self.total > 1 else job.target.class_name
         self.bar.update(self.row, completed=100 * self.done + percentage, description=_plain(message), name=name)
 
     def verdict(self, job: Job) -> None:
+        """Nothing is shown before a job is over."""
         pass
 
     def finished(self, job: Job) -> None:
+        """Count the job, and print its line where there is no terminal."""
         self.done += 1
         self.bar.update(self.row, completed=100 * self.done)
         if not self.console.is_terminal:

@@ -87,6 +87,7 @@ class Watch:
         self._store_said = False
 
     async def start(self) -> None:
+        """Make the rows of the kernels that are there, and watch from then on."""
         for path in self._paths:
             if not path.exists():
                 self._shown.say(f"{_relative(path)} is not there yet")
@@ -98,6 +99,7 @@ class Watch:
             self._rest_later()
 
     async def close(self) -> None:
+        """End jobs, workers and watching."""
         self._shown.closing = self._closing = True
         if self._resting is not None:
             self._resting.cancel()
@@ -202,18 +204,21 @@ class Watch:
     # What the jobs tell: ``jobs.Listener``.
 
     def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        """Show the stage in the job's row."""
         row = self._row(job)
         if row is not None:
             row.progress = "queued" if stage == "queued" else f"{stage} {percentage} %"
             self._shown.soon()
 
     def verdict(self, job: Job) -> None:
+        """Show the verdict before all is checked and timed."""
         row = self._row(job)
         if row is not None and job.report is not None and job.report.candidates:
             row.early = job.report.candidates[-1].verdict.status
             self._shown.soon()
 
     def finished(self, job: Job) -> None:
+        """Show what came of the job, and begin the next."""
         self._rest_later()
         row = self._row(job)
         if row is None or job.state == "cancelled":

@@ -61,6 +61,7 @@ class Row:
 
     @property
     def good(self) -> bool:
+        """Whether the last verdict is a correct kernel."""
         return self.status in schema.CORRECT
 
     def take(
@@ -70,11 +71,13 @@ class Row:
         at: datetime | None,
         regression: str = "",
     ) -> None:
+        """Show a verdict; ``at``: when it was reached, ``regression``: how it is slower than before, "" where it is not."""
         self._now("regressed" if regression else verdict.status, at)
         self.speedup = speedup_text(measurement)
         self.reason = regression or ("" if verdict.status == "ok" else verdict.reason)
 
     def failed(self, error: UserError | None) -> None:
+        """Show that there is no verdict, and why."""
         self._now(_NOT_JUDGED, datetime.now().astimezone())
         self.speedup, self.reason = "–", str(error or "")
 
@@ -92,6 +95,7 @@ class Display:
         self.lines: deque[Text] = deque(maxlen=_LINES)  # the last ones
 
     def started(self, count: int, polls: bool) -> None:
+        """Say how many kernels are watched; ``polls``: without events of the system."""
         kernels = "1 kernel" if count == 1 else f"{count} kernels"
         how = " by comparing files" if polls else ""
         self.say(f"watching {kernels}{how}; Ctrl-C ends it")
@@ -104,6 +108,7 @@ class Display:
             self._print(line)
 
     def warn(self, error: UserError) -> None:
+        """Say what does not end the command."""
         self.say(f"warning: {error}")
 
     def changed(self, row: Row, note: str = "") -> None:

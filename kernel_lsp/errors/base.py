@@ -30,6 +30,7 @@ class UserError(Exception):
         return words(super().__str__())
 
     def to_json(self) -> dict[str, Any]:
+        """The error as it goes over the wire; ``from_json`` reads it."""
         where = {"path": self.path, "line": self.line} if self.path or self.line else None
         data = {name: self.values[name] for name in self.carried if name in self.values}
         return {"code": type(self).__name__, "message": str(self), "where": where} | ({"data": data} if data else {})

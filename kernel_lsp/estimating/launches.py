@@ -27,6 +27,7 @@ class Cost:
     by_rows: Rows | None = None
 
     def rows(self, args: Any) -> int | None:
+        """Rows of a call with ``args``, where each gets a block of threads; else None."""
         return self.by_rows(args) if self.by_rows is not None else None
 
 

@@ -44,6 +44,7 @@ class Operator:
 
     @property
     def bytes(self) -> int:
+        """Bytes that it reads and writes."""
         return self.read + self.written
 
 
@@ -55,15 +56,21 @@ class Eager:
 
     @property
     def launches(self) -> int:
+        """Launches of all operators."""
         return sum(one.launches for one in self.operators)
 
     @property
     def bytes(self) -> int:
+        """Bytes that all operators read and write."""
         return sum(one.bytes for one in self.operators)
 
 
 def eager(exported: ExportedProgram) -> Eager:
-    """The operators that torch's kernels run on a GPU for the example inputs. Raises whatever torch does where fakes do not do."""
+    """The operators that torch's kernels run on a GPU for the example inputs.
+
+    Raises:
+        Exception: what torch raises where tensors without elements do not do.
+    """
     found = Eager()
     fake = faking.mode()
     runner = _Runner(exported, found)

@@ -107,6 +107,7 @@ class Lane:
         return record_of(problem, self.plan.mode, job.report, error, seconds, hello, folder)
 
     async def close(self) -> None:
+        """End the worker."""
         await self._jobs.close()
 
     async def hello(self, file: Path) -> dict[str, Any]:
@@ -158,11 +159,14 @@ class Lane:
     # The queue's listener.
 
     def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        """Hand the progress of the problem at hand on."""
         if self._problem is not None:
             self._on_progress(self._problem, message, percentage)
 
     def verdict(self, job: Job) -> None:
+        """Nothing is done: the record is made when the job is over."""
         pass
 
     def finished(self, job: Job) -> None:
+        """Nothing is done: ``evaluate`` waits for the job."""
         pass

@@ -38,6 +38,7 @@ class Actor:
         self._lane = Lane(plan, device)
 
     def ready(self) -> bool:
+        """Answered once the actor is up on its machine."""
         return True
 
     def evaluate(self, found: Found) -> dict[str, Any]:

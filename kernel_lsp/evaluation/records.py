@@ -63,6 +63,7 @@ class Record:
     at: str = ""  # ISO 8601 UTC, end of the problem
 
     def to_json(self) -> dict[str, Any]:
+        """A line of the results file, as data."""
         data: dict[str, Any] = schema.to_json(self)
         return data
 

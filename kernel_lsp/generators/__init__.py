@@ -84,7 +84,8 @@ class Request:
 class Generator(Protocol):
     """``generate(request)`` of a generator's module."""
 
-    def __call__(self, request: Request) -> AsyncIterator[Candidate | list[Candidate] | Judged]: ...
+    def __call__(self, request: Request) -> AsyncIterator[Candidate | list[Candidate] | Judged]:
+        """Candidates, or several to be timed against each other, or one that was judged already."""
 
 
 _MODULES = {

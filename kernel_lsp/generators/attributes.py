@@ -63,6 +63,7 @@ class Answer:
     helpers: dict[str, ast.ClassDef] = field(default_factory=dict)
 
     def fail(self, reason: str, node: ast.expr | ast.stmt | None = None) -> Unusable:
+        """The error for the answer, with the line of ``node`` or of the class."""
         return Unusable(reason, self.code.line((node or self.node).lineno))
 
 

@@ -39,6 +39,7 @@ class Edits:
         return begin, stop if stop >= 0 else len(self._data)
 
     def start(self, node: ast.AST) -> int:
+        """The byte at which a node begins."""
         return self._lines[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined, no-any-return]
 
     def replace(self, place: Place, text: str) -> None:

@@ -48,9 +48,11 @@ class Source:
         return line, column if text.isascii() else len(text.encode()[:column].decode("utf-8", "ignore"))
 
     def start(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """(line, character) at which a node begins."""
         return self.at(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """(line, character) after a node's last."""
         assert node.end_lineno is not None and node.end_col_offset is not None
         return self.at(node.end_lineno, node.end_col_offset)
 

@@ -75,6 +75,7 @@ class Search:
 
     @property
     def chat(self) -> bool:
+        """Whether the model converses, or completes a prompt as KernelLLM does."""
         if self.model.mode == "auto":
             return "kernelllm" not in str(self.host.loaded.get("name", "")).lower()
         return self.model.mode == "chat"

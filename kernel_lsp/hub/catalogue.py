@@ -88,6 +88,7 @@ class Wanted:
 
     @property
     def repository(self) -> str:
+        """The first of the repositories that may hold it, from which it is fetched."""
         return self.repositories[0]
 
 

@@ -38,6 +38,7 @@ class Memory:
 
     @property
     def largest_gpu(self) -> Gpu | None:
+        """The GPU with the most memory in total."""
         return max(self.gpus, key=lambda gpu: gpu.total, default=None)
 
 

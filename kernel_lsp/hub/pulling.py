@@ -64,10 +64,12 @@ class Plan:
 
     @property
     def name(self) -> str:
+        """What the model is called on the command line."""
         return f"{self.repository}:{self.quantisation}" if self.quantisation else self.repository
 
     @property
     def bytes(self) -> int:
+        """Bytes of all files, those that are here already included."""
         return sum(file.size for file in self.files)
 
     @property

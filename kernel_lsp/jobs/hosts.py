@@ -58,6 +58,7 @@ class ModelHost:
         self._ending = asyncio.get_running_loop().call_later(seconds, self._end)
 
     def wake(self) -> None:
+        """Keep it from ending for idleness."""
         if self._ending is not None:
             self._ending.cancel()
             self._ending = None
@@ -76,6 +77,7 @@ class ModelHost:
             await self.client.stop()
 
     async def close(self) -> None:
+        """End the process."""
         self.wake()
         await self.client.close()
 
@@ -87,6 +89,7 @@ class ModelHosts:
         self._hosts: dict[tuple[str, ...], ModelHost] = {}
 
     def pids(self) -> list[int]:
+        """The processes that are running."""
         return [host.client.pid for host in self._hosts.values() if host.client.pid is not None]
 
     @contextlib.asynccontextmanager

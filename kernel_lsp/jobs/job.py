@@ -61,6 +61,7 @@ class Job:
 
     @property
     def over(self) -> bool:
+        """Whether nothing more comes of it."""
         return self.state in ("done", "failed", "cancelled")
 
 

@@ -64,10 +64,12 @@ class Process(asyncio.SubprocessProtocol):
         return process
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio's callback: the process is running."""
         self._transport = cast(asyncio.SubprocessTransport, transport)
         self.pid = self._transport.get_pid() or 0
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        """asyncio's callback: hand on each line that is whole, without its end; the rest waits."""
         *ends, rest = cast(bytes, data).split(b"\n")
         for end in ends:
             line = b"".join([*self._parts[fd], end])
@@ -77,10 +79,12 @@ class Process(asyncio.SubprocessProtocol):
             self._parts[fd].append(rest)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """asyncio's callback: the process has closed a pipe."""
         if fd in self._closed:
             self._closed[fd].set()
 
     def process_exited(self) -> None:
+        """asyncio's callback: the exit status is known."""
         assert self._transport is not None
         self.status = self._transport.get_returncode()
         self._exited.set()
@@ -115,6 +119,7 @@ class Process(asyncio.SubprocessProtocol):
             pipe.write(json.dumps(message).encode() + b"\n")
 
     def end_of_input(self) -> None:
+        """Close its standard input."""
         pipe = self._transport.get_pipe_transport(0) if self._transport else None
         if pipe is not None:
             pipe.close()

@@ -105,6 +105,7 @@ class Jobs:
         return job
 
     def get(self, job_id: str) -> Job | None:
+        """A job by its id, also one that is over as long as it is kept."""
         return self._jobs.get(job_id)
 
     def active(self) -> list[Job]:

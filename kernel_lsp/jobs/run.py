@@ -70,6 +70,7 @@ class Run:
         return Path(os.path.abspath(found))
 
     def elapsed(self) -> float:
+        """Seconds since the command came."""
         return time.monotonic() - self.started
 
     def remaining(self) -> float:
@@ -81,6 +82,7 @@ class Run:
         self.report.seconds.setdefault(stage, round(self.elapsed(), 3))
 
     def progress(self, stage: str, message: str, percentage: float) -> None:
+        """Tell the listener, with a ``percentage`` that never goes back; an exception of the listener's is logged."""
         self.shown = max(self.shown, min(round(percentage), 100))
         try:
             self.listener.progress(self.job, stage, message, self.shown)
@@ -168,6 +170,7 @@ class Run:
 
     @property
     def on_gpu(self) -> bool:
+        """Whether the worker's device is a GPU, as far as the report knows it."""
         return self.report.device is not None and self.report.device.kind == "cuda"
 
     @contextlib.asynccontextmanager

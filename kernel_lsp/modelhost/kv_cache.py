@@ -51,6 +51,7 @@ class FixedCache:
         self.last.add_(1)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Filled positions, the same in every layer; transformers asks for it."""
         return self.size
 
     def update(

@@ -126,6 +126,11 @@ class ServedModel:
         return errors.ModelUnknown(base_url=self.server.shown, model=self.model, offered=names or "none")
 
     def tokenize(self, prompt: str) -> list[int]:
+        """A server does not tell its tokens.
+
+        Raises:
+            UserError: always.
+        """
         raise errors.UserError(message="A served model's tokens are not known here.")
 
     def generate(self, params: dict[str, Any], request: Request) -> dict[str, Any]:

@@ -29,4 +29,5 @@ class Request:
             raise errors.Cancelled()
 
     def progress(self, message: str, fraction: float) -> None:
+        """Send how far the request is, from 0 to 1."""
         self.emit("progress", {"message": message, "fraction": round(fraction, 4)})

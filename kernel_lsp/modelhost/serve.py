@@ -34,11 +34,14 @@ class Backend(Protocol):
 
     about: dict[str, Any]
 
-    def tokenize(self, prompt: str) -> list[int]: ...
+    def tokenize(self, prompt: str) -> list[int]:
+        """The tokens of a text, as the model counts them."""
 
-    def generate(self, params: dict[str, Any], request: Request) -> dict[str, Any]: ...
+    def generate(self, params: dict[str, Any], request: Request) -> dict[str, Any]:
+        """Answer a ``generate`` request; texts that grow are sent as events."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free the model's memory."""
 
 
 def run(requests_fd: int, answers_fd: int) -> None:

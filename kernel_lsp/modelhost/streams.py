@@ -51,6 +51,7 @@ class Streams:
             self.request.emit("text", {"sample": sample, "text": "", "restart": True})
 
     def report(self) -> None:
+        """Send what each sample has grown by, and the rate."""
         self.reported = time.monotonic()
         for sample in sorted(self.pending):
             self._flush(sample)
@@ -107,4 +108,5 @@ class Detokenizer:
 
     @property
     def text(self) -> str:
+        """All of it so far."""
         return "".join(self.out)

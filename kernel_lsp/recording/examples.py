@@ -32,6 +32,7 @@ class Recorded:
 
     @property
     def scripts(self) -> list[str]:
+        """The scripts that were recorded."""
         return list(self.shares)
 
 

@@ -40,6 +40,7 @@ class Facts:
 
     @property
     def correct(self) -> bool:
+        """Whether the verdict is that of a correct kernel."""
         return self.verdict is not None and self.verdict.status in CORRECT
 
     @property
@@ -73,6 +74,7 @@ class Facts:
         self.module_source, self.module_line = "\n".join(text.split("\n")[first : last + 1]), first + 1
 
     def add_kernel(self, kernel: KernelFile, path: str) -> None:
+        """Take what the page shows of a kernel file at ``path``."""
         self.kernel_path, self.kernel_source, self.kernel_line = path, kernel.body, kernel.body_line + 1
         self.generator, self.note = kernel.generator, str(kernel.header.get("note", ""))
 

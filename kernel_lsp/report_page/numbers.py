@@ -67,6 +67,7 @@ class Microseconds:
         self.places = 1 if least >= 10 else 2 if least >= 1 else 3
 
     def bare(self, value: float) -> str:
+        """A number of microseconds in the chart's unit, without it."""
         return f"{value / self.scale:.{self.places}f}"
 
     def tick(self, value: float) -> str:
@@ -74,6 +75,7 @@ class Microseconds:
         return f"{value / self.scale:g} {self.unit}" if value else "0"
 
     def __call__(self, value: float) -> str:
+        """A number of microseconds in the chart's unit, with it."""
         return f"{self.bare(value)} {self.unit}"
 
 

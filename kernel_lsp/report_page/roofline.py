@@ -109,9 +109,11 @@ class Roof:
 
     @property
     def ridge(self) -> float:
+        """FLOPs per byte from which products are the limit."""
         return self.rate / self.bandwidth
 
     def at(self, intensity: float) -> float:
+        """The greatest rate, in FLOP/s, at an intensity."""
         return min(self.rate, intensity * self.bandwidth)
 
 
@@ -127,9 +129,11 @@ class Plane:
         self.x1 = max(math.log10(roof.ridge) + 0.8, point + (point - self.x0) * 0.56 / 0.44)
 
     def x(self, intensity: float) -> float:
+        """An intensity's place across the chart, from 0 on the left to 1."""
         return (math.log10(intensity) - self.x0) / (self.x1 - self.x0)
 
     def y(self, rate: float) -> float:
+        """A rate's place down the chart, from 0 at the top to 1."""
         return 1 - (math.log10(rate) - self.y0) / (self.y1 - self.y0)
 
 

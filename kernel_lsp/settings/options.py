@@ -336,6 +336,7 @@ class Option(NamedTuple):
 
     @property
     def name(self) -> str:
+        """As in ``Settings``, with the group before a dot."""
         return f"{self.group}.{self.field.name}" if self.group else self.field.name
 
 

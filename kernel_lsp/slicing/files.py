@@ -112,6 +112,7 @@ class File:
 
     @functools.cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
+        """Each node of the syntax tree but the module → the node around it."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def _index(self, node: ast.stmt, top: ast.stmt, alone: bool) -> None:
@@ -137,12 +138,15 @@ class File:
         self.bindings.setdefault(name, []).append(binding)
 
     def offset(self, line: int, column: int) -> int:
+        """The place in the file's bytes of a 1-based line and a column."""
         return self._starts[line - 1] + column
 
     def start(self, node: ast.AST) -> int:
+        """The byte at which a node begins, decorators left out."""
         return self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
 
     def end(self, node: ast.AST) -> int:
+        """The byte after a node's last."""
         return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
     def name_span(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> tuple[int, int]:
@@ -177,6 +181,7 @@ class File:
         return start, end + len(rest) if not rest.strip() or rest.lstrip().startswith(b"#") else end
 
     def lines_of(self, node: ast.stmt) -> int:
+        """How many lines a statement has."""
         return (node.end_lineno or node.lineno) - node.lineno + 1
 
     def absolute(self, statement: ast.ImportFrom) -> str:

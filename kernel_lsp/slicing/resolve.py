@@ -26,6 +26,7 @@ class Defined:
 
     @property
     def one(self) -> ast.stmt:
+        """The last of the statements."""
         return self.statements[-1].statement
 
 
@@ -62,9 +63,11 @@ class Resolver:
         self.packages = packages
 
     def ours(self, module: ModuleType | None) -> bool:
+        """Whether a module is copied into a slice: of the workspace, or of ``packages``."""
         return module is not None and (self.workspace.holds(module) or module.__name__ in self.packages)
 
     def file(self, module: ModuleType) -> File | None:
+        """The module's file if it is copied, else None."""
         return self.workspace.file(module) if self.ours(module) else None
 
     def is_ours(self, file: File, statement: Import, alias: ast.alias) -> bool:

@@ -80,6 +80,7 @@ class Nursery:
         return json.loads(data)
 
     def close(self) -> None:
+        """End the process with its children, and remove its folder."""
         os.close(self._requests)
         os.close(self._answers)
         processes.kill_group(self.pid)

@@ -65,6 +65,7 @@ class Store:
 
     @property
     def usable(self) -> bool:
+        """Whether there is an open file."""
         return self._connection is not None
 
     def keep(self, key: Key, mode: str, timing: schema.Timing, measured_at: str = "", mark: str = "") -> None:
@@ -91,6 +92,7 @@ class Store:
         return found
 
     def close(self) -> None:
+        """Close the file; it is not usable afterwards."""
         with self._lock, contextlib.suppress(sqlite3.Error):
             if self._connection is not None:
                 self._connection.close()

@@ -44,6 +44,7 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
+        """Whether the outputs agree."""
         return not self.reason
 
 

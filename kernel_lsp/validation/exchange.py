@@ -158,6 +158,7 @@ class Loan:
         return found
 
     def free(self) -> None:
+        """Give the lent memory back."""
         self.block.free()
 
 
@@ -222,6 +223,7 @@ class Opened:
         return {"described": described, "metas": metas}
 
     def close(self) -> None:
+        """Drop the tensors and the memory that they lie in."""
         self.tree = None
         self.lent.close()
 

@@ -24,6 +24,7 @@ class Failure(Exception):
     line: int | None = None
 
     def to_json(self) -> dict[str, Any]:
+        """As the trial sends it to the referee."""
         return {"status": self.status, "reason": self.reason, "line": self.line}
 
 

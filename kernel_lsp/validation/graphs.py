@@ -27,6 +27,7 @@ class Held:
     places: set[int] = field(default_factory=set)  # of the memory that was allocated
 
     def note(self, func: Any, args: Any, out: Any) -> None:
+        """Note an operator's call during the capture, and which tensors in the graph's memory it gave."""
         torch_work.note(self.operators, func, args, out)
         fresh = all(result.alias_info is None for result in func._schema.returns)
         for tensor in pytree.tree_leaves(out):
@@ -81,13 +82,16 @@ class Graphs:
         self._hooks = self._made()
 
     def reset(self) -> None:
+        """Forget which graphs a call captured and replayed; the graphs themselves stay known."""
         self.captured, self.replayed = [], []
 
     def start(self) -> None:
+        """Put the hooks in place of ``torch.cuda.CUDAGraph``'s methods."""
         for name, hook in self._hooks.items():
             setattr(torch.cuda.CUDAGraph, name, hook)
 
     def stop(self) -> None:
+        """Put torch's own methods back."""
         for name, own in self._own.items():
             setattr(torch.cuda.CUDAGraph, name, own)
 

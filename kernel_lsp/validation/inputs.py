@@ -57,6 +57,7 @@ class Inputs:
 
     @property
     def has_floats(self) -> bool:
+        """Whether a tensor among the inputs is of floating point."""
         return any(leaf.example.dtype.is_floating_point for leaf in self.leaves)
 
     def has_op(self, *words: str) -> bool:
@@ -70,6 +71,7 @@ class Inputs:
 
     @property
     def names(self) -> list[str]:
+        """What messages call each tensor, in the order of the leaves."""
         return [f"input {leaf.name}" for leaf in self.leaves]
 
     def example(self, sizes: dict[str, int]) -> tuple[Any, Any]:
@@ -179,6 +181,7 @@ class Inputs:
         )
 
     def shape(self, leaf: Leaf, sizes: dict[str, int]) -> list[int]:
+        """A leaf's shape where the named sizes are ``sizes``; dimensions without a symbol as in the example."""
         return [n if s is None else evaluate(s, sizes) for n, s in zip(leaf.example.shape, leaf.symbols, strict=True)]
 
     def elements(self, sizes: dict[str, int]) -> int:

@@ -67,33 +67,44 @@ class PretendedDriver:
     launcher_cls = _no_gpu
 
     def get_current_target(self) -> Any:
+        """The pretended GPU as Triton's compiler knows it."""
         return self.target
 
     def get_current_device(self) -> int:
+        """Device 0, the only one."""
         return 0
 
     def set_current_device(self, device: int) -> None:
+        """Nothing is done: there is one device."""
         pass
 
     def get_current_stream(self, device: int | None = None) -> int:
+        """Stream 0."""
         return 0
 
     def get_active_torch_device(self) -> torch.device:
+        """The CPU, where the tensors are."""
         return torch.device("cpu")
 
     def get_device_interface(self) -> Any:
+        """``torch.cpu`` in place of ``torch.cuda``."""
         return torch.cpu
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """An empty tensor: no cache is cleared between timings."""
         return torch.empty(0)
 
     def clear_cache(self, cache: Any) -> None:
+        """Nothing is done."""
         pass
 
     def map_python_to_cpp_type(self, name: str) -> str:
+        """The name as it is, since no launcher is compiled."""
         return name
 
     def get_benchmarker(self) -> Callable[..., Any]:
+        """A benchmark that calls the function once and says 1 ms, so that an autotuner ends."""
+
         def benchmark(fn: Callable[[], Any], quantiles: Any = None, **_: Any) -> Any:
             fn()
             return [1.0] * len(quantiles) if quantiles else 1.0

@@ -30,6 +30,7 @@ class Launches:
         self.intact: Callable[[], bool] = lambda: True  # whether the hook is where it was put
 
     def reset(self) -> None:
+        """Count from zero: launches, what was swallowed and held, graphs of a call."""
         self.count = 0
         self.swallowed = []
         self.held = []

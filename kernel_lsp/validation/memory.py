@@ -62,6 +62,7 @@ class Watch:
             self.before = torch.cuda.memory_allocated(self.device)
 
     def taken(self) -> int:
+        """Bytes."""
         if self.device is None:
             return 2 * self.tensors
         return torch.cuda.max_memory_allocated(self.device) - self.before

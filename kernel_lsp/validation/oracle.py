@@ -112,6 +112,7 @@ class Oracle:
             self.no_double(f"the module cannot be copied: {type(error).__name__}")
 
     def no_double(self, why: str) -> None:
+        """Do without float64 from now on, and say why in ``limits``, once."""
         self.double = None
         said = f"the reference is eager in its own precision, not float64 ({why})"
         if said not in self.limits:

@@ -313,6 +313,7 @@ class Referee:
         return answer, tree, metas
 
     def passed(self, name: str, detail: str = "") -> None:
+        """Note a check that the candidate has passed."""
         self.progress.checks.append(schema.Check(name, True, detail))
 
     def failed(self, status: str, name: str, reason: str, line: int | None = None) -> failures.Failure:

@@ -27,6 +27,7 @@ class Sampling:
         self.reset()
 
     def reset(self) -> None:
+        """Forget what was launched."""
         self.grids: list[tuple[int, ...]] = []  # of the launches since
         self.total = self.run = 0
         self.atomics = False

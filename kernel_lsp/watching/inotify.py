@@ -83,12 +83,14 @@ class Inotify:
                 self._only.pop(watch, None)
 
     def close(self) -> None:
+        """End all watches; waits for watchdog's thread for a second at most."""
         self._inotify.stop()
         self._inotify.join(1.0)
 
     # What watchdog calls, in its thread.
 
     def on_event(self, event: InotifyEvent) -> None:
+        """watchdog's callback, in its thread: an event in a followed folder."""
         name, only = os.fsdecode(event.name), self._only.get(event.wd)
         if not name:
             matters = event.is_delete_self or event.is_move_self
@@ -100,9 +102,11 @@ class Inotify:
             self._woken()
 
     def on_watch_deleted(self, wd: WatchDescriptor) -> None:
+        """watchdog's callback, in its thread: the folder of a watch is gone."""
         self._ended.append(wd)
 
     def on_queue_overflow(self) -> None:
+        """watchdog's callback, in its thread: events were lost, so all is looked at again."""
         self._woken()
 
 

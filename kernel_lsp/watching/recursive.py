@@ -39,10 +39,12 @@ class Recursive(FileSystemEventHandler):
         return bool(new)
 
     def close(self) -> None:
+        """End all watches; waits for watchdog's thread for a second at most."""
         self._observer.stop()
         self._observer.join(1.0)
 
     def on_any_event(self, event: FileSystemEvent) -> None:
+        """watchdog's callback, in its thread: an event somewhere under what is followed."""
         if event.event_type in ("opened", "closed_no_write"):
             return
         for named in (event.src_path, event.dest_path):

@@ -31,9 +31,11 @@ Changed = Callable[[Tree, set[Path]], Awaitable[None]]
 class Notifier(Protocol):
     """What tells of changes: see inotify.py and recursive.py."""
 
-    def follow(self, tree: Tree) -> bool: ...
+    def follow(self, tree: Tree) -> bool:
+        """Watch the folders of a tree; whether any is new."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End all watches."""
 
 
 class Watcher:
@@ -92,6 +94,7 @@ class Watcher:
         self._wake()
 
     async def close(self) -> None:
+        """End the watching, a burst under way included."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

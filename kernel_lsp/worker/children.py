@@ -37,6 +37,7 @@ class Child:
         self.stage = "starting"
 
     def hear(self, message: dict[str, Any]) -> None:
+        """Take an event or the result out of a message of the child."""
         if "event" in message:
             if message["event"] == "progress":
                 self.stage = message["data"].get("message") or message["data"].get("stage", "")
@@ -129,6 +130,7 @@ class Zygote:
         return key, child
 
     def kill(self, key: int) -> None:
+        """Ask the warm process to end the child of that key, with all below it."""
         with contextlib.suppress(OSError):
             self.control.send(json.dumps({"kill": key}).encode())
 

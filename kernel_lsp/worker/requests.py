@@ -54,6 +54,11 @@ class Desk:
         self.devices = asyncio.get_running_loop().create_task(_find_devices())
 
     async def handle(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
+        """The result of one request; ``emit`` is called with its events.
+
+        Raises:
+            UserError: the method is unknown, packages are missing, or the method's own error.
+        """
         if method == "hello":
             cuda = await asyncio.shield(self.devices)
             return environment.hello([*cuda, environment.interpreter_device()], self.layers)

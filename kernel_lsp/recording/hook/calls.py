@@ -64,6 +64,7 @@ class Recorder:
             entry.next = sys.maxsize
 
     def to_json(self) -> list[dict[str, Any]]:
+        """An entry for each class with calls whose shapes were kept, read from what is known by now."""
         self.collect()
         return [entry.to_json() for entry in list(self.classes.values()) if entry.calls and (entry.shapes)]
 
@@ -131,6 +132,7 @@ class Recorder:
             self.collect()
 
     def place(self, entry: counts.Class, shape: counts.Shape, stack: list[counts.Class], weight: int) -> None:
+        """Count ``weight`` calls as outermost ones or as nested in their own class; ``stack``: the classes whose calls are under way."""
         if not stack:
             shape.root_calls += weight
         elif entry in stack:

@@ -24,6 +24,7 @@ class Times:
         self.seen = 0
 
     def add(self, seconds: float) -> None:
+        """Keep or pass over one call's seconds: each of those seen is kept with equal chance."""
         self.seen += 1
         if len(self.kept) < MOST_TIMES:
             self.kept.append(seconds)
@@ -55,12 +56,14 @@ class Shape:
         self.numbers: dict[str, list[int | float]] = {}
 
     def note_numbers(self, found: Any) -> None:
+        """Note the values that plain numbers had, (name, value) each, up to a few for each name."""
         for name, value in found:
             known = self.numbers.setdefault(name, [])
             if value not in known and len(known) < MOST_NUMBERS:
                 known.append(value)
 
     def to_json(self) -> dict[str, Any]:
+        """As in the recording; numbers only where they differed between calls."""
         return self.call | {
             "calls": self.calls,
             "root_calls": self.root_calls,
@@ -126,6 +129,7 @@ class Class:
         return len(self.inits) - 1
 
     def to_json(self) -> dict[str, Any]:
+        """As in the recording, the most frequent shapes first."""
         shapes = sorted(self.shapes.values(), key=lambda shape: -shape.calls)
         return self.identity | {
             "tracked": self.tracked,

@@ -136,6 +136,7 @@ class Build:
 
     @classmethod
     def comparison(cls, function: str, *operands: Operand) -> Value:
+        """A comparison to bool, of operands promoted to their common dtype; integers are compared as they are."""
         common = _dtype_of(operands[0])
         for other in operands[1:]:
             common = torch.promote_types(common, _dtype_of(other))
@@ -175,46 +176,56 @@ class Build:
 
     @classmethod
     def reshape(cls, operand: Value, shape: Shape) -> Value:
+        """The elements in row-major order in another shape."""
         if same_shape(shape, operand.shape):
             return operand
         return cls.view(operand, maps.reshape(operand.shape, shape), "reshape", same_meaning=True)
 
     @classmethod
     def squeeze(cls, operand: Value, dims: tuple[int, ...]) -> Value:
+        """Without the dimensions ``dims``, each of size one."""
         return cls.view(operand, maps.squeeze(operand.shape, dims), "squeeze", same_meaning=True)
 
     @classmethod
     def unsqueeze(cls, operand: Value, dim: int) -> Value:
+        """With a dimension of size one more, number ``dim`` of the result."""
         return cls.view(operand, maps.unsqueeze(operand.shape, dim), "unsqueeze", same_meaning=True)
 
     @classmethod
     def permute(cls, operand: Value, dims: tuple[int, ...]) -> Value:
+        """Dimension i of the result is dimension ``dims[i]`` of the operand."""
         value = cls.view(operand, maps.permute(operand.shape, dims), "permute")
         value.name = operand.name
         return value
 
     @classmethod
     def expand(cls, operand: Value, shape: Shape) -> Value:
+        """Dimensions of size one repeated to ``shape``, which has the operand's rank."""
         return cls.view(operand, maps.expand(operand.shape, shape), "expand", same_meaning=True)
 
     @classmethod
     def slice(cls, operand: Value, dim: int, start: sympy.Expr, step: sympy.Expr, size: sympy.Expr) -> Value:
+        """``size`` places of ``dim``, ``step`` apart, from ``start``."""
         return cls.view(operand, maps.slice_(operand.shape, dim, start, step, size), "slice")
 
     @classmethod
     def select(cls, operand: Value, dim: int, index: sympy.Expr) -> Value:
+        """Place ``index`` of ``dim``, without that dimension."""
         return cls.view(operand, maps.select(operand.shape, dim, index), "select")
 
     @staticmethod
     def concat(operands: tuple[Value, ...], dim: int, shape: Shape, dtype: torch.dtype) -> Value:
+        """One after the other along ``dim``; ``shape``: of the result."""
         return Value(Concat(operands, dim), shape, dtype)
 
     @staticmethod
     def gather(table: Value, index: Value, dim: int, kind: str, shape: Shape, name: str = "") -> Value:
+        """``table`` by the values of ``index`` along ``dim``; ``kind``: as in ``Gather``. The dtype is the table's."""
         return Value(Gather(table, index, dim, kind), shape, table.dtype, name)
 
     @staticmethod
     def iota(shape: Shape, dim: int, dtype: torch.dtype = torch.int32, name: str = "") -> Value:
+        """Each element's place along ``dim``."""
         return Value(Iota(dim), shape, dtype, name)
 
     @staticmethod

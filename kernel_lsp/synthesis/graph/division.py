@@ -34,6 +34,7 @@ class Quotient(sympy.Function):
 
     @classmethod
     def eval(cls, x: sympy.Expr, n: sympy.Expr) -> sympy.Expr | None:
+        """sympy's hook: the number or expression that it is at once, else None."""
         if n == ONE or x == ZERO:
             return x
         return x // n if x.is_Integer and n.is_Integer else None
@@ -47,6 +48,7 @@ class Remainder(sympy.Function):
 
     @classmethod
     def eval(cls, x: sympy.Expr, n: sympy.Expr) -> sympy.Expr | None:
+        """sympy's hook: the number or expression that it is at once, else None."""
         if n == ONE or x == ZERO:
             return ZERO
         return x % n if x.is_Integer and n.is_Integer else None

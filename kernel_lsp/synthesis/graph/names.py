@@ -102,6 +102,7 @@ class Names:
         self.taken = set(taken)
 
     def fresh(self, wanted: str) -> str:
+        """``wanted`` as an identifier, with a number where it is taken."""
         wanted = identifier(wanted)
         if wanted in _RESERVED:
             wanted = f"{wanted}_value"

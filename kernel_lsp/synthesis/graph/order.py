@@ -23,9 +23,11 @@ class Order:
 
     @functools.cached_property
     def folds(self) -> int:
+        """Those that reduce or scan."""
         return self.bits(Fold)
 
     def bit(self, value: Value) -> int:
+        """The set of ``value`` alone."""
         return 1 << self.place[value]
 
     def bits(self, kinds: type | UnionType) -> int:

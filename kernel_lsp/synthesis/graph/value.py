@@ -167,6 +167,7 @@ class Contract(Op):
 
     @property
     def summed(self) -> str:
+        """The letters that are summed over, in the left operand's order."""
         return "".join(letter for letter in self.left_axes if letter not in self.axes)
 
     @property

@@ -21,6 +21,7 @@ class Carry:
     inner: int = 1
 
     def at(self, dim: int) -> Carry:
+        """The same slices along another dimension."""
         return Carry(dim, self.outer, self.inner)
 
 
@@ -36,6 +37,7 @@ class Tracked:
 
     @property
     def rank(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
 
@@ -55,6 +57,7 @@ class Call:
         return self.args[name]
 
     def get(self, name: str, otherwise: Any = None) -> Any:
+        """An argument, ``otherwise`` where the operator has none of that name."""
         return self.args.get(name, otherwise)
 
     @property
@@ -70,6 +73,7 @@ class Call:
         raise Dependent(f"{self.name} has no tensor")
 
     def tensors(self) -> list[Tracked]:
+        """The tensors among the arguments, those in lists included."""
         return tracked(list(self.args.values()))
 
     def only(self, *names: str) -> Carry:

@@ -29,6 +29,7 @@ class Arguments:
     free: list[Variable] = field(default_factory=list)  # variables that nothing needs any longer, to be taken again
 
     def variable(self, wanted: str) -> Variable:
+        """A variable with the name ``wanted``, one that is free again or another."""
         for known in self.free:
             if known.wanted == wanted:
                 self.free.remove(known)
@@ -94,6 +95,7 @@ class Arguments:
         return total
 
     def scalar(self, scalar: Scalar) -> Expr:
+        """A number of the host's as an argument: a size, or a float."""
         if not scalar.is_float:
             return self.size(scalar.expr)
         if scalar.expr not in self.scalars:

@@ -67,6 +67,7 @@ class Builder:
     # -- indices ------------------------------------------------------------------------------------------------
 
     def key(self, value: Value, index: Index) -> tuple[Value, Index]:
+        """What tells one use of a value from another: its elements' indices in the present atoms."""
         return value, tuple(self.domain.resolve(e) for e in index)
 
     def index(self, expr: sympy.Expr) -> Expr:
@@ -309,6 +310,7 @@ class Builder:
         )
 
     def masks(self, axes: frozenset[Axis]) -> tuple[Expr, ...]:
+        """The masks of those of ``axes`` that have one."""
         return tuple(axis.mask for axis in self.axes if axis in axes and axis.mask is not None)
 
     def assign(self, name: str, value: Expr, dtype: torch.dtype) -> Ref:
@@ -325,6 +327,7 @@ class Builder:
         return f"{name}_part" if known else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
+        """Add a statement inside the loop, if one of its axes goes along it, else before it."""
         inside = any(axis.role in _IN_LOOP for axis in axes)
         (self.inner if inside else self.lines).append(statement)
 

@@ -44,6 +44,7 @@ class Axis:
 
     @property
     def vector(self) -> bool:
+        """Whether it is a dimension of a tile."""
         return self.role in ("tile", "loop")
 
     @property
@@ -58,6 +59,7 @@ class Expr:
 
     @property
     def parts(self) -> tuple[Expr, ...]:
+        """The expressions that it is made of."""
         return ()
 
     @property
@@ -67,6 +69,7 @@ class Expr:
 
     @property
     def pad(self) -> float | None:
+        """What it is in lanes outside of an axis's extent; None where that is not known."""
         return None
 
 
@@ -78,6 +81,7 @@ class Number(Expr):
 
     @property
     def pad(self) -> float | None:
+        """The number itself."""
         return float(self.value)
 
 
@@ -92,10 +96,12 @@ class Ref(Expr):
 
     @property
     def axes(self) -> frozenset[Axis]:
+        """Those of the variable's shape."""
         return self.shape
 
     @property
     def pad(self) -> float | None:
+        """What was found out when the variable was set."""
         return self.holds
 
 
@@ -107,6 +113,7 @@ class AxisIndex(Expr):
 
     @property
     def axes(self) -> frozenset[Axis]:
+        """The axis, unless it is a scalar of the program."""
         return frozenset({self.axis}) if self.axis.varies else frozenset()
 
 
@@ -121,10 +128,12 @@ class Apply(Expr):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
+        """The operands."""
         return self.operands
 
     @property
     def pad(self) -> float | None:
+        """What was found out when it was made."""
         return self.holds
 
 
@@ -144,10 +153,12 @@ class Load(Expr):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
+        """Offset and masks."""
         return (self.offset, *self.masks)
 
     @property
     def pad(self) -> float | None:
+        """``other``, where there are masks."""
         return float(self.other) if self.masks else None
 
 
@@ -168,10 +179,12 @@ class FoldAxis(Expr):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
+        """The operand."""
         return (self.operand,)
 
     @property
     def axes(self) -> frozenset[Axis]:
+        """The operand's, without the one that is folded."""
         return self.operand.axes - {self.axis}
 
 
@@ -187,6 +200,7 @@ class PrefixScan(Expr):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
+        """The operand."""
         return (self.operand,)
 
 
@@ -201,6 +215,7 @@ class Full(Expr):
 
     @property
     def axes(self) -> frozenset[Axis]:
+        """Those of its shape."""
         return self.over
 
 
@@ -220,10 +235,12 @@ class Dot(Expr):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
+        """Both tiles and the total."""
         return (self.left, self.right, self.total)
 
     @property
     def axes(self) -> frozenset[Axis]:
+        """The total's: what is summed over is gone."""
         return self.total.axes
 
 
@@ -241,10 +258,12 @@ class Joined(Expr):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
+        """Both tiles."""
         return (self.even, self.odd)
 
     @property
     def axes(self) -> frozenset[Axis]:
+        """Those of the result."""
         return self.over
 
 
@@ -265,6 +284,7 @@ class Arange(Expr):
 
     @property
     def axes(self) -> frozenset[Axis]:
+        """The axis alone."""
         return frozenset({self.axis})
 
 

@@ -171,6 +171,7 @@ class Lowered:
 
     @property
     def hints(self) -> Hints:
+        """The example's values of the symbols."""
         return self.graph.hints
 
 
@@ -182,6 +183,7 @@ class Planned(Lowered):
 
     @property
     def kernels(self) -> list[Kernel]:
+        """Those of the plan's steps that are kernels, in order."""
         return [step for step in self.plan.steps if isinstance(step, Kernel)]
 
 

@@ -30,6 +30,7 @@ class Windows:
 
     @property
     def rank(self) -> int:
+        """How many dimensions the windows have."""
         return len(self.sizes)
 
     def along(self, k: int) -> Sizes:

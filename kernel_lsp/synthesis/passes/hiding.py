@@ -32,6 +32,7 @@ class Places:
     _thresholds: dict[Value, tuple[sympy.Expr, bool] | None] = field(default_factory=dict)
 
     def operands(self, v: Value, index: Index) -> list[tuple[Value, Index]]:
+        """(operand, its index) pairs, none where an access is not linear."""
         try:
             return operand_indices(v, index, self.domain)
         except (Unalignable, Refined):

@@ -50,6 +50,7 @@ class Function:
 
     @property
     def text(self) -> str:
+        """The kernel's definition, with its formula and tiling as docstring."""
         head = textwrap.wrap(f"{self.formula}.", 92)
         about = [*textwrap.wrap(self.program.tiling, 92)]
         if self.launches > 1:
@@ -75,6 +76,7 @@ class Host:
 
     @property
     def torch_calls(self) -> int:
+        """Operators that the host function calls in torch."""
         return sum(isinstance(operation, CallTorch) for operation in self.plan.operations)
 
 

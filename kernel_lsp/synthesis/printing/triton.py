@@ -61,14 +61,17 @@ class Printer:
         self.wide = program.wide
 
     def name(self, variable: Variable) -> str:
+        """A variable's name in the text; a fixed one keeps its own."""
         return variable.wanted if variable.fixed else self.names[variable]
 
     # -- statements -------------------------------------------------------------------------------------------------
 
     def block(self, statements: list[Statement] | tuple[Statement, ...], depth: int) -> list[str]:
+        """The lines of statements, indented ``depth`` times."""
         return [line for statement in statements for line in self.statement(statement, depth)]
 
     def statement(self, statement: Statement, depth: int) -> list[str]:
+        """The lines of one statement; of a loop with its body."""
         indent = "    " * depth
         if isinstance(statement, Set):
             return [f"{indent}{self.name(statement.variable)} = {self.text(statement.value)}"]
@@ -112,6 +115,7 @@ class Printer:
     # -- expressions ------------------------------------------------------------------------------------------------
 
     def text(self, expr: Expr) -> str:
+        """An expression, without parentheses around it."""
         return self.expression(expr)[0]
 
     def expression(self, expr: Expr) -> tuple[str, int]:
@@ -134,6 +138,7 @@ class Printer:
         return wrap(*self.expression(expr), least)
 
     def call(self, expr: Expr) -> str:
+        """An expression that is written as a call of Triton's."""
         if isinstance(expr, Load):
             other = f", other={literal(expr.other)}" if expr.masks else ""
             cache = f', cache_modifier="{expr.cache}"' if expr.cache else ""
@@ -164,6 +169,7 @@ class Printer:
         return f"tl.dot({self.text(expr.left)}, {self.text(expr.right)}{total}{precision}{short})"
 
     def fold(self, expr: FoldAxis) -> str:
+        """A reduction; where a NaN has to be kept, beside a test for one, since Triton's drop it."""
         axis = f"axis={expr.place}{', keep_dims=True' if expr.keep else ''}"
         operand = self.text(expr.operand)
         nan = f"({operand} != {operand}).to(tl.int32)"
@@ -176,11 +182,13 @@ class Printer:
         return f'tl.where({any_nan}, float("nan"), {found})' if expr.keeps_nan else found
 
     def pointer(self, pointer: Variable, offset: Expr) -> str:
+        """``pointer + offset``, without an offset of 0."""
         if offset == Number(0):
             return self.name(pointer)
         return f"{self.name(pointer)} + {self.within(offset, SUM)}"
 
     def masks(self, masks: tuple[Expr, ...]) -> str:
+        """The argument ``mask=`` of a load or store, with a comma before it; nothing without masks."""
         parts = [part for mask in masks for part in _conjuncts(mask)]
         if len(parts) == 1:
             return f", mask={self.text(parts[0])}"

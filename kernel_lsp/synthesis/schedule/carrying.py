@@ -32,6 +32,7 @@ class Carrying:
     updates: list[Statement] = field(default_factory=list)
 
     def term(self, term: Term) -> Expr:
+        """A term of a monoid's formula as an expression: a known name, a number, or (function, operands)."""
         if isinstance(term, str):
             return self.known[term]
         if not isinstance(term, tuple):

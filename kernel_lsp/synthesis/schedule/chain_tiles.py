@@ -62,6 +62,7 @@ class Parts:
         return Ref(fixed("acc"), frozenset({self.rows, self.cols}), torch.float32)
 
     def builder(self, axes: list[Axis]) -> Builder:
+        """A builder along ``axes`` and those outside of the loop over keys."""
         built = Builder(
             self.kernel.domain, [*self.outside, *axes], self.program.arguments, self.stored, self.kernel.placed
         )
@@ -78,10 +79,12 @@ class Operand:
 
     @property
     def op(self) -> Contract:
+        """The product that it is an operand of."""
         return self.parts.kernel.product if self.number == 2 else self.parts.chain.product
 
     @property
     def value(self) -> Value:
+        """The operand itself."""
         return self.op.right if self.number else self.op.left
 
     def index(self) -> Index:

@@ -83,6 +83,7 @@ class Program:
         return variable
 
     def pointers(self) -> list[Variable]:
+        """The tensors among the arguments: those that are read, then those that are written."""
         return [*self.arguments.pointers.values(), *self.arguments.outputs.values()]
 
     def constants(self) -> list[Variable]:

@@ -67,6 +67,7 @@ class Frame:
 
     @property
     def tile(self) -> frozenset[Axis]:
+        """The axes of a state's tile."""
         return frozenset({self.rows} if self.units is None else {self.rows, self.units})
 
     def trace(self, state: Value) -> Value:

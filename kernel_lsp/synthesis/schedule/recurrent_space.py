@@ -44,6 +44,7 @@ class Extents:
 
     @property
     def depth(self) -> int:
+        """Units that a product's tile sums over: a power of two that Triton's ``dot`` takes."""
         return max(LEAST, power_of_two(self.width))
 
 
