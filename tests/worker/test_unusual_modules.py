@@ -28,6 +28,7 @@ FUNCTIONS = {
 }
 SOURCE = """
 import random
+from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -143,6 +144,21 @@ class Table(nn.Module):
         return self.table(i) * 2
 def get_inputs_Table(): return [torch.randint(0, 50, (7,))]
 
+class Pair(NamedTuple):
+    total: torch.Tensor
+    each: torch.Tensor
+
+class NamedResult(nn.Module):
+    def forward(self, x):
+        y = torch.tanh(x) * 2
+        return {"pair": Pair(y.sum(-1), y), "first": y[0]}
+
+class NamedInside(nn.Module):
+    def forward(self, x):
+        class Inside(NamedTuple):
+            doubled: torch.Tensor
+        return Inside(x * 2)
+
 def get_inputs(): return [torch.randn(8, 40)]
 """ + "".join(
     f"\nclass {name}(nn.Module):\n    def forward(self, x):\n        return {text}\n"
@@ -179,6 +195,7 @@ NAMES = [
     "Table",
     "SwitchesOff",
     "SpectralNorm",
+    "NamedResult",
 ]
 
 
@@ -212,6 +229,7 @@ def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> N
         ("ChangesParameter", "NothingToLower", "forward changes self.weight. Leave it to torch"),
         ("Branches", "NothingToLower", "torch.cond: what it runs is decided by values in the tensors"),
         ("Switches", "NothingToLower", "autocast: forward switches it on, and which tensors it rounds depends on the"),
+        ("NamedInside", "NotWritable", "the result is of the class Inside, which is not at the top of the module"),
         ("Draws", "RandomNotComparable", "Draws.forward draws random numbers"),
         ("OwnGenerator", "RandomNotComparable", "OwnGenerator.forward draws random numbers"),
     ],

@@ -113,7 +113,8 @@ _COPIED = '''def _copied(results):
     if isinstance(results, dict):
         return {name: _copied(result) for name, result in results.items()}
     if isinstance(results, (list, tuple)):
-        return type(results)(_copied(result) for result in results)
+        make = getattr(results, "_make", type(results))  # of a named tuple
+        return make(_copied(result) for result in results)
     return results'''
 
 _SETTINGS = '''def _settings():

@@ -8,6 +8,7 @@ from kernel_lsp.envelope.errors import Unwritable
 
 from ..graph.value import Graph, Input, Value, View
 from ..schedule.plan import HostPlan, TakeView
+from . import named_results
 
 
 def returned(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
@@ -58,8 +59,7 @@ def _returned(graph: Graph, leaves: list[str]) -> str:
     def build(spec: Any, rest: list[str]) -> str:
         if spec.is_leaf():
             return rest.pop(0)
-        children = spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
-        items = [build(c, rest) for c in children]
+        items = [build(child, rest) for child in named_results.children(spec)]
         if spec.type is tuple:
             text = f"{', '.join(items)}{',' if len(items) == 1 else ''}"
             return text if spec is graph.output_spec and items else f"({text})"
@@ -67,7 +67,12 @@ def _returned(graph: Graph, leaves: list[str]) -> str:
             return f"[{', '.join(items)}]"
         if spec.type is dict:
             return "{" + ", ".join(f"{k!r}: {i}" for k, i in zip(spec.context, items, strict=True)) + "}"
-        kind = spec.context if isinstance(spec.context, type) else spec.type  # a named tuple's own name
-        raise Unwritable("forward", f"the result is a {kind.__name__}, not a tensor, tuple, list or dict")
+        named = named_results.of_node(spec)
+        if named is not None:
+            return f"{named_results.variable(named)}({', '.join(items)})"
+        raise Unwritable(
+            "forward",
+            f"the result is of the class {spec.type.__name__}; it has to be a tensor, tuple, named tuple, list or dict",
+        )
 
     return build(graph.output_spec, leaves)

@@ -22,7 +22,7 @@ from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
-from . import bounds, helpers, replay
+from . import bounds, helpers, named_results, replay
 from .envelope import conditions, name_arguments
 from .formula import definitions
 from .host import Host, write
@@ -98,11 +98,14 @@ def compose(
     graph, hints = found.graph, found.hints
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
     checks = conditions(module, graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
+    named = named_results.definitions(graph.output_spec, type(module).__module__, made.alias)
+    standard = [*(replay.IMPORTS if replayed else []), *(["import sys"] if named else [])]
     parts = [
         _module_docstring(class_name, graph, host, hints, replayed),
-        _imports(host, import_lines(import_from, import_file, outer, made.alias), replayed),
+        _imports(host, import_lines(import_from, import_file, outer, made.alias), standard),
     ]
     constants = [
+        *named,
         '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
         "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
     ]
@@ -179,8 +182,9 @@ def _bytes(n: float) -> str:
     raise AssertionError
 
 
-def _imports(host: Host, of_the_class: list[str], replayed: bool) -> str:
-    lines = [*replay.IMPORTS, ""] if replayed else []
+def _imports(host: Host, of_the_class: list[str], standard: list[str]) -> str:
+    """``standard``: the imports of Python's own modules."""
+    lines = [*sorted(standard), ""] if standard else []
     lines += ["import torch", "import triton", "import triton.language as tl"]
     if any(_uses_library(program) for program in host.programs):
         lines.append("from triton.language.extra import libdevice")
