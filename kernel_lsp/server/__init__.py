@@ -16,13 +16,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--log-level", default="warning", choices=["debug", "info", "warning", "error"])
     options = parser.parse_args(argv)
 
-    from . import serve  # pygls takes a second to import; --help need not wait for it
+    from .control import transport  # pygls takes a second to import; --help need not wait for it
 
-    serve.set_up_logging(getattr(logging, options.log_level.upper()))
+    transport.set_up_logging(getattr(logging, options.log_level.upper()))
     if options.tcp is None:
-        return serve.serve_stdio()
+        return transport.serve_stdio()
     try:
-        host, port = serve.parse_address(options.tcp)
+        host, port = transport.parse_address(options.tcp)
     except ValueError:
         parser.error(f"--tcp wants HOST:PORT, not {options.tcp!r}")
-    return serve.serve_tcp(host, port)
+    return transport.serve_tcp(host, port)

@@ -1,7 +1,7 @@
 """The kernel file of a class among those beside its source, under each name that it may have."""
 
 from kernel_lsp import kernel_file
-from kernel_lsp.server.kernels import Kernels
+from kernel_lsp.server.model.kernels import Kernels
 
 
 def text_for(source: str) -> str:

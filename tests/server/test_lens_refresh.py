@@ -13,8 +13,8 @@ from lsprotocol import types
 
 from kernel_lsp import schema
 from kernel_lsp.jobs import Job
-from kernel_lsp.server.state import Record
-from kernel_lsp.server.words import running_words
+from kernel_lsp.server.model.records import Record
+from kernel_lsp.server.text.one_line import running_words
 from tests.checking.scratch import write_kernel, write_module
 from tests.server.lsp_client import Client
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_lsp.server.app import Server
-from kernel_lsp.server.diagnostics import diagnostics
-from kernel_lsp.server.lens import lenses
+from kernel_lsp.server.control.language_server import Server
+from kernel_lsp.server.features.diagnostics import diagnostics
+from kernel_lsp.server.features.lens import lenses
 
 URI = "file:///nowhere/net.py"
 CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
@@ -111,12 +111,12 @@ def send(server: Server, version: int, changes: list[Any]) -> None:
 
 
 def check(server: Server, model: str, encoding: str) -> None:
-    document = server.state.documents.get(URI)
+    document = server.session.documents.get(URI)
     assert document is not None
     assert document.text == model
-    for c, lens in zip(server.state.documents.classes(document), lenses(server.state, document), strict=True):
+    for c, lens in zip(server.session.documents.classes(document), lenses(server.session, document), strict=True):
         assert text_at(model, lens["range"], encoding) == c.name.rpartition(".")[2]
-    for diagnostic in diagnostics(server.state, document):
+    for diagnostic in diagnostics(server.session, document):
         assert text_at(model, diagnostic["range"], encoding).isidentifier()
 
 

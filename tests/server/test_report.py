@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_lsp import client_capabilities
 
-from kernel_lsp.server.report import file_name
+from kernel_lsp.server.features.report import file_name
 from tests.server.lsp_client import BODY, MODULE, write_kernel
 
 

@@ -17,7 +17,7 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import FeatureNotificationError
 
-from kernel_lsp.server.app import Server
+from kernel_lsp.server.control.language_server import Server
 from tests.server.lsp_client import MODULE, SERVER
 
 SLEEPER = "import time\ntime.sleep(60)\n" + MODULE
@@ -218,7 +218,7 @@ def test_a_client_process_that_is_not_ours_is_not_watched(tmp_path: Path) -> Non
 
 
 def test_a_print_does_not_end_up_between_messages(tmp_path: Path) -> None:
-    code = "import sys; from kernel_lsp.server import main, serve; serve.Server.on_open = lambda *a: print('stray', flush=True); sys.exit(main([]))"
+    code = "import sys; from kernel_lsp.server import main; from kernel_lsp.server.control import transport; transport.Server.on_open = lambda *a: print('stray', flush=True); sys.exit(main([]))"
     item = {"uri": "file:///a.py", "languageId": "python", "version": 1, "text": ""}
     messages = [
         INITIALIZE,

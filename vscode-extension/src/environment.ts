@@ -89,7 +89,7 @@ async function install(folder: string, bundled: string, log: vscode.LogOutputCha
   try {
     const constraints = ["-c", join(bundled, "constraints.txt")];
     log.debug(await run(pythonIn(folder), [...pip, ...constraints, join(bundled, wheel)]));
-    await run(pythonIn(folder), [ISOLATED, "-c", "import kernel_lsp.cli, kernel_lsp.server.serve"], 60);
+    await run(pythonIn(folder), [ISOLATED, "-c", "import kernel_lsp.cli, kernel_lsp.server.control.transport"], 60);
   } catch (error) {
     log.error(String(error));
     await rm(folder, { recursive: true, force: true });

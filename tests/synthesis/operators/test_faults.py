@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kernel_lsp import errors, schema
-from kernel_lsp.server.listener import Listener
+from kernel_lsp.server.control.listener import Listener
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.build import NotLowered
@@ -89,9 +89,9 @@ def test_the_editor_shows_it_once(asked: bool) -> None:
     logged: list[str] = []
     server = SimpleNamespace(
         log_message=lambda text, level: logged.append(text),
-        window_show_message=lambda params: shown.append(params.message),
+        show_message=lambda text, level: shown.append(text),
     )
-    listener = Listener(SimpleNamespace(server=server, closing=False))  # type: ignore[arg-type]
+    listener = Listener(SimpleNamespace(connection=server, closing=False))  # type: ignore[arg-type]
     fault = errors.LoweringFailed(class_name="A", op="aten.x", file="a.py", at=1, detail="ValueError: b").to_json()
     entry = schema.Judged(schema.Candidate("", "synthesizer", faults=[fault]), schema.Verdict("ok"))
     job: Any = SimpleNamespace(report=SimpleNamespace(candidates=[entry, entry]))

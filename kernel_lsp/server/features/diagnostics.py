@@ -1,0 +1,135 @@
+"""Diagnostics, pushed to clients that do not pull: on the class name, on the line of an error, in kernel files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from kernel_lsp.analysis import ModuleClass, Range
+
+from ..model.documents import Document
+from ..model.standing import Standing
+from ..protocol.raw import Raw
+from ..session.standings import settled, standing_of_kernel_file, standings
+from ..session.state import State
+from ..text.one_line import before_words, claim_words, no_inputs_words, no_model_words, stale_words, verdict_words
+
+SOURCE = "kernel-lsp"
+ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
+
+
+def register(state: State) -> None:
+    @state.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, types.DiagnosticOptions(True, False, identifier=SOURCE))
+    async def pull(params: types.DocumentDiagnosticParams) -> Raw:
+        document = await settled(state, params.text_document.uri)
+        items = diagnostics(state, document) if document is not None else []
+        return Raw({"kind": "full", "items": items})
+
+
+def diagnostics(state: State, document: Document) -> list[dict[str, Any]]:
+    """The diagnostics of a document as it is now, as JSON data."""
+    if document.is_kernel_file:
+        return _of_kernel_file(state, document)
+    found: list[dict[str, Any]] = []
+    for c, s in standings(state, document):
+        found += _of_class(state, document, c, s)
+    return found
+
+
+def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> list[dict[str, Any]]:
+    found = []
+
+    def add(code: str, severity: int, message: str, area: Range = c.name_range) -> None:
+        found.append(_diagnostic(document, area, code, severity, message, s.kernel_path))
+
+    if c.duplicate:
+        message = f"This file defines {c.name} more than once; a kernel could be for either. Rename one of them."
+        add("cannot-validate", HINT, message)
+    if s.error is not None:
+        here = _is_here(s.error.path, document.path)
+        area = document.line_range(s.error.line - 1) if s.error.line and here else c.name_range
+        code = "no-example-inputs" if type(s.error).__name__ == "NoExampleInputs" else "cannot-validate"
+        add(code, HINT, str(s.error), area)
+    elif s.no_kernel:
+        add("cannot-validate", HINT, f"No kernel for {c.name}. {s.no_kernel}")
+    elif s.kernel is None and s.running is None and not _has_inputs(state, document, c):
+        add("no-example-inputs", HINT, no_inputs_words(c))
+    if state.model_hint == (document.path, c.name):
+        add("no-model", HINT, no_model_words())
+    if s.kernel is None or s.pending:
+        return found
+    if s.says_nothing:
+        add("kernel-stale", HINT, f"{s.kernel_path} holds no verdict. Choose “Validate Triton kernel for {c.name}”.")
+    elif s.stale:
+        add("kernel-stale", HINT, stale_words(c.name, s))
+    elif s.before is not None:
+        add("kernel-not-validated", HINT, before_words(c.name, s))
+    elif s.verdict is None:
+        add("kernel-not-validated", HINT, claim_words(c.name, s))
+    elif not s.correct:
+        add("kernel-wrong", ERROR, verdict_words(c.name, s))
+    elif s.regression:
+        add("kernel-regressed", WARNING, verdict_words(c.name, s))
+    elif s.verdict.status == "slower":
+        add("kernel-slower", INFORMATION, verdict_words(c.name, s))
+    else:
+        add("kernel-valid", INFORMATION, verdict_words(c.name, s))
+    return found
+
+
+def _has_inputs(state: State, document: Document, c: ModuleClass) -> bool:
+    if c.inputs is not None:
+        return True
+    if state.settings_for(document.path).inputs_for(document.path, c.name) is not None:
+        return True
+    recorded = state.recordings.of(document.path, c.name)
+    return recorded is not None and recorded.usable
+
+
+def _is_here(error_path: str | None, path: Path) -> bool:
+    return error_path is None or Path(error_path) == path or Path(error_path).name == path.name
+
+
+def _of_kernel_file(state: State, document: Document) -> list[dict[str, Any]]:
+    """The verdict's own line where it has one (a compile error), else nothing: the class carries the rest."""
+    from kernel_lsp import kernel_file
+    from kernel_lsp.errors import NotAKernelFile
+
+    try:
+        parsed = kernel_file.parse(document.text, document.path)
+    except NotAKernelFile as error:
+        area = document.line_range((error.line or 1) - 1)
+        return [_diagnostic(document, area, "cannot-validate", HINT, str(error))]
+    s = standing_of_kernel_file(state, document, parsed)
+    if s.pending:
+        return []
+    area = document.line_range(0)
+    if s.before is not None:
+        words = before_words(parsed.class_name, s)
+        return [_diagnostic(document, area, "kernel-not-validated", HINT, words)]
+    if s.verdict is None:
+        here = s.claim is not None and not s.stale
+        words = claim_words(parsed.class_name, s) if here else ""
+        return [_diagnostic(document, area, "kernel-not-validated", HINT, words)] if words else []
+    if s.stale or s.correct:
+        return []
+    line = parsed.body_line + s.verdict.line - 1 if s.verdict.line else parsed.body_line
+    message = f"{s.verdict.status}: {s.verdict.reason or 'no reason given'}"
+    return [_diagnostic(document, document.line_range(line), "kernel-wrong", ERROR, message)]
+
+
+def _diagnostic(
+    document: Document, area: Range, code: str, severity: int, message: str, kernel: Path | None = None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "range": document.wire_range(area),
+        "severity": severity,
+        "code": code,
+        "source": SOURCE,
+        "message": message,
+    }
+    if kernel is not None:
+        found["data"] = {"kernel": kernel.as_uri()}
+    return found

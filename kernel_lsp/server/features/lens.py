@@ -1,0 +1,54 @@
+"""Code lenses above each class: generate, the verdict, or what is going on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from lsprotocol import types
+
+from ..model.documents import Document
+from ..protocol.raw import Raw
+from ..session.session import Session
+from ..session.standings import settled, standings
+from ..text.one_line import lens_title
+
+
+def register(session: Session) -> None:
+    @session.connection.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
+    async def lens(params: types.CodeLensParams) -> Raw:
+        document = await settled(session, params.text_document.uri)
+        return Raw(lenses(session, document) if document is not None else [])
+
+
+def lenses(session: Session, document: Document) -> list[dict[str, Any]]:
+    """One lens a class, as JSON data; a second one is an action.
+
+    That cancels what runs, validates what is not validated as it is, or generates a kernel as exact as the settings ask for by now.
+    Kept while nothing changed, since they are asked for once by the client and once to see whether they changed.
+    """
+    key = (session.documents.generation, session.refresher.turn, int(time.monotonic()))
+    if document.lenses is None or document.lenses[0] != key:
+        document.lenses = (key, _lenses(session, document))
+    return document.lenses[1]
+
+
+def _lenses(session: Session, document: Document) -> list[dict[str, Any]]:
+    found = []
+    for c, s in standings(session, document):
+        arguments = [{"uri": document.uri, "className": c.name, "version": document.version}]
+        area = document.wire_range(c.name_range)
+        plain = s.running is None and (s.kernel is None or s.says_nothing)
+        command = "kernelLsp.generate" if plain else "kernelLsp.showReport"
+        found.append(_lens(area, lens_title(s, session.recordings.of(document.path, c.name)), command, arguments))
+        if s.running is not None and s.running.job is not None:
+            found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
+        elif s.stale or (s.verdict is None and (s.claim is not None or s.before is not None)):
+            found.append(_lens(area, "Validate", "kernelLsp.validate", arguments))
+        elif s.wanted:
+            found.append(_lens(area, "Generate again", "kernelLsp.generate", arguments))
+    return found
+
+
+def _lens(area: dict[str, Any], title: str, command: str, arguments: list[Any]) -> dict[str, Any]:
+    return {"range": area, "command": {"title": title, "command": command, "arguments": arguments}}

@@ -1,0 +1,1 @@
+"""The language server protocol below the features: pygls with its traps closed, and what the client can do."""

@@ -1,0 +1,144 @@
+"""The state with what works on it over time: jobs that are put in the queue, what is validated unasked, what is shown anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernel_lsp import errors, schema
+
+from ..model.documents import Document
+from ..model.records import Record
+from ..protocol.connection import Connection
+from ..text.titles import job_title
+from .changed import changed
+from .follow_up import FollowUp
+from .refresh import Refresher
+from .rounds import Rounds
+from .state import State
+from .status import StatusReports
+
+if TYPE_CHECKING:
+    from kernel_lsp.jobs import Listener
+
+log = logging.getLogger("kernel_lsp.server")
+
+Shown = Callable[["Session", Document], list[dict[str, Any]]]
+
+
+class Session(State):
+    """Passed to every feature.
+
+    ``lenses`` and ``diagnostics`` say what a document shows now, as JSON data; ``listener`` makes who is told by the jobs.
+    """
+
+    def __init__(
+        self, connection: Connection, lenses: Shown, diagnostics: Shown, listener: Callable[[Session], Listener]
+    ) -> None:
+        super().__init__(connection, self.show_changes, partial(listener, self))
+        self.refresher = Refresher(self, partial(lenses, self), partial(diagnostics, self))
+        self.status_reports = StatusReports(self)
+        self.rounds = Rounds(self, self.show_changes, self.validate_changed)
+        self.follow_up = FollowUp(self, self.submit)
+
+    def show_changes(self) -> None:
+        """Something happened that what is shown may depend on, in any document."""
+        if not self.closing:
+            self.refresher.soon(0.0)
+
+    def submit(
+        self,
+        kind: Any,
+        document: Document,
+        class_name: str,
+        *,
+        asked: bool,
+        overwrite: bool | None = None,
+        body: str = "",
+    ) -> str:
+        """Put a job in the queue and return its id. ``body``: of a kernel to restore, its hash.
+
+        Raises UntrustedWorkspace; SourceMissing and NotAKernelFile for a kernel file.
+        """
+        if not self.trusted:
+            raise errors.UntrustedWorkspace()
+        path, kernel = document.path, None
+        if document.is_kernel_file:
+            path, kernel = document.source_of_kernel(), document.path
+        jobs = self.start_jobs()
+        self.follow_up.interrupt()
+        target = schema.Target(document.uri, class_name, document.version)
+        record = Record(asked=asked, text=document.text)
+        if kernel is None:
+            record.fingerprint = self.documents.fingerprint(document, class_name)
+        review = self.review and kind != "validate" and not overwrite
+        record.job = jobs.submit(
+            kind, target, path, document.text, kernel=kernel, overwrite=overwrite, review=review, body=body
+        )
+        self.records[(path, class_name)] = record
+        self.progress.begin(record.job.id, job_title(kind, class_name))
+        self.status_reports.soon()
+        self.show_changes()
+        return record.job.id
+
+    def validate_changed(self) -> None:
+        """As after a save: start a validation for every class that ``changed`` names."""
+        for document, name in changed(self):
+            self.submit("validate", document, name, asked=False)
+
+    def warm_worker(self, path: Path) -> None:
+        """Start the worker for a file that holds a module class, so that the first kernel need not wait for torch."""
+        document = self.document_at(path)
+        if self.closing or not self.trusted or self.paused or self.settings_asked:
+            return  # with the settings comes the interpreter; the worker is started then
+        if document is None or not self.documents.classes(document):
+            return
+        try:
+            self.start_jobs().warm(path, then=self._devices_named)
+        except Exception:
+            log.exception("starting the worker early")
+
+    def _devices_named(self) -> None:
+        """The worker named its devices: what was validated on another one may not hold here."""
+        self.validations.ask_again()
+        self.show_changes()
+        self.follow_up.rest()
+
+    def pause(self) -> None:
+        """Stop what nobody asked for, and let go of the GPU. What somebody asks for still runs."""
+        self.paused = True
+        self.follow_up.interrupt()
+        if self.jobs is not None:
+            for record in self.records.values():
+                if record.job is not None and not record.job.over and not record.asked:
+                    self.jobs.cancel(record.job.id)
+                    record.fingerprint = None  # this text was not validated: resume, or the next save, does it
+            self.jobs.rest()
+        self.status_reports.soon()
+
+    def resume(self) -> None:
+        """Catch up with the saves there were."""
+        self.paused = False
+        for document in self.documents:
+            self.warm_worker(document.path)
+        self.validate_changed()
+        self.follow_up.interrupt()
+        self.status_reports.soon()
+
+    async def close(self) -> None:
+        """End every job and worker."""
+        self.connection.closing = True
+        await self.rounds.close()
+        for end in list(self.downloads.values()):
+            end()
+        for task in list(self.background):
+            if not self.downloads:
+                task.cancel()
+        if self.jobs is not None:
+            await asyncio.wait_for(self.jobs.close(), 1.8)
+        if self.background:
+            await asyncio.wait(self.background, timeout=1.0)

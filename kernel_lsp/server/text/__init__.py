@@ -1,0 +1,1 @@
+"""All texts that are shown in the editor, made from plain data."""

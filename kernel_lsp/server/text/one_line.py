@@ -1,0 +1,208 @@
+"""The one-line texts: code lens, inlay hint and diagnostic messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel_lsp import claims
+from kernel_lsp.analysis import ModuleClass
+from kernel_lsp.figures import (
+    at_precision,
+    factor,
+    mix_words,
+    precision_words,
+    skipped_text,
+    speedups,
+    weighted_shapes,
+)
+
+from ..model.records import Record
+from ..model.standing import Standing
+from .titles import GET_MODEL, validate_title
+
+if TYPE_CHECKING:
+    from kernel_lsp.jobs import Job
+    from kernel_lsp.recording.examples import Recorded
+
+
+def speed(s: Standing) -> str:
+    """``2.31× eager · 1.24× compile``; "not timed" where there is no figure.
+
+    Over recorded shapes ``1.80× eager over 3 shapes · example: 1.24× compile``. A kernel that is not strict says its precision:
+    ``2.31× eager · TF32``.
+    """
+    eager, compiled = speedups(s.measurement)
+    count = len(weighted_shapes(s.measurement))
+    parts = [f"{factor(eager)} eager" + (f" over {count} shapes" if count > 1 else "")] if eager else []
+    parts += [("example: " if count else "") + f"{factor(compiled)} compile"] if compiled else []
+    parts = parts or ["not timed"]
+    return " · ".join([*parts, *_precision(s)])
+
+
+def _precision(s: Standing) -> list[str]:
+    """The precision of a kernel that is not strict, and that the settings ask for another one by now."""
+    words = precision_words(s.verdict.held_to) if s.verdict is not None else ""
+    if not words:
+        return []
+    return [f"{words}, {precision_words(s.wanted) or s.wanted} is asked for" if s.wanted else words]
+
+
+def _before(s: Standing) -> str:
+    """What a kernel was before it became stale."""
+    if s.verdict is None:
+        return claims.figure(s.claim) if s.claim is not None else ""
+    if not s.correct:
+        return s.verdict.status
+    return speed(s) if speedups(s.measurement)[0] else f"correct{at_precision(s.verdict.held_to)}"
+
+
+def lens_title(s: Standing, recorded: Recorded | None = None) -> str:
+    """The text above the class; without a kernel, how much of a recorded run it is."""
+    if s.running is not None:
+        return running_words(s.running)
+    if s.kernel is not None and s.pending:
+        return "…"
+    if s.kernel is None or s.says_nothing:
+        share = share_words(recorded) if recorded is not None else ""
+        return f"Generate Triton kernel · {share}" if share else "Generate Triton kernel"
+    if s.stale:
+        return f"↻ stale · {'was' if s.verdict is not None else 'says it was'} {_before(s)}"
+    if s.before is not None:
+        return f"↻ validated {s.changed}"
+    if s.verdict is None:
+        return f"? not validated here · file says {_before(s)}"
+    if not s.correct:
+        return f"✗ {s.verdict.status}"
+    if s.regression:
+        return f"▼ {slower_by(s)} than before · {speed(s)}"
+    skipped = f" · {text}" if (text := skipped_text(s.verdict)) else ""
+    return f"✓ {speed(s)}{skipped}" if any(speedups(s.measurement)) else f"✓ correct · {speed(s)}{skipped}"
+
+
+#: What the worker and the pipeline call their stages, as a user would.
+_STAGES = {
+    "": "queued",
+    "introspect": "generating",
+    "synthesize": "generating",
+    "check": "validating",
+    "compile": "compiling",
+    "time": "measuring",
+}
+
+
+def running_words(record: Record) -> str:
+    """``… validating 2/8``: the stage, the candidate of how many, and, once there is one, the verdict so far."""
+    job, stage = record.job, _STAGES.get(record.stage, record.stage)
+    judged = job.report.candidates if job is not None and job.report is not None else []
+    if job is not None and job.report is not None and job.report.chosen is not None and stage == "measuring":
+        best = judged[job.report.chosen]
+        return f"✓ {speed(Standing(measurement=best.measurement, verdict=best.verdict))} · … measuring"
+    words = f"… {stage}"
+    if stage == "validating" and job is not None and job.kind == "generate":
+        number = job.number or len(judged) + 1
+        words += f" {number}"
+        expected = sum(source.expected or source.samples for source in job.report.sources) if job.report else 0
+        words += f"/{expected}" if expected > number else ""
+    return words
+
+
+def slower_by(s: Standing) -> str:
+    """As in ``8 % slower``; without a number where none was measured."""
+    found = s.measurement.comparison if s.measurement is not None else None
+    return f"{found.ratio.value - 1:.0%} slower".replace("%", " %") if found and found.ratio else "slower"
+
+
+def verdict_words(name: str, s: Standing) -> str:
+    """The message of kernel-valid, kernel-slower, kernel-regressed and kernel-wrong."""
+    assert s.verdict is not None
+    kernel = f"{name.rpartition('.')[2]}Triton"
+    if not s.correct:
+        reason = s.verdict.reason or s.verdict.status
+        return f"{kernel} is not usable ({s.verdict.status}): {reason}"
+    skipped = f" Checks: {text}." if (text := skipped_text(s.verdict)) else ""
+    correct = f"correct{at_precision(s.verdict.held_to)}"
+    eager, compiled = speedups(s.measurement)
+    device = s.measurement.device if s.measurement is not None and s.measurement.device is not None else s.device
+    where = f" on {device.name}" if device is not None else ""
+    if eager is None:
+        missing = s.measurement.missing if s.measurement is not None else ""
+        checked = " under Triton's interpreter" if s.verdict.mode == "interpreter" else where
+        why = f": {missing.rstrip('.')}." if missing else "."
+        said = f" {claims.timed_elsewhere(s.claim)}" if s.claim is not None else ""
+        return f"{kernel} is {correct}{checked}; its speed was not measured{why}{said}{skipped}"
+    mix = mix_words(s.measurement)
+    figures = f"{factor(eager)} eager{f' {mix}' if mix else ''}, " + (
+        f"{factor(compiled)} torch.compile{' at the example' if mix else ''}"
+        if compiled
+        else "torch.compile not measured"
+    )
+    if s.regression:
+        return f"{kernel} is {correct}, but lost speed{where}. {s.regression}"
+    slower = " It is no faster than what PyTorch does already." if s.verdict.status == "slower" else ""
+    return f"{kernel} is {correct}: {figures}{where}.{slower}{skipped}"
+
+
+def wanted_words(name: str, s: Standing) -> str:
+    """What is said of a kernel that is less exact than the setting ``precision`` asks for; "" of any other."""
+    if not s.wanted or s.kernel is None:
+        return ""
+    words = precision_words(s.kernel.precision)
+    return f"The kernel was asked for at {words}; precision = {s.wanted} is set by now. Generate it again for that."
+
+
+def stale_words(name: str, s: Standing) -> str:
+    was = f" It was {_before(s)}." if s.verdict is not None else ""
+    was = f" The file {claims.said(s.claim)}; not validated here." if s.verdict is None and s.claim is not None else was
+    return f"{s.stale}{was} Save, or choose “{validate_title(name)}”, to validate it again."
+
+
+def claim_words(name: str, s: Standing) -> str:
+    """The message of kernel-not-validated."""
+    assert s.claim is not None
+    kernel = f"{name.rpartition('.')[2]}Triton"
+    return f"The file of {kernel} {claims.said(s.claim)}; not validated here. Choose “{validate_title(name)}”."
+
+
+def before_words(name: str, s: Standing) -> str:
+    """The message of kernel-not-validated where this machine validated the kernel with other versions."""
+    assert s.before is not None
+    then = Standing(verdict=s.before.verdict, measurement=s.before.measurement)
+    kernel = f"{name.rpartition('.')[2]}Triton"
+    return f"{kernel} was validated {s.changed}. It was {_before(then)}. Choose “{validate_title(name)}”."
+
+
+def no_inputs_words(c: ModuleClass) -> str:
+    return f"No example inputs for {c.name}: kernel-lsp needs them to validate a kernel (action: Add example inputs)."
+
+
+def recorded_words(recorded: Recorded) -> str:
+    """As in ``8 shapes recorded from train.py, 97 % of the time in two. 12 % of train.py's forward.``."""
+    from kernel_lsp.recording import examples
+
+    return examples.words(recorded)
+
+
+def share_words(recorded: Recorded) -> str:
+    """As in ``12 % of train.py's forward``."""
+    from kernel_lsp.recording import examples
+
+    return examples.share_words(recorded)
+
+
+def no_model_words() -> str:
+    return (
+        "No language model is here, so only the synthesizer proposed kernels. "
+        f"The action “{GET_MODEL}” or `kernel-lsp models pull kernelllm` fetches one."
+    )
+
+
+def outcome_words(job: Job) -> str:
+    """What came of a job that is over."""
+    if job.state == "failed":
+        return str(job.error)
+    if job.state == "cancelled":
+        return "Cancelled"
+    report = job.report
+    if report is None or report.chosen is None:
+        return report.why if report is not None and report.why else "No correct kernel"
+    return report.why or report.candidates[report.chosen].verdict.status
