@@ -150,11 +150,6 @@ def is_of(kernel: Path, parsed: KernelFile, source_path: Path, class_name: str, 
     return here and original and found.name == source_path.name
 
 
-def kernel_class(class_name: str) -> str:
-    """The name of the generated class: ``RMSNorm`` → ``RMSNormTriton``; of a nested class, its own name alone."""
-    return class_name.rpartition(".")[2] + "Triton"
-
-
 def body_hash(body: str) -> str:
     """What tells whether a body was edited. Line ends do not count: git changes them on some machines."""
     return "sha256:" + hashlib.sha256(_unix(body).encode("utf-8", "surrogatepass")).hexdigest()

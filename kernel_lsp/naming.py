@@ -25,6 +25,11 @@ def snake_case(class_name: str) -> str:
     return re.sub(r"_+", "_", name).lower().strip("_")
 
 
+def kernel_class(class_name: str) -> str:
+    """The name of the generated class: ``RMSNorm`` → ``RMSNormTriton``; of a nested class, its own name alone."""
+    return class_name.rpartition(".")[2] + "Triton"
+
+
 def is_usual(class_name: str) -> bool:
     """Whether the name is the one that is written so most often, of those that ``snake_case`` makes the same.
 

@@ -11,6 +11,7 @@ import ast
 import inspect
 import re
 
+from kernel_lsp.naming import kernel_class
 from kernel_lsp.source_digest import source_digest
 
 #: the environment variable that turns off the look at the class's source, with the value 0
@@ -113,7 +114,7 @@ def added(body: str, class_name: str, digest: str = "", method: bool = True) -> 
     """
     body = without(body)
     tree = _parsed(body)
-    name = class_name.rpartition(".")[2] + "Triton"
+    name = kernel_class(class_name)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name] if tree else []
     forward = next((n for n in classes[0].body if getattr(n, "name", "") == "forward"), None) if classes else None
     if not isinstance(forward, ast.FunctionDef) or any(re.search(rf"\b{one}\b", body) for one in _NAMES):

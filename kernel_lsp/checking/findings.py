@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection
 from pathlib import Path
 
-from kernel_lsp import kernel_file, schema
+from kernel_lsp import kernel_file, naming, schema
 from kernel_lsp.analysis import fingerprint, module_classes, read_file
 from kernel_lsp.checking.records import CANNOT_VALIDATE, CODES, Checked, Finding, Level, Regression
 from kernel_lsp.errors import ClassNotFound, UserError
@@ -49,7 +49,7 @@ def checked_of(
         fails = kind in fail_on
         one.findings.append(Finding(CODES[kind], "error" if fails else _LEVELS[kind], message, fails, action))
 
-    name = kernel_file.kernel_class(one.class_name)
+    name = naming.kernel_class(one.class_name)
     if verdict.status not in schema.CORRECT:
         add("wrong", f"{name} ({verdict.status}): {_sentence(verdict.reason)}", f"Generate it again: {_generate(one)}")
     if one.stale:

@@ -20,7 +20,7 @@ from kernel_lsp.generators.drop_in import absent_is_outside, parameters_of
 from kernel_lsp.generators.edits import Edits
 from kernel_lsp.generators.spelling import spelled_out
 from kernel_lsp.loading import LOADER, from_one, import_lines
-from kernel_lsp.naming import attribute, snake_case
+from kernel_lsp.naming import attribute, kernel_class, snake_case
 from kernel_lsp.schema import Interface, Specimen, TensorSpec
 from kernel_lsp.why_eager import without
 
@@ -93,7 +93,7 @@ def _same(a: str, b: str) -> bool:
 
 def _read(source: str, origin: Origin, specimen: Specimen, interface: Interface) -> _File:
     edits = Edits(spelled_out(source))
-    wanted = origin.class_name.rpartition(".")[2] + "Triton"
+    wanted = kernel_class(origin.class_name)
     classes = [node for node in edits.tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
     if [node.name for node in classes] != [wanted]:
         raise Unsuitable(f"its classes are not {wanted} alone")

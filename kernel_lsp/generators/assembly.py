@@ -17,6 +17,7 @@ from kernel_lsp.generators.drop_in import class_text
 from kernel_lsp.generators.renaming import CONSTANTS, globals_of, rename
 from kernel_lsp.generators.rewriting import Function, Source, dotted, is_jit, on_the_tensors_device
 from kernel_lsp.loading import import_lines
+from kernel_lsp.naming import kernel_class
 from kernel_lsp.schema import Subject
 
 _WIDTH = 100
@@ -48,7 +49,7 @@ def _assembled(code: Code, subject: Subject, exact: bool, generator: str) -> str
     bound = globals_of(answer)
     imported = f"Eager{outer}" if outer in bound else outer
     base = imported + dot + inner
-    rename(answer, settled, plain + "Triton", base, bound)
+    rename(answer, settled, kernel_class(plain), base, bound)
     on_the_tensors_device(answer.source)
     lines = answer.source.changed()
     conditions = [*subject.conditions, *(subject.exact if exact else [])]

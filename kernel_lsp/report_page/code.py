@@ -5,6 +5,8 @@ from __future__ import annotations
 from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
+from kernel_lsp.naming import kernel_class
+
 from .facts import Facts
 from .html import Markup, div, el, escape, join, section
 
@@ -38,7 +40,7 @@ def side_by_side(facts: Facts) -> Markup:
                 facts.module_path,
                 module or "The source of the class is not in this file, or was not read.",
             ),
-            _side(f"{name}Triton, the kernel", facts.kernel_path, kernel or "There is no kernel."),
+            _side(f"{kernel_class(facts.class_name)}, the kernel", facts.kernel_path, kernel or "There is no kernel."),
         ),
     )
 

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, figures, loading, naming, schema, why_eager
+from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
 from kernel_lsp.validation.inputs import Inputs, from_example
@@ -167,7 +168,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 def kernel_class_of(given: dict[str, Any]) -> str:
     """The name of the class in a kernel file, of the module's class without those around it."""
-    return str(given["class_name"]).rpartition(".")[2] + "Triton"
+    return kernel_class(str(given["class_name"]))
 
 
 def rejected_by_its_text(given: dict[str, Any], source: str) -> schema.Verdict | None:

@@ -14,6 +14,7 @@ import torch
 
 from kernel_lsp import processes
 from kernel_lsp.confinement import descriptors, entering, layers
+from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel
 from kernel_lsp.validation.reach import Reach
@@ -101,4 +102,4 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
         beginning.begin_cuda(torch.device(device))
         entering.refuse_calls(mine, found)
         torch.set_num_threads(given["threads"])
-    serve(end, Trial(class_name.rpartition(".")[2] + "Triton", init, cls, device))
+    serve(end, Trial(kernel_class(class_name), init, cls, device))

@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from kernel_lsp.analysis import ModuleClass, Range
 from kernel_lsp.errors import UntrustedWorkspace
+from kernel_lsp.naming import kernel_class
 
 from ..model.documents import Document
 from ..model.standing import Standing
@@ -91,8 +92,9 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
         actions.append(_command(title, REFACTOR, "kernelLsp.cancel", {"jobId": s.running.job.id}))
     if state.model_hint == (document.path, c.name):
         actions.append(_command(titles.GET_MODEL, FIX, "kernelLsp.pullModel", {}))
-    missing = type(s.error).__name__ == "NoExampleInputs"
-    if c.inputs is None and (missing or state.settings_for(document.path).inputs_for(document.path, c.name) is None):
+    if c.inputs is None and (
+        s.lacks_inputs or state.settings_for(document.path).inputs_for(document.path, c.name) is None
+    ):
         actions.append(_add_inputs(state, document, c, diagnostics))
     return actions
 
@@ -113,9 +115,9 @@ def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types
     if not edits:
         return None
     short = c.name.rpartition(".")[2]
-    title = f"Use {short}Triton in this file"
+    title = f"Use {kernel_class(short)} in this file"
     description = f"{s.kernel_path.name}: {speed(s)}"
-    annotation = types.ChangeAnnotation(f"{short}Triton in place of {short}", True, description)
+    annotation = types.ChangeAnnotation(f"{kernel_class(short)} in place of {short}", True, description)
     return types.CodeAction(title, kind=REWRITE, edit=workspace_edit(state.client, document, edits, annotation))
 
 

@@ -50,7 +50,7 @@ def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> 
     if s.error is not None:
         here = _is_here(s.error.path, document.path)
         area = document.line_range(s.error.line - 1) if s.error.line and here else c.name_range
-        code = "no-example-inputs" if type(s.error).__name__ == "NoExampleInputs" else "cannot-validate"
+        code = "no-example-inputs" if s.lacks_inputs else "cannot-validate"
         add(code, HINT, str(s.error), area)
     elif s.no_kernel:
         add("cannot-validate", HINT, f"No kernel for {c.name}. {s.no_kernel}")

@@ -10,6 +10,7 @@ from lsprotocol import types
 from kernel_lsp.analysis import ModuleClass, Position, Range, Read
 from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.analysis.uses import bound_names, instantiations
+from kernel_lsp.naming import kernel_class
 
 from ..model.documents import Document
 from ..protocol.client import Client
@@ -65,7 +66,7 @@ def use_kernel(document: Document, c: ModuleClass, kernel: Path) -> list[tuple[R
     if names is None:
         return []
     package, module = names
-    new_class = f"{module}.{c.name.rpartition('.')[2]}Triton"
+    new_class = f"{module}.{kernel_class(c.name)}"
     edits: list[tuple[Range, str]] = [(area, new_class) for area in instantiations(document.source, c.name)]
     if module not in bound_names(document.source):
         end = _after(document, c)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,8 @@ from pygls.uris import to_fs_path
 from kernel_lsp.analysis import ModuleClass, Position, Range, Source, fingerprint_of, module_classes_of, read_file
 from kernel_lsp.analysis.text import Encoding
 from kernel_lsp.errors import ClassNotFound
+
+from .time_stamps import settled
 
 KERNEL_OPENING = "# /// kernel-lsp"  # kernel_file.OPENING, without importing what kernel_file needs
 
@@ -147,7 +148,7 @@ class Documents:
         if text is not None:
             if len(self._disk) > 500:
                 self._disk.clear()
-            if time.time_ns() - stat.st_mtime_ns > 50_000_000:  # a change within the clock's grain would not show
+            if settled(stat.st_mtime_ns):
                 self._disk[path] = (stamp, text)
         return text
 

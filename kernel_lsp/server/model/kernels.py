@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from .time_stamps import settled
 
 if TYPE_CHECKING:
     from kernel_lsp.kernel_file import KernelFile
@@ -49,7 +50,7 @@ class Kernels:
                 known = (stamp, kernel_file.read(path))
             except NotAKernelFile:
                 known = (stamp, None)
-            if _settled(stat.st_mtime_ns):
+            if settled(stat.st_mtime_ns):
                 self._files[path] = known
         return known[1]
 
@@ -64,11 +65,6 @@ class Kernels:
                 known = (stamp, frozenset(os.listdir(folder)))
             except OSError:
                 return frozenset()
-            if _settled(stamp):
+            if settled(stamp):
                 self._folders[folder] = known
         return known[1]
-
-
-def _settled(mtime_ns: int) -> bool:
-    """Whether a change after this moment would show in the time stamp, whose grain is some milliseconds."""
-    return time.time_ns() - mtime_ns > 50_000_000

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel_lsp.errors import NoExampleInputs
+
 from .records import Record
 
 if TYPE_CHECKING:
@@ -50,6 +52,11 @@ class Standing:
     @property
     def correct(self) -> bool:
         return self.verdict is not None and self.verdict.status in ("ok", "slower")
+
+    @property
+    def lacks_inputs(self) -> bool:
+        """Whether the last job failed for want of example inputs."""
+        return isinstance(self.error, NoExampleInputs)
 
     @property
     def says_nothing(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
 from kernel_lsp.figures import at_precision, factor, mix_share, mix_words, over_compiled, over_eager, speedups
+from kernel_lsp.naming import kernel_class
 
 from ..model.standing import Standing, as_it_was
 from .one_line import wanted_words
@@ -23,7 +24,7 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
     """The hover of a class with a kernel: verdict, table, where and when, and a link to the file."""
     assert s.kernel is not None and s.kernel_path is not None
     file = f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})"
-    kernel = f"{s.kernel.class_name}Triton"
+    kernel = kernel_class(s.kernel.class_name)
     lines = []
     if s.before is not None:
         lines.append(f"↻ **Validated {s.changed}.** What follows is from then.\n")

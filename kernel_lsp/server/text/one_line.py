@@ -15,6 +15,7 @@ from kernel_lsp.figures import (
     speedups,
     weighted_shapes,
 )
+from kernel_lsp.naming import kernel_class
 
 from ..model.records import Record
 from ..model.standing import Standing
@@ -115,7 +116,7 @@ def slower_by(s: Standing) -> str:
 def verdict_words(name: str, s: Standing) -> str:
     """The message of kernel-valid, kernel-slower, kernel-regressed and kernel-wrong."""
     assert s.verdict is not None
-    kernel = f"{name.rpartition('.')[2]}Triton"
+    kernel = kernel_class(name)
     if not s.correct:
         reason = s.verdict.reason or s.verdict.status
         return f"{kernel} is not usable ({s.verdict.status}): {reason}"
@@ -159,7 +160,7 @@ def stale_words(name: str, s: Standing) -> str:
 def claim_words(name: str, s: Standing) -> str:
     """The message of kernel-not-validated."""
     assert s.claim is not None
-    kernel = f"{name.rpartition('.')[2]}Triton"
+    kernel = kernel_class(name)
     return f"The file of {kernel} {claims.said(s.claim)}; not validated here. Choose “{validate_title(name)}”."
 
 
@@ -167,7 +168,7 @@ def before_words(name: str, s: Standing) -> str:
     """The message of kernel-not-validated where this machine validated the kernel with other versions."""
     assert s.before is not None
     then = Standing(verdict=s.before.verdict, measurement=s.before.measurement)
-    kernel = f"{name.rpartition('.')[2]}Triton"
+    kernel = kernel_class(name)
     return f"{kernel} was validated {s.changed}. It was {_before(then)}. Choose “{validate_title(name)}”."
 
 

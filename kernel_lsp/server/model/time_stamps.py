@@ -1,0 +1,10 @@
+"""What the time stamps of files tell."""
+
+from __future__ import annotations
+
+import time
+
+
+def settled(mtime_ns: int) -> bool:
+    """Whether a change after this moment would show in the time stamp, whose grain is some milliseconds."""
+    return time.time_ns() - mtime_ns > 50_000_000
