@@ -16,8 +16,10 @@ RECALL, SYNTHESIZER = "recall", "synthesizer"
 
 
 def note(state: State, job: Job) -> None:
-    """After a job: the first generation in a session that went without a language model carries the hint, until the
-    next job is over."""
+    """Keep or drop the hint at language models after a job.
+
+    The first generation in a session that went without a language model carries it, until the next job is over.
+    """
     state.model_hint = None
     sources = job.report.sources if job.report is not None else []
     could_help = _could_help(job)

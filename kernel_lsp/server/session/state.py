@@ -26,8 +26,11 @@ _SETTINGS_SECONDS = 5.0
 
 
 class State:
-    """``show_changes`` is called when something is found out that what is shown may depend on, ``listener`` makes who is told
-    by the jobs, once there are any."""
+    """What is known of one client, its documents and its jobs.
+
+    ``show_changes`` is called when something is found out that what is shown may depend on. ``listener`` makes who is told by
+    the jobs, once there are any.
+    """
 
     def __init__(
         self, connection: Connection, show_changes: Callable[[], None], listener: Callable[[], Listener]
