@@ -45,7 +45,10 @@ def fastest(
 ) -> Kernels:
     """The fastest of the ways that the synthesizer offers first.
 
-    ``operators``: what eager runs, for what stays with torch. Raises ``errors.NothingToLower`` or ``NotWritable`` where there is none.
+    ``operators``: what eager runs, for what stays with torch.
+
+    Raises:
+        NothingToLower, NotWritable: there is none.
     """
     with told(exported, class_name):
         found = list(_ways(exported, operators, target, class_name, precision))

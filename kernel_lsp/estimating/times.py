@@ -55,7 +55,7 @@ class Work:
 
 
 def seconds(works: Iterable[Work]) -> float:
-    """From the first launch to the end of the last kernel, the host ``AHEAD`` at the beginning."""
+    """Seconds from the first launch to the end of the last kernel, the host ``AHEAD`` at the beginning."""
     host, gpu = 0.0, AHEAD
     for work in works:
         host += work.host

@@ -25,9 +25,12 @@ class Passing:
 
 
 def pass_at(k: int, n: int, c: int) -> float:
-    """``1 - C(n-c, k) / C(n, k)`` for 1 <= k <= n, 0 <= c <= n; unbiased.
+    """``1 - C(n-c, k) / C(n, k)`` for 1 <= k <= n samples, 0 <= c <= n of them correct; unbiased.
 
     Source: Chen et al. 2021, "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374), equation 1.
+
+    Raises:
+        ValueError: k or c is out of these ranges.
     """
     if not 1 <= k <= n or not 0 <= c <= n:
         raise ValueError(f"Pass@{k} of {n} samples, {c} of them correct")

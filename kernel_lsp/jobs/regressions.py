@@ -70,7 +70,7 @@ def is_called_for(took: float, before: float, known: Validation | None, percent:
 
 
 def time_of(measurement: schema.Measurement | None) -> float | None:
-    """The kernel's median at the example's shapes; None where it was not timed."""
+    """The kernel's median at the example's shapes, in microseconds; None where it was not timed."""
     shape = measurement.shapes[0] if measurement is not None and measurement.shapes else None
     return shape.kernel.median if shape is not None and shape.kernel is not None else None
 

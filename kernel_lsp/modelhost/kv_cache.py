@@ -78,7 +78,7 @@ class FixedCache:
         return keys[:, :, : self.size], values[:, :, : self.size]
 
     def select(self, rows: torch.Tensor) -> None:
-        """Keep these samples only, in this order; the memory stays where it is."""
+        """Keep these samples only, in this order; the memory stays where it is. ``rows``: their numbers, int64 [samples that stay]."""
         for tensors in (self.keys, self.values):
             for i, tensor in enumerate(tensors):
                 tensor[: len(rows)] = tensor[rows]

@@ -27,7 +27,7 @@ def name(device: Any) -> str:
 
 
 def free_in_main_memory() -> int:
-    """What Linux says is available without swapping, or less where a control group allows less."""
+    """Bytes that Linux says are available without swapping, or fewer where a control group allows fewer."""
     available = _meminfo("MemAvailable")
     if available is None:
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

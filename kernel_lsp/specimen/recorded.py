@@ -47,7 +47,10 @@ def value(described: dict[str, Any]) -> Any:
 
 
 def tensor(described: dict[str, Any]) -> torch.Tensor:
-    """Random numbers in the recorded memory order; integers are below the recorded bound, flags true half of the time."""
+    """Random numbers of the recorded shape, dtype and memory order, on the current device.
+
+    Integers are below the recorded bound, 2 where none is; booleans are true half of the time.
+    """
     name, _, sizes = described["tensor"].rstrip("]").partition("[")
     dtype = getattr(torch, name)
     shape = [int(n) for n in sizes.split(",") if n.strip()]

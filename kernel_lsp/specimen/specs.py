@@ -13,7 +13,7 @@ from kernel_lsp.specimen import examples
 
 
 def spec(name: str, tensor: torch.Tensor) -> schema.TensorSpec:
-    """What the wire says of a tensor."""
+    """A tensor as the wire describes it: shape, dtype such as ``float32``, stride in elements, device."""
     return schema.TensorSpec(
         name=name,
         shape=[int(n) for n in tensor.shape],

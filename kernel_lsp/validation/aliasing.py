@@ -9,7 +9,7 @@ _EXACTLY = 1 << 16
 
 
 def shared(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[list[int]]:
-    """Pairs (output, other): ``other`` counts the inputs first, then the outputs."""
+    """Pairs (output, other) that share an element's memory; ``other`` counts the inputs first, then the outputs before this one."""
     others = [*inputs, *outputs]
     return [
         [i, j]
@@ -20,7 +20,10 @@ def shared(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[list
 
 
 def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors have an element's memory in common."""
+    """Whether two tensors have an element's memory in common.
+
+    Of tensors with more than 65536 elements, and of those that begin at one address, it is enough that their spans overlap.
+    """
     if type(a) is not torch.Tensor or type(b) is not torch.Tensor or a.numel() == 0 or b.numel() == 0:
         return False
     if a.device != b.device or a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():

@@ -84,12 +84,15 @@ def _wide(tensor: torch.Tensor) -> bool:
 
 
 def in_ten_bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Rounded to TF32, to nearest."""
+    """Rounded to TF32, which has ten bits of mantissa, to nearest; of any shape, and of the same dtype afterwards."""
     return in_tf32(tensor.double()).to(tensor.dtype)
 
 
 def in_half(tensor: torch.Tensor) -> torch.Tensor:
-    """Rounded to float16, to nearest, with its coarse numbers near zero; to TF32 where float16's range does not suffice."""
+    """Rounded to float16, to nearest, with its coarse numbers near zero; of any shape, and of the same dtype afterwards.
+
+    Where float16's range does not suffice it is rounded to TF32.
+    """
     if tensor.numel() == 0:
         return tensor
     peak = tensor.abs().max()
@@ -117,7 +120,7 @@ def errors(
 def errors_of_slice(
     oracle: Oracle, tree: Any, part: Part, train: bool, precision: str, samples: int, scales: list[torch.Tensor]
 ) -> list[float] | None:
-    """The same for a slice of the inputs, of which ``part`` is float64's answer. ``scales``: of the whole outputs."""
+    """``errors`` for a slice of the inputs, of which ``part`` is float64's answer. ``scales``: of the whole outputs."""
     inputs = cut(tree, oracle.independent[0]["inputs"], part.start, part.stop)
     return _errors(lambda: oracle.exact(inputs, train, []), part.exact, precision, samples, None, scales)
 

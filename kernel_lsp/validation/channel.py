@@ -129,7 +129,7 @@ def sizes(value: Any) -> list[int]:
 
 
 def raw_bytes(tensor: torch.Tensor) -> numpy.ndarray:
-    """The elements in logical order as bytes; an expanded dimension (stride 0) only once."""
+    """The elements in logical order as bytes, uint8 [bytes] on the host; an expanded dimension (stride 0) only once."""
     once = tensor
     for dim, stride in enumerate(tensor.stride()):
         if stride == 0 and tensor.shape[dim] > 1:

@@ -91,7 +91,10 @@ def compare(
 
 
 def each_error(found: Any, right: Any, scales: list[torch.Tensor] | None = None) -> list[float]:
-    """Of each tensor of a tree the largest relative error; 0 where it is no finite number, or the trees differ."""
+    """Of each tensor of a tree the largest relative error; 0 where it is no finite number, or the trees differ.
+
+    ``scales``: as in ``compare``.
+    """
     if structure(found) != structure(right):
         return [0.0] * len(_tensors(right))
     known = iter(scales or [])

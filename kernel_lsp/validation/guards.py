@@ -76,7 +76,7 @@ class Guards:
         return tensor
 
     def place(self, tensor: torch.Tensor, name: str, device: torch.device) -> torch.Tensor:
-        """A guarded copy of an input on ``device``, with its strides."""
+        """A guarded copy of an input on ``device``, with its shape, dtype and strides."""
         if tensor.numel() == 0:
             return tensor.clone().to(device)
         placed = self.allocate(tensor, name, is_input=True, device=device)
@@ -96,7 +96,7 @@ class Guards:
 
 
 def written_to(before: torch.Tensor, after: torch.Tensor, fill: int, name: str) -> list[str]:
-    """A sentence where the guards before or after ``name`` no longer hold ``fill``; at most one."""
+    """A sentence where the guards before or after ``name``, uint8 [bytes] each, no longer hold ``fill``; at most one."""
     behind, ahead = after != fill, before != fill
     if bool(behind.any()):
         return [f"it writes {1 + int(behind.nonzero()[0])} bytes or more past the end of {name}"]
@@ -106,7 +106,7 @@ def written_to(before: torch.Tensor, after: torch.Tensor, fill: int, name: str) 
 
 
 def unwritten(tensor: torch.Tensor) -> torch.Tensor:
-    """Which elements still hold the poison of fresh memory, as far as their bits can tell."""
+    """Which elements still hold the poison of fresh memory, as far as their bits can tell: bool, of the tensor's shape."""
     if tensor.numel() == 0:
         return torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
     flat = tensor.contiguous().reshape(-1)
@@ -120,7 +120,7 @@ def _fresh(dtype: torch.dtype) -> int:
 
 
 def poison(tensor: torch.Tensor) -> None:
-    """Fill all of its memory as fresh memory is."""
+    """Fill all of the storage, also beyond the tensor's own elements, as fresh memory is."""
     raw = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
     raw.fill_(_fresh(tensor.dtype))
 

@@ -73,7 +73,10 @@ def matmul_rate(rates: dict[str, float], dtype: torch.dtype, tf32: bool) -> floa
 def microseconds(
     least_bytes: int | None, flops: int | None, copy_bandwidth: float | None, matmul_rate: float | None
 ) -> float | None:
-    """max(bytes / bandwidth, FLOPs / rate), in microseconds; None where neither is known."""
+    """max(bytes / bandwidth, FLOPs / rate), in microseconds; None where neither is known.
+
+    ``copy_bandwidth``: bytes/s, ``matmul_rate``: FLOP/s. Source: Williams, Waterman and Patterson, Roofline, 2009.
+    """
     needs = []
     if least_bytes and copy_bandwidth:
         needs.append(least_bytes / copy_bandwidth * 1e6)

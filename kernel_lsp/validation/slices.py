@@ -24,7 +24,7 @@ class Part:
 
 
 def narrowed(tensors: list[torch.Tensor], dims: list[int], part: Part) -> list[torch.Tensor]:
-    """The slices of outputs that ``part`` is about."""
+    """The slices of outputs that ``part`` is about; ``dims``: the dimension of each output that is cut."""
     return [t.narrow(d, part.start, part.stop - part.start) for t, d in zip(tensors, dims, strict=True)]
 
 

@@ -158,7 +158,10 @@ def overhead(flush: Callable[[], None]) -> float:
 
 
 def overhead_by_spans() -> float | None:
-    """The same, from a kernel's span in the profiler (CUPTI), which knows no gap; None where the profiler does not run."""
+    """``overhead``, in microseconds, from a kernel's span in the profiler (CUPTI), which knows no gap.
+
+    None where the profiler does not run.
+    """
     flush = flusher()
     least = overhead(flush)
     try:

@@ -60,7 +60,10 @@ def _host(pid: int) -> int:
 
 @contextlib.asynccontextmanager
 async def watched(device: str) -> AsyncIterator[dict[str, int]]:
-    """What is in the dictionary after the context: the greatest use of memory during it; nothing where that cannot be seen."""
+    """The greatest use of memory during the context, in bytes, by ``device`` and ``host``.
+
+    It is in the dictionary after the context, and nothing where that cannot be seen.
+    """
     found: dict[str, int] = {}
     index = nvml.name_of(int(device.partition(":")[2] or 0)) if device.startswith("cuda") else ""
     program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(os.getpid()), index]

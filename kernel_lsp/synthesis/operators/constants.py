@@ -15,10 +15,10 @@ _MOST = 16
 
 
 def written(tensor: torch.Tensor) -> Value:
-    """A value with the tensor's elements.
+    """A value with the tensor's elements, of its shape and dtype.
 
     Raises:
-        NotLowered: they are too many, and no arithmetic progression.
+        NotLowered: they are too many and no arithmetic progression, none, or complex.
     """
     numbers = tensor.flatten().tolist()
     if not numbers or tensor.is_complex():
