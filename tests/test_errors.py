@@ -1,6 +1,14 @@
 import pytest
 
-from kernel_lsp.errors import Cancelled, ForwardFailed, NotExportable, NothingToLower, from_json
+from kernel_lsp.errors import (
+    Cancelled,
+    ForwardFailed,
+    ImportFailed,
+    NotExportable,
+    NothingToLower,
+    PackageMissing,
+    from_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,3 +40,14 @@ def test_a_line_that_is_not_known_is_not_written() -> None:
     assert said[0].startswith("A.forward raised: no.") and said[1].startswith(
         "torch.export cannot trace A.forward (line 3): no."
     )
+
+
+def test_where_little_room_is_the_details_come_last() -> None:
+    error = ImportFailed(path="a.py", line=3, detail="No module named 'einops'")
+    for one in (error, from_json(error.to_json())):  # also that of another process
+        assert one.detail_last() == (
+            "Importing a.py failed at line 3. Fix the import, or choose the interpreter that has it "
+            "(kernelLsp.interpreter). Details: No module named 'einops'"
+        )
+    missing = PackageMissing(interpreter="python", package="torch", command="pip install torch")
+    assert missing.detail_last() == str(missing)

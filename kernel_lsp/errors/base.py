@@ -15,7 +15,7 @@ class UserError(Exception):
     """An error a user can act on. Subclasses set ``template``; keyword arguments fill it."""
 
     template: ClassVar[str] = "{message}"
-    #: values that a program may want, too: they go on the wire as ``data``
+    #: values that a program may want, too: they go on the wire as ``data``, beside the ``detail`` of every error
     carried: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *, path: str | None = None, line: int | None = None, **values: Any) -> None:
@@ -29,10 +29,19 @@ class UserError(Exception):
         """The message in the words of the surface that this process writes to."""
         return words(super().__str__())
 
+    def detail_last(self) -> str:
+        """The message with its details at the end: what happened and what to do, for where little room is."""
+        message, detail = str(self), words(str(self.values.get("detail", "")))
+        for mark in (f": {detail}", f" ({detail})"):
+            if detail and mark in message:
+                return f"{message.replace(mark, '', 1)} Details: {detail}"
+        return message
+
     def to_json(self) -> dict[str, Any]:
         """The error as it goes over the wire; ``from_json`` reads it."""
         where = {"path": self.path, "line": self.line} if self.path or self.line else None
         data = {name: self.values[name] for name in self.carried if name in self.values}
+        data |= {"detail": str(self.values["detail"])} if self.values.get("detail") else {}
         return {"code": type(self).__name__, "message": str(self), "where": where} | ({"data": data} if data else {})
 
 

@@ -31,7 +31,7 @@ def data(value: Any) -> Any:
 @pytest.fixture
 def notified(client: Client) -> dict[str, list[Any]]:
     """The parameters of our own notifications, by method."""
-    seen: dict[str, list[Any]] = {"kernelLsp/status": [], "kernelLsp/proposal": []}
+    seen: dict[str, list[Any]] = {f"kernelLsp/{name}": [] for name in ("status", "proposal", "failure")}
     for method, found in seen.items():
         client.feature(method)(lambda params, found=found: found.append(data(params)))
     return seen
@@ -155,7 +155,7 @@ async def test_status_and_review_come_only_to_those_who_asked(client: Client, mo
     await client.execute("kernelLsp.generate", argument(uri))
     kernel = module.parent / "kernels" / "double_triton.py"
     await client.until(lambda: "@triton.jit" in kernel.read_text(), 90)
-    assert notified == {"kernelLsp/status": [], "kernelLsp/proposal": []}
+    assert not any(notified.values())
 
 
 @pytest.mark.slow
@@ -185,6 +185,26 @@ async def test_a_kernel_that_is_there_is_not_replaced_but_proposed(
     await client.execute("kernelLsp.generate", argument(uri))
     await client.until(lambda: any("generate-2" in m.message for m in client.log_messages), 90)
     assert len(notified["kernelLsp/proposal"]) == 1
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_failure_says_what_to_do_before_its_details(
+    client: Client, module: Path, notified: Any, wanted: bool
+) -> None:
+    """A client with buttons gets the code and the class, any other one a message."""
+    module.write_text("import nothing_of_this_name\n" + MODULE)
+    await client.start(module.parent, options={"failures": wanted, "settings": CPU})
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", argument(uri))
+    failures = notified["kernelLsp/failure"]
+    await client.until(lambda: [*failures, *client.messages], 60)
+    assert len(failures) == wanted and len(client.messages) == (not wanted)
+    message = failures[0]["message"] if wanted else client.messages[0].message
+    assert "Fix the import, or choose the interpreter that has it" in message
+    assert message.endswith("Details: ModuleNotFoundError: No module named 'nothing_of_this_name'")
+    if wanted:
+        told = (failures[0]["code"], failures[0]["uri"], failures[0]["className"], failures[0]["severity"])
+        assert told == ("ImportFailed", uri, "Double", "error")
 
 
 async def test_somebody_elses_file_is_not_even_proposed_for(client: Client, module: Path, notified: Any) -> None:
@@ -298,18 +318,20 @@ async def test_a_setting_that_is_taken_back_is_gone(client: Client, module: Path
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])
 
 
-async def test_using_a_kernel_is_an_edit_that_is_shown_first(client: Client, module: Path) -> None:
+async def test_using_a_kernel_is_a_plain_edit(client: Client, module: Path) -> None:
+    """An editor makes it at once: with an annotation that asks for confirmation, it would open a preview first."""
     module.write_text(MODULE + "\n\nmodel = Double()\n")
     await client.start(module.parent)
     write_kernel(module)
     uri = client.open(module)
     action = await client.until(lambda: offered(client, uri))
     (change,) = action.edit.document_changes
-    (annotation,) = action.edit.change_annotations.values()
-    assert annotation.needs_confirmation and annotation.description.startswith("double_triton.py: 2.31× eager")
-    assert len(change.edits) == 2 and {edit.annotation_id for edit in change.edits} == set(
-        action.edit.change_annotations
-    )
+    assert action.edit.change_annotations is None
+    assert [type(edit) for edit in change.edits] == [types.TextEdit, types.TextEdit]
+    assert sorted(edit.new_text.strip().partition("  #")[0] for edit in change.edits) == [
+        "double_triton.DoubleTriton",
+        "from kernels import double_triton",
+    ]
 
 
 async def offered(client: Client, uri: str) -> Any:

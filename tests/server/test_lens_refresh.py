@@ -108,3 +108,7 @@ def test_checks_that_follow_a_first_verdict_are_of_the_same_candidate() -> None:
     report.sources = [schema.Source("synthesizer", expected=3)]
     job = Job("generate-1", "generate", report.target, Path("first.py"), report=report, number=1)
     assert running_words(Record(job=job, stage="check")) == "… validating 1/3"
+    assert running_words(Record(job=job, stage="introspect")) == "… generating"
+    job.kind = "validate"
+    assert {running_words(Record(job=job, stage=stage)) for stage in ("introspect", "check")} == {"… validating"}
+    job.kind = "generate"

@@ -74,7 +74,7 @@ class Listener:
         for text in dict.fromkeys(fault["message"] for entry in judged for fault in entry.candidate.faults):
             self._session.connection.log_message(text, "warning")
             if asked and not self._session.closing:
-                self._session.connection.show_message(text, "warning")
+                self._session.connection.show_failure(text, "warning", code="LoweringFailed")
 
     def _failed(self, job: Job, error: UserError, record: Record | None) -> None:
         """Into the log always; into the user's face only if they asked for it just now."""
@@ -85,7 +85,10 @@ class Listener:
         if isinstance(error, KernelFileEdited) and job.kind != "validate" and session.client.choices:
             self._offer_overwriting(job, error)
             return
-        session.connection.show_message(str(error), "error")
+        target = job.target
+        session.connection.show_failure(
+            error.detail_last(), code=type(error).__name__, uri=target.uri, class_name=target.class_name
+        )
 
     def _offer_overwriting(self, job: Job, error: UserError) -> None:
         session = self._session

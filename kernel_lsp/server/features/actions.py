@@ -15,7 +15,6 @@ from ..model.standing import Standing
 from ..session.standings import settled, standing
 from ..session.state import State
 from ..text import titles
-from ..text.one_line import speed
 from .edits import example_inputs, use_kernel, workspace_edit
 
 REWRITE, REFACTOR, FIX = (
@@ -114,11 +113,8 @@ def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types
     edits = use_kernel(document, c, s.kernel_path)
     if not edits:
         return None
-    short = c.name.rpartition(".")[2]
-    title = f"Use {kernel_class(short)} in this file"
-    description = f"{s.kernel_path.name}: {speed(s)}"
-    annotation = types.ChangeAnnotation(f"{kernel_class(short)} in place of {short}", True, description)
-    return types.CodeAction(title, kind=REWRITE, edit=workspace_edit(state.client, document, edits, annotation))
+    title = f"Use {kernel_class(c.name.rpartition('.')[2])} in this file"
+    return types.CodeAction(title, kind=REWRITE, edit=workspace_edit(state.client, document, edits))
 
 
 def _add_inputs(state: State, document: Document, c: ModuleClass, diagnostics: Any) -> types.CodeAction:

@@ -15,30 +15,14 @@ from kernel_lsp.naming import kernel_class
 from ..model.documents import Document
 from ..protocol.client import Client
 
-_ANNOTATION = "use"
 
-
-def workspace_edit(
-    client: Client, document: Document, edits: list[tuple[Range, str]], annotation: types.ChangeAnnotation | None = None
-) -> types.WorkspaceEdit:
-    """Edits of one document, tied to its version where the client can check that.
-
-    With an ``annotation`` that wants confirmation, a client that can shows the edits before they are made.
-    """
+def workspace_edit(client: Client, document: Document, edits: list[tuple[Range, str]]) -> types.WorkspaceEdit:
+    """Plain edits of one document, tied to its version where the client can check that."""
     text_edits = [types.TextEdit(document.lsp_range(area), text) for area, text in edits]
     if not client.document_changes:
         return types.WorkspaceEdit(changes={document.uri: text_edits})
     identifier_ = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
-    if annotation is None or not client.change_annotations:
-        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier_, list(text_edits))])
-    annotated = [
-        types.AnnotatedTextEdit(range=edit.range, new_text=edit.new_text, annotation_id=_ANNOTATION)
-        for edit in text_edits
-    ]
-    return types.WorkspaceEdit(
-        document_changes=[types.TextDocumentEdit(identifier_, list(annotated))],
-        change_annotations={_ANNOTATION: annotation},
-    )
+    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier_, list(text_edits))])
 
 
 def module_name(document_path: Path, kernel: Path) -> tuple[str, str] | None:

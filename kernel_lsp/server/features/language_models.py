@@ -63,7 +63,7 @@ async def _ask(session: Session) -> None:
         # Looking at the GPU may take a second: not on the event loop.
         name, question = await asyncio.to_thread(proposal)
     except UserError as error:
-        session.connection.show_message(str(error), "error")
+        session.connection.show_failure(error.detail_last(), code=type(error).__name__)
         return
     if not session.client.choices:
         said = f"Run `kernel-lsp models pull {name}` in a terminal: it shows the licence first."
@@ -120,7 +120,7 @@ class Download:
             session.show_changes()
         elif not self.cancelled and not session.closing:
             text = self.error or f"{self.name} could not be downloaded; the log says why."
-            session.connection.show_message(text, "error")
+            session.connection.show_failure(text)
         session.connection.log_message(f"{self.token}: {said}", "info")
 
     def cancel(self) -> None:

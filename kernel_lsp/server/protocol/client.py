@@ -28,7 +28,6 @@ class Client:
     action_literals: bool = False
     disabled_actions: bool = False
     document_changes: bool = False
-    change_annotations: bool = False
     markdown: bool = True
     process_id: int | None = None
 
@@ -55,7 +54,6 @@ def read_client(params: types.InitializeParams, encoding: str) -> Client:
         action_literals=has("text_document.code_action.code_action_literal_support"),
         disabled_actions=has("text_document.code_action.disabled_support"),
         document_changes=has("workspace.workspace_edit.document_changes"),
-        change_annotations=has("workspace.workspace_edit.change_annotation_support"),
         markdown=not formats or types.MarkupKind.Markdown in formats,
         process_id=params.process_id,
     )

@@ -104,6 +104,7 @@ class Connection(LanguageServer):
         super().__init__("kernel-lsp", __version__, protocol_cls=Protocol, max_workers=1)
         self.client = Client()
         self.closing = False  # nothing is begun any more
+        self.failures = False  # the client has a place of its own for what went wrong
         self.stopped = asyncio.Event()
         self.status = 1
         self.exited = False  # by an exit notification, not a lost connection
@@ -145,6 +146,16 @@ class Connection(LanguageServer):
     def show_message(self, text: str, level: str) -> None:
         """In front of the user, who asked for something just now."""
         self.window_show_message(types.ShowMessageParams(_LEVELS[level], text))
+
+    def show_failure(
+        self, text: str, level: str = "error", *, code: str = "", uri: str = "", class_name: str = ""
+    ) -> None:
+        """The same of what went wrong. A client that asked for failures has buttons for what helps, by the error's ``code``."""
+        if not self.failures:
+            self.show_message(text, level)
+            return
+        failure = {"message": text, "severity": level, "code": code, "uri": uri, "className": class_name}
+        self.protocol.notify_raw("kernelLsp/failure", failure)
 
     def show_file(self, uri: str, said: str, *, external: bool) -> None:
         """Have the client show a file, in the editor or outside of it; one that cannot is told where it lies."""

@@ -94,6 +94,8 @@ _STAGES = {
 def running_words(record: Record) -> str:
     """``… validating 2/8``: the stage, the candidate of how many, and, once there is one, the verdict so far."""
     job, stage = record.job, _STAGES.get(record.stage, record.stage)
+    if stage == "generating" and job is not None and job.kind != "generate":
+        stage = "validating"  # the kernel is there; the class is imported and looked at
     judged = job.report.candidates if job is not None and job.report is not None else []
     if job is not None and job.report is not None and job.report.chosen is not None and stage == "measuring":
         best = judged[job.report.chosen]
