@@ -24,13 +24,16 @@ _OPENING = "# From here on: why a call runs the module's own forward. No result 
 _EXPECTED = re.compile(r"""^_warn_if_changed\(\s*["']([0-9a-f]{8})["']""", re.MULTILINE)
 _NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_warn_if_changed", source_digest.__name__)
 
+_OF_VIEWS = '''    ".resolve_neg() is": "an argument's elements are stored negated; call resolve_neg() on it",
+    ".resolve_conj() is": "an argument's elements are stored conjugated; call resolve_conj() on it",
+'''
 _REASONS = f'''_conditions, _logged = [], set()
 _MEANINGS = {{
     "torch.is_grad_enabled()": "gradients are required; wrap inference in torch.no_grad()",
     "torch.is_autocast_enabled(": "autocast is on",
     "._forward_hooks": "a submodule has a forward hook",
     "not self.training": "the module is in training mode; call eval()",
-}}
+{_OF_VIEWS}}}
 
 
 def _first_that_fails(kernel, *args, **kwargs):
@@ -146,8 +149,8 @@ def renewed(body: str, digest: str) -> str:
     return _EXPECTED.sub(lambda found: found[0].replace(found[1], digest), body) if digest else body
 
 
-def _tail(class_name: str, alias: str, digest: str) -> str:
-    text = _REASONS
+def _tail(class_name: str, alias: str, digest: str, reasons: str = _REASONS) -> str:
+    text = reasons
     if digest:
         text += "\n\n" + inspect.getsource(source_digest) + _CHANGED
     known = {"class": class_name, "base": class_name.partition(".")[0], "alias": alias, "digest": digest}
@@ -193,7 +196,7 @@ def screened(body: str) -> str:
 
 
 def _tail_of(tree: ast.Module, body: str) -> int | None:
-    """The line where the functions of ``added`` begin, if they are at the end, word for word."""
+    """The line where the functions of ``added`` begin, if they are at the end, word for word as they are or once were."""
     begins = [i for i, node in enumerate(tree.body) if ast.unparse(node) == "_conditions, _logged = ([], set())"]
     if not begins:
         return None
@@ -204,9 +207,10 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     digest = _EXPECTED.search(text)
     if class_name is None:
         return None
-    expected = _tail(class_name[1], alias[1] if alias else "", digest[1] if digest else "")
-    same = ast.dump(ast.Module(there, [])) == ast.dump(ast.Module(ast.parse(expected).body, []))
-    return there[0].lineno if same else None
+    about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
+    versions = [_tail(*about, reasons) for reasons in (_REASONS, _REASONS.replace(_OF_VIEWS, ""))]
+    known = [ast.dump(ast.Module(ast.parse(version).body, [])) for version in versions]
+    return there[0].lineno if ast.dump(ast.Module(there, [])) in known else None
 
 
 def _parsed(body: str) -> ast.Module | None:

@@ -53,6 +53,7 @@ class LayerTriton(Layer):
             return (
                 type(x) in _PLAIN
                 and x.dtype == torch.float32
+                and x.resolve_neg() is x
                 and x.dim() == 2
                 and 0 < x.numel() < 1000
                 and type(linear := self._modules["linear"]) is torch.nn.Linear
@@ -112,6 +113,14 @@ def test_the_first_condition_that_fails_is_told_in_words(load):
         assert layer.why_not(X).endswith("but the module lacks what is looked at")
 
 
+def test_a_view_that_memory_does_not_hold_is_told_without_its_elements(load):
+    layer = load().LayerTriton().eval()
+    negated = torch.complex(X, -X).conj().imag
+    with torch.no_grad():
+        assert layer.why_not(negated) == "an argument's elements are stored negated; call resolve_neg() on it"
+        assert torch.equal(layer(negated), super(type(layer), layer).forward(negated))
+
+
 def test_each_reason_is_logged_once_and_only_where_somebody_listens(load, caplog):
     layer = load().LayerTriton().eval()
     with caplog.at_level(logging.WARNING):
@@ -169,6 +178,15 @@ def test_what_is_added_is_taken_off_again():
     assert why_eager.renewed(text, "") == text
     screened = why_eager.screened(text)
     assert "eval(" not in screened and text.startswith(screened)
+
+
+def test_what_an_earlier_version_added_is_known():
+    """Else a kernel file from before would be screened with its functions, which call what no candidate may."""
+    body = BODY.format(module="layers")
+    text = why_eager.added(body, "Layer", "0123abcd")
+    earlier = "".join(line for line in text.splitlines(keepends=True) if "are stored " not in line)
+    assert earlier != text and why_eager.without(earlier) == body and "eval(" not in why_eager.screened(earlier)
+    assert why_eager.added(earlier, "Layer", "0123abcd") == text
 
 
 @pytest.mark.parametrize(

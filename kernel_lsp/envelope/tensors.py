@@ -58,9 +58,9 @@ def _layout_conditions(tensor: Tensor) -> list[str]:
     if like is not None and like.layout is not torch.strided:
         return [f"{source}.layout == {like.layout}"]
     if tensor.argument and tensor.dtype.is_floating_point:
-        result.append(f"not {source}.is_neg()")
+        result.append(f"{source}.resolve_neg() is {source}")
     if tensor.argument and tensor.dtype.is_complex:
-        result.append(f"not {source}.is_neg() and not {source}.is_conj()")
+        result.append(f"{source}.resolve_neg() is {source} and {source}.resolve_conj() is {source}")
     if like is not None:
         contiguous = like.is_contiguous()
         result.append(f"{source}.is_contiguous()" if contiguous else f"{source}.stride() == {like.stride()}")
