@@ -23,6 +23,10 @@ class CommandRefused(JsonRpcException):
 
 
 def register(session: Session) -> None:
+    """Register a handler for each command; what they answer is JSON data.
+
+    A command that is refused answers with an error of the protocol, whose message is the user error's.
+    """
     command = session.connection.command
 
     @command("kernelLsp.generate")
@@ -124,7 +128,9 @@ def _argument(arguments: tuple[Any, ...]) -> dict[str, Any]:
 def _resolve(session: Session, argument: dict[str, Any]) -> tuple[Document, str]:
     """The open document and the class that a command means. A path or code is never taken from a client.
 
-    Raises ClassNotFound, ClassDefinedTwice.
+    Raises:
+        ClassNotFound: the document is not open, or has no such class.
+        ClassDefinedTwice: it has two of that name.
     """
     uri, name = str(argument.get("uri", "")), str(argument.get("className", ""))
     document = session.documents.get(uri)
@@ -180,7 +186,12 @@ def _class_of_kernel_file(session: Session, document: Document) -> list[dict[str
 
 
 async def _devices(session: Session, path: Path) -> list[dict[str, Any]]:
-    """The CUDA devices that the worker for a file sees. Raises UntrustedWorkspace, or what starting the worker raises."""
+    """The CUDA devices that the worker for a file sees.
+
+    Raises:
+        UntrustedWorkspace: nothing may be run.
+        UserError: what starting the worker raises.
+    """
     if not session.trusted:
         raise errors.UntrustedWorkspace()
     jobs = session.start_jobs()

@@ -12,6 +12,7 @@ from ..session.session import Session
 
 
 def debug_information(session: Session) -> dict[str, Any]:
+    """Versions, processes, settings' effects and counts, as JSON data."""
     protocol = session.connection.protocol
     heavy = ("torch", "triton", "numpy", "transformers", "rich")
     return {

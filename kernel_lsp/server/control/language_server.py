@@ -30,17 +30,20 @@ class Server(Connection):
             room.register(self.session)
 
     def on_initialize(self, params: types.InitializeParams) -> None:
+        """Take over what the client says of itself and its options."""
         gc.freeze()  # all that was imported stays: a collection that looks through it takes 0.1 s of some request
         self.session.documents.encoding = self.client.encoding
         configuration.read_initialization_options(self.session, params.initialization_options)
 
     def on_open(self, item: types.TextDocumentItem) -> None:
+        """Open the document, and start its worker a little later, if the user stays."""
         document = self.session.documents.open(item)
         self.session.show_changes()
         asyncio.get_running_loop().call_later(WARM_SECONDS, self.session.warm_worker, document.path)
         self.session.follow_up.rest()
 
     def on_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Apply an edit, and show soon what it changes; validation in idle time is put off."""
         document = self.session.documents.change(params)
         if document is not None:
             self.session.refresher.changed(document.uri)
@@ -48,20 +51,24 @@ class Server(Connection):
             self.session.follow_up.interrupt()
 
     def on_close(self, uri: str) -> None:
+        """Forget the document; what was shown for it is taken back."""
         self.session.documents.close(uri)
         self.session.refresher.closed(uri)
         self.session.refresher.soon()
 
     def on_progress_cancel(self, token: Any) -> None:
+        """End the download or job whose progress bar was cancelled; its token is the job's id."""
         if str(token) in self.session.downloads:
             self.session.downloads[str(token)]()
         elif self.session.jobs is not None:
             self.session.jobs.cancel(str(token))
 
     def on_shutdown(self) -> None:
+        """Begin to end jobs and processes; ``on_exit`` follows."""
         self._start_closing()
 
     def on_exit(self, status: int) -> None:
+        """Note the exit status, and let ``stopped`` be seen."""
         self.status, self.exited = status, True
         self._start_closing()
         self.stopped.set()

@@ -28,6 +28,7 @@ class Listener:
         self._session = session
 
     def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
+        """Show the stage in the progress bar, the status and the lens."""
         record = self._record(job)
         if record is not None:
             record.stage, record.message, record.percentage = stage, message, percentage
@@ -36,9 +37,11 @@ class Listener:
         self._session.refresher.soon(0.1)
 
     def verdict(self, job: Job) -> None:
+        """Show the verdict before the job is over."""
         self._session.show_changes()
 
     def finished(self, job: Job) -> None:
+        """Show what came of the job, write its report again, and say what went wrong."""
         session = self._session
         session.documents.touch()
         session.progress.end(job.id, outcome_words(job))

@@ -232,6 +232,10 @@ def set_up_logging(level: int) -> None:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """``HOST:PORT``, ``:PORT`` or ``PORT``. Raises ValueError."""
+    """``HOST:PORT``, ``:PORT`` or ``PORT``; without a host 127.0.0.1.
+
+    Raises:
+        ValueError: the port is no number.
+    """
     host, _, port = text.rpartition(":")
     return host.strip("[]") or "127.0.0.1", int(port)

@@ -28,6 +28,7 @@ _RUNNING = ("kernelLsp.generate", "kernelLsp.validate", "kernelLsp.restore")
 
 
 def register(state: State) -> None:
+    """Answer ``textDocument/codeAction``."""
     options = types.CodeActionOptions(code_action_kinds=[FIX, REFACTOR, REWRITE])
 
     @state.connection.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)

@@ -20,6 +20,7 @@ log = logging.getLogger("kernel_lsp.server")
 
 
 def register(session: Session) -> None:
+    """Take settings from the client, and look again when settings, folders or files change."""
     feature = session.connection.feature
 
     @feature(types.INITIALIZED)

@@ -21,6 +21,8 @@ ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
 
 
 def register(state: State) -> None:
+    """Answer ``textDocument/diagnostic``, for clients that pull."""
+
     @state.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, types.DiagnosticOptions(True, False, identifier=SOURCE))
     async def pull(params: types.DocumentDiagnosticParams) -> Raw:
         document = await settled(state, params.text_document.uri)

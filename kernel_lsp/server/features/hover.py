@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 def register(state: State) -> None:
+    """Answer ``textDocument/hover``; a recording that is being read is waited for where there is nothing else to show."""
+
     @state.connection.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(params: types.HoverParams) -> types.Hover | None:
         document = await settled(state, params.text_document.uri)
@@ -32,6 +34,7 @@ def register(state: State) -> None:
 
 
 def find(state: State, document: Document, place: types.Position) -> types.Hover | None:
+    """The hover for the class whose name is at a place, None elsewhere and where nothing is known."""
     position = document.position(place)
     for c in state.documents.classes(document):
         if c.name_range.contains(position):

@@ -14,6 +14,8 @@ from ..text.one_line import lens_title
 
 
 def register(state: State) -> None:
+    """Answer ``textDocument/inlayHint``."""
+
     @state.connection.feature(types.TEXT_DOCUMENT_INLAY_HINT)
     async def inlay_hint(params: types.InlayHintParams) -> Raw:
         document = await settled(state, params.text_document.uri)

@@ -27,6 +27,8 @@ _numbers = itertools.count(1)
 
 
 def register(session: Session) -> None:
+    """Register the command that fetches a model."""
+
     @session.connection.command("kernelLsp.pullModel")
     def pull(*arguments: Any) -> None:
         """Ask for the licence's acceptance, then fetch the model that suits this machine."""
@@ -88,6 +90,7 @@ class Download:
         self.process: Process | None = None
 
     async def run(self) -> None:
+        """Fetch the model in a process of its own, with a progress bar, and tell the user how it ended."""
         from kernel_lsp.jobs.process import Process
 
         session = self.session
@@ -124,6 +127,7 @@ class Download:
         session.connection.log_message(f"{self.token}: {said}", "info")
 
     def cancel(self) -> None:
+        """End the process; what was fetched is kept."""
         self.cancelled = True
         self.ended.set()
 

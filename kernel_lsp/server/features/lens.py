@@ -15,6 +15,8 @@ from ..text.one_line import lens_title
 
 
 def register(session: Session) -> None:
+    """Answer ``textDocument/codeLens``."""
+
     @session.connection.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     async def lens(params: types.CodeLensParams) -> Raw:
         document = await settled(session, params.text_document.uri)

@@ -31,7 +31,8 @@ _HISTORY = 20  # verdicts of the store that a report shows
 async def show_report(state: State, document: Document, class_name: str) -> str | None:
     """Write the page and have the client show it; the id of the job that it is about, None for an earlier session's.
 
-    Raises ReportNotWritten (as the command's error).
+    Raises:
+        ReportNotWritten: as the command's error.
     """
     _facts(state, document, class_name)  # what this machine validated is looked up
     await state.validations.settled()
@@ -89,7 +90,8 @@ async def _write(state: State, path: Path, facts: Facts, key: tuple[Path, str]) 
 def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tuple[Path, str]]:
     """All that is known of a class, and what its record goes by: the source file and the class.
 
-    Raises NotAKernelFile, SourceMissing for a kernel file that says no longer what it is the kernel of.
+    Raises:
+        NotAKernelFile, SourceMissing: a kernel file no longer says what it is the kernel of.
     """
     from kernel_lsp.report_page import Facts
 
@@ -161,5 +163,6 @@ def file_name(class_name: str) -> str:
 
 
 def remove_reports(state: State) -> None:
+    """Remove this session's pages."""
     if state.report_folder is not None:
         shutil.rmtree(state.report_folder, ignore_errors=True)

@@ -40,14 +40,21 @@ class Document:
 
     @property
     def text(self) -> str:
+        """The text with the edits so far."""
         return self.source.text.text
 
     @property
     def is_kernel_file(self) -> bool:
+        """Whether it begins as a generated file does, wherever it lies."""
         return self.text.removeprefix("\ufeff").startswith(KERNEL_OPENING)
 
     def source_of_kernel(self) -> Path:
-        """The source file of the class that a kernel file is for. Raises NotAKernelFile, SourceMissing."""
+        """The source file of the class that a kernel file is for.
+
+        Raises:
+            NotAKernelFile: the text has no header that can be read.
+            SourceMissing: the source that it names is not there.
+        """
         from kernel_lsp import kernel_file
 
         return kernel_file.find_source(self.path, kernel_file.parse(self.text, self.path))
@@ -62,9 +69,11 @@ class Document:
         return {"line": line, "character": character}
 
     def wire_range(self, area: Range) -> dict[str, dict[str, int]]:
+        """A range as JSON data, with columns in the client's encoding."""
         return {"start": self.wire_position(area.start), "end": self.wire_position(area.end)}
 
     def lsp_range(self, area: Range) -> types.Range:
+        """A range as lsprotocol's type, with columns in the client's encoding."""
         start, end = self.wire_position(area.start), self.wire_position(area.end)
         return types.Range(types.Position(**start), types.Position(**end))
 
@@ -102,9 +111,11 @@ class Documents:
         return iter(list(self._by_uri.values()))
 
     def get(self, uri: str) -> Document | None:
+        """The open document, None where it is not open."""
         return self._by_uri.get(uri)
 
     def open(self, item: types.TextDocumentItem) -> Document:
+        """Hold a document from now on, in place of one with the same URI."""
         path = Path(to_fs_path(item.uri) or item.uri)
         document = Document(item.uri, path, item.version, Source(item.text), self.encoding)
         self._by_uri[item.uri] = self._by_path[path] = document
@@ -112,6 +123,7 @@ class Documents:
         return document
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
+        """Apply the edits in their order; None for a document that is not open."""
         document = self._by_uri.get(params.text_document.uri)
         if document is None:
             return None
@@ -121,6 +133,7 @@ class Documents:
         return document
 
     def close(self, uri: str) -> None:
+        """Let a document go; files are read from the disk again."""
         document = self._by_uri.pop(uri, None)
         if document is not None:
             self._by_path.pop(document.path, None)

@@ -51,6 +51,7 @@ class Standing:
 
     @property
     def correct(self) -> bool:
+        """Whether this machine found the kernel correct."""
         return self.verdict is not None and self.verdict.status in ("ok", "slower")
 
     @property

@@ -23,6 +23,8 @@ _LEVELS = {"error": types.MessageType.Error, "warning": types.MessageType.Warnin
 
 
 class Protocol(LanguageServerProtocol):
+    """pygls' protocol, which hands what the client sends to the ``Connection`` and sends results that are JSON data as they are."""
+
     _server: Connection
 
     def _execute_handler(self, msg_id: Any, handler: Any, callback: Any, args: Any = None, kwargs: Any = None) -> None:
@@ -49,6 +51,7 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
+        """Read the client, and say that documents are opened and closed by notification."""
         result = yield from super().lsp_initialize(params)
         encoding = result.capabilities.position_encoding or types.PositionEncodingKind.Utf16
         self._server.client = read_client(params, str(getattr(encoding, "value", encoding)))
@@ -63,6 +66,7 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Not into pygls' own documents."""
         self._server.on_open(params.text_document)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
@@ -72,6 +76,7 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Not out of pygls' own documents."""
         self._server.on_close(params.text_document.uri)
 
     @lsp_method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
@@ -113,24 +118,31 @@ class Connection(LanguageServer):
     # What the protocol hands over; the server does something of its own in each.
 
     def on_initialize(self, params: types.InitializeParams) -> None:
+        """The client has said what it can do; ``client`` is set."""
         raise NotImplementedError
 
     def on_open(self, item: types.TextDocumentItem) -> None:
+        """A document was opened."""
         raise NotImplementedError
 
     def on_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """A document was edited."""
         raise NotImplementedError
 
     def on_close(self, uri: str) -> None:
+        """A document was closed."""
         raise NotImplementedError
 
     def on_progress_cancel(self, token: Any) -> None:
+        """The user has cancelled what the progress bar of ``token`` is for."""
         raise NotImplementedError
 
     def on_shutdown(self) -> None:
+        """The client is about to leave."""
         raise NotImplementedError
 
     def on_exit(self, status: int) -> None:
+        """The client has left; ``status``: what this process is to end with."""
         raise NotImplementedError
 
     # Towards the client.
@@ -141,6 +153,7 @@ class Connection(LanguageServer):
             log.error("%s: %s", getattr(source, "__name__", source), error, exc_info=error)
 
     def log_message(self, text: str, level: str) -> None:
+        """A line in the client's log; ``level``: as in ``_LEVELS``."""
         self.window_log_message(types.LogMessageParams(_LEVELS[level], text))
 
     def show_message(self, text: str, level: str) -> None:

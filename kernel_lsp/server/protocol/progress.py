@@ -27,6 +27,8 @@ class _Token:
 
 
 class Progress:
+    """The progress bars of a client, by the id of the job or download; its length is how many there are."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._tokens: dict[str, _Token] = {}
@@ -58,6 +60,7 @@ class Progress:
         future.add_done_callback(created)
 
     def report(self, job_id: str, message: str, percentage: int) -> None:
+        """Show ``message`` and ``percentage``, 0 to 100; between two reports some time has to pass, so the latest may wait."""
         token = self._tokens.get(job_id)
         if token is None:
             return
@@ -81,6 +84,7 @@ class Progress:
             self._send(job_id, value)
 
     def end(self, job_id: str, message: str) -> None:
+        """Take the bar away, with a last word."""
         token = self._tokens.pop(job_id, None)
         if token is not None and token.timer is not None:
             token.timer.cancel()

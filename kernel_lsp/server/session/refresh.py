@@ -55,6 +55,7 @@ class Refresher:
             self._want(document.uri, seconds)
 
     def closed(self, uri: str) -> None:
+        """Forget what was shown for a document, and take its diagnostics back."""
         self._due.pop(uri, None)
         self._titles.pop(uri, None)
         self._words.pop(uri, None)

@@ -46,6 +46,7 @@ class Rounds:
 
     @property
     def how(self) -> str:
+        """One of nobody, client, system and comparing."""
         if self._watcher is not None:
             return "comparing" if self._watcher.polls else "system"
         return "client" if self.by_client else "nobody"
@@ -71,10 +72,12 @@ class Rounds:
             self._starting = asyncio.get_running_loop().create_task(self._watch())
 
     def folders_changed(self) -> None:
+        """Watch the folders that the workspace has now."""
         if self._watcher is not None:
             self._watcher.watch_only(self._folders())
 
     async def close(self) -> None:
+        """End the watching and what waits."""
         if self._timer is not None:
             self._timer.cancel()
         if self._starting is not None:

@@ -62,7 +62,9 @@ class Session(State):
     ) -> str:
         """Put a job in the queue and return its id. ``body``: of a kernel to restore, its hash.
 
-        Raises UntrustedWorkspace; SourceMissing and NotAKernelFile for a kernel file.
+        Raises:
+            UntrustedWorkspace: nothing may be run.
+            NotAKernelFile, SourceMissing: a kernel file does not say what it is the kernel of.
         """
         if not self.trusted:
             raise errors.UntrustedWorkspace()

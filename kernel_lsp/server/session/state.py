@@ -64,10 +64,12 @@ class State:
 
     @property
     def client(self) -> Client:
+        """What the client can do."""
         return self.connection.client
 
     @property
     def closing(self) -> bool:
+        """Whether the client is about to leave: nothing new is begun then."""
         return self.connection.closing
 
     def settings_for(self, path: Path) -> Settings:
@@ -97,6 +99,7 @@ class State:
             await asyncio.sleep(0.01)
 
     def forget_settings(self) -> None:
+        """Read settings anew when they are next asked for; what is wrong with them is said again."""
         self._settings.clear()
         self._reported.clear()
 
@@ -117,6 +120,7 @@ class State:
         return self.jobs
 
     def active_jobs(self) -> list[Job]:
+        """Jobs that wait or run."""
         return self.jobs.active() if self.jobs is not None else []
 
     def run_in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -127,6 +131,7 @@ class State:
         return task
 
     def record(self, path: Path, class_name: str) -> Record | None:
+        """What this session knows of a class; None where nothing was asked for it."""
         return self.records.get((path, class_name))
 
     def running(self, path: Path, class_name: str) -> Record | None:
@@ -135,4 +140,5 @@ class State:
         return record if record is not None and record.job is not None and not record.job.over else None
 
     def document_at(self, path: Path) -> Document | None:
+        """The open document of a file."""
         return next((d for d in self.documents if d.path == path), None)

@@ -56,6 +56,7 @@ class StatusReports:
         self.soon()
 
     def soon(self) -> None:
+        """Send the status after a short while, once for all changes meanwhile."""
         if self.wanted and self._timer is None and not self._state.closing:
             self._timer = asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._send)
 

@@ -154,6 +154,7 @@ def wanted_words(name: str, s: Standing) -> str:
 
 
 def stale_words(name: str, s: Standing) -> str:
+    """The message of kernel-stale, with what the kernel was before."""
     was = f" It was {_before(s)}." if s.verdict is not None else ""
     was = f" The file {claims.said(s.claim)}; not validated here." if s.verdict is None and s.claim is not None else was
     return f"{s.stale}{was} Save, or choose “{validate_title(name)}”, to validate it again."
@@ -175,6 +176,7 @@ def before_words(name: str, s: Standing) -> str:
 
 
 def no_inputs_words(c: ModuleClass) -> str:
+    """The message of a class without example inputs."""
     return f"No example inputs for {c.name}: kernel-lsp needs them to validate a kernel (action: Add example inputs)."
 
 
@@ -193,6 +195,7 @@ def share_words(recorded: Recorded) -> str:
 
 
 def no_model_words() -> str:
+    """The hint after a generation for which no language model was there."""
     return (
         "No language model is here, so only the synthesizer proposed kernels. "
         f"The action “{GET_MODEL}” or `kernel-lsp models pull kernelllm` fetches one."

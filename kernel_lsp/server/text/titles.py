@@ -12,16 +12,20 @@ def job_title(kind: str, class_name: str) -> str:
 
 
 def generate_title(name: str) -> str:
+    """The code action that generates a kernel; ``name``: of the class."""
     return f"Generate Triton kernel for {name}"
 
 
 def validate_title(name: str) -> str:
+    """The code action that validates a kernel; ``name``: of the class."""
     return f"Validate Triton kernel for {name}"
 
 
 def show_change_title(name: str) -> str:
+    """The code action that compares a regressed kernel with the faster one; ``name``: of the class."""
     return f"Show what changed in the Triton kernel for {name}"
 
 
 def restore_title(name: str) -> str:
+    """The code action that puts the faster kernel back; ``name``: of the class."""
     return f"Restore the faster Triton kernel for {name}"
