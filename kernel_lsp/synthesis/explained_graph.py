@@ -26,6 +26,7 @@ from .graph.value import (
     Pointwise,
     Recur,
     Reduce,
+    Sample,
     Scalar,
     Scan,
     TorchCall,
@@ -169,6 +170,8 @@ def _op(value: Value, names: ValueNames) -> str:
         return f"contract({names[op.left]}, {names[op.right]}, {op.left_axes},{op.right_axes}->{op.axes}{outer}{exact})"
     if isinstance(op, Peak):
         return f"peak({names[op.rounded]})"
+    if isinstance(op, Sample):
+        return f"sample({names[op.operand]})"
     if isinstance(op, Recur):
         return _recurrence(op, names)
     assert isinstance(op, TorchCall)

@@ -28,6 +28,7 @@ from .passes.float8_products import of_float8, unconverted_products
 from .passes.joining import join_recurrences
 from .passes.layout import channels_last, in_tf32
 from .passes.planes import split_into_planes
+from .passes.pointwise import rounded_in_tiles
 from .passes.regions import plan
 from .passes.rewrite import share
 from .passes.rolling import roll
@@ -35,7 +36,7 @@ from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
 from .printing import bounds
-from .schedule.cost import chain_pays, float16_pays, half_pays, planes_pay, product_parts
+from .schedule.cost import chain_pays, float16_pays, half_pays, planes_pay, pointwise_pays, product_parts
 from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
 
@@ -99,7 +100,8 @@ def lowered(
         share(graph)
     elif on is not None and halves:
         tf32 = tf32 and tf32_convolutions()
-        if channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints), planes=not tf32):
+        in_tiles = tf32 and _rounded_in_tiles(graph, on)
+        if channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints), planes=not tf32) or in_tiles:
             rounded.append("float16 convolutions" if tf32 else "convolutions of float16 planes")
         if tf32 and in_tf32(graph):
             rounded.append("TF32 convolutions")
@@ -119,7 +121,8 @@ def lowered(
 def _rounded_as_asked(graph: Graph, on: Target, precision: str, halves: bool, in_pairs: set[Op]) -> list[str]:
     """What was rounded for the setting ``precision``, in words. ``in_pairs``: products that share a kernel, which rounds as it goes."""
     rounded: list[str] = []
-    if halves and channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints)):
+    in_tiles = halves and _rounded_in_tiles(graph, on)
+    if (halves and channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints))) or in_tiles:
         rounded.append("float16 convolutions")
     pays = halves and precision == "half"
     if pays and asked.in_float16(graph, lambda op: op not in in_pairs and half_pays(op, on, graph.hints)):
@@ -129,6 +132,11 @@ def _rounded_as_asked(graph: Graph, on: Target, precision: str, halves: bool, in
     if rounded:
         graph.precision = precision
     return rounded
+
+
+def _rounded_in_tiles(graph: Graph, on: Target) -> bool:
+    """Whether there were convolutions of one element whose kernels round the input as they read it."""
+    return bool(rounded_in_tiles(graph, lambda op, made: pointwise_pays(op, made, on, graph.hints)))
 
 
 def _parts(op: Contract, on: Target, graph: Graph, parts: bool) -> int:

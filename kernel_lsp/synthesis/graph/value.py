@@ -281,6 +281,16 @@ class Peak(Op):
 
 
 @dataclass(eq=False)
+class Sample(Op):
+    """A magnitude that some element of ``operand`` has, a product's left operand before it is rounded; infinite where a sum is.
+
+    Shape [1], float32. The kernel of the product computes it. A sum is not finite where an element was rounded to infinity. So it lies between the same bounds as the largest magnitude, or below them where the elements that were looked at are small.
+    """
+
+    operand: Value
+
+
+@dataclass(eq=False)
 class TorchCall(Op):
     """What stays a call of torch: ``target`` as Python, arguments as Values, Scalars or literals."""
 
@@ -361,7 +371,7 @@ def operands(value: Value) -> list[Value]:
         return [v for v in op.operands if isinstance(v, Value)]
     if isinstance(op, Scan):
         return [op.operand] if op.start is None else [op.operand, op.start]
-    if isinstance(op, View | Reduce | Partial):
+    if isinstance(op, View | Reduce | Partial | Sample):
         return [op.operand]
     if isinstance(op, Gather):
         return [op.table, op.index]

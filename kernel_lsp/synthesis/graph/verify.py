@@ -23,6 +23,7 @@ from .value import (
     Pointwise,
     Recur,
     Recurrence,
+    Sample,
     Shape,
     Value,
     View,
@@ -103,7 +104,7 @@ def _wrong(value: Value, sizes: _Sizes) -> str | None:
         if not sizes.alike(value.shape, result_shape(op)):
             return f"a result of shape {value.shape} where its recurrence gives {result_shape(op)}"
         return _wrong_recurrence(op.loop, sizes)
-    elif isinstance(op, Peak) and value.shape != (ONE,):
+    elif isinstance(op, Peak | Sample) and value.shape != (ONE,):
         return "a peak is one number"
     return None
 
@@ -124,7 +125,7 @@ def _wrong_contraction(value: Value, op: Contract, sizes: _Sizes) -> str | None:
     batch = {dim(d) for d, letter in enumerate(op.axes) if op.varies(letter) == (True, True)}
     if any(length.free_symbols & {*dims(len(op.axes))} - batch for _, length in op.lengths):
         return "a letter has fewer places for some of a program's results"
-    if op.exact is not None and any(not isinstance(peak.op, Peak) for peak in op.exact.peaks):
+    if op.exact is not None and any(not isinstance(peak.op, Peak | Sample) for peak in op.exact.peaks):
         return "its range is told by what is no peak"
     return None
 

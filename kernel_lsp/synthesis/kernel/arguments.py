@@ -23,6 +23,9 @@ class Arguments:
     scalars: dict[sympy.Expr, Variable] = field(default_factory=dict)
     static: dict[sympy.Expr, Variable] = field(default_factory=dict)  # static sizes that are constexpr arguments
     divisors: dict[sympy.Expr, Variable] = field(default_factory=dict)  # dynamic ones that are, too
+    factors: dict[sympy.Expr, str] = field(
+        default_factory=dict
+    )  # products of sizes that are one argument, with its name
     strides: dict[sympy.Symbol, tuple[Value, int]] = field(
         default_factory=dict
     )  # of tensors addressed by their strides
@@ -68,7 +71,14 @@ class Arguments:
             return Number(int(expr))
         if expr in self.sizes:
             return Ref(self.sizes[expr])
+        if expr in self.factors:
+            self.sizes[expr] = self.variable(self.factors[expr])
+            return Ref(self.sizes[expr])
         if expr.is_Mul:
+            for known in self.factors:
+                rest = expr / known
+                if sympy.fraction(rest)[1] == 1:
+                    return _chain([self.size(factor) for factor in (rest, known)])
             if any(f.is_number and f < 0 for f in expr.args):
                 return apply("neg", self.size(-expr))
             return _chain([self.size(f) for f in sorted(expr.args, key=lambda f: not f.is_number)])

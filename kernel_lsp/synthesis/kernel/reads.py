@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Scan, Value, operands
+from ..graph.value import Contract, Sample, Scan, Value, operands
 from .steps import Kernel
 
 
@@ -12,6 +12,9 @@ def read(kernel: Kernel, stored: set[Value]) -> list[Value]:
     if kernel.chunked is not None and isinstance(kernel.chunked.op, Scan) and kernel.chunked.op.start is not None:
         result[kernel.chunked.op.start] = None
     result |= dict.fromkeys(multiplied(kernel, stored))
+    for peak in kernel.peaks:
+        if isinstance(peak.op, Sample):
+            result |= dict.fromkeys(beneath([peak.op.operand], stored))
     if kernel.exact and kernel.contract is not None and isinstance(kernel.contract.op, Contract):
         assert kernel.contract.op.exact is not None
         result |= dict.fromkeys(kernel.contract.op.exact.peaks)

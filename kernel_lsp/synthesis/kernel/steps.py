@@ -87,7 +87,9 @@ class Kernel:
     partials: list[Value] = field(default_factory=list)  # the buffers that split reductions fill, one for each store
     whole: Value | None = None  # the Concat whose pieces it stores, all of them
     cut: Value | None = None  # the beginning of what it computes, which is all that it stores
-    peaks: list[Value] = field(default_factory=list)  # the Peaks of what it stores
+    peaks: list[Value] = field(
+        default_factory=list
+    )  # the Peaks of what it stores, and the Samples of what it multiplies
     exact: bool = False  # it computes what its product stands for, into memory that another kernel filled
 
     @property

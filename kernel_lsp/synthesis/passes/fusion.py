@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from ..graph.build import FLOAT8
 from ..graph.order import Order
 from ..graph.sizes import Index, same_shape
@@ -94,6 +96,14 @@ def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bo
             return False
         stack.extend(operands(v))
     return len(large) == 1
+
+
+def rounding(value: Value) -> bool:
+    """Whether it is a float32 tensor rounded to float16."""
+    op = value.op
+    if not isinstance(op, Pointwise) or op.function != "to_float16":
+        return False
+    return isinstance(op.operands[0], Value) and op.operands[0].dtype == torch.float32
 
 
 def from_float8(value: Value) -> bool:

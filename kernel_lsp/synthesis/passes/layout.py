@@ -19,13 +19,13 @@ from ..graph.build import Build
 from ..graph.division import Quotient, bounds
 from ..graph.map import Guard, Map, dim, dims
 from ..graph.names import variable_name
-from ..graph.sizes import ZERO
+from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Exact, Graph, Shape, Value, View, topological
 from . import planes as three
 from .peaks import peak_of
 
 #: Channels below which the channels alone are too few for a step of a tensor core, which adds up 16 products.
-_LEAST_CHANNELS = 16
+LEAST_CHANNELS = 16
 
 #: Few channels become a multiple of so many.
 _READ_TOGETHER = 4
@@ -38,15 +38,24 @@ LEAST_PEAK, MOST_PEAK = 2.0**-11, 65504.0
 def channels_last(graph: Graph, worthwhile: Callable[[Contract, Contract], bool], *, planes: bool = False) -> int:
     """Rewrite the float32 convolutions for which it is ``worthwhile``, given what they are and what they would become.
 
-    ``planes``: two of each operand, for the error of float32 (``planes.py``). Returns how many there were.
+    ``planes``: two of each operand, for the error of float32 (``planes.py``). Else those of one element are left to ``pointwise.py``. Returns how many there were.
     """
     count = 0
     for value in topological(graph.outputs):
         op = value.op
-        if isinstance(op, Contract) and (found := _convolution(op, planes)) is not None and worthwhile(op, found):
+        if not isinstance(op, Contract) or (is_pointwise(op) and not planes):
+            continue
+        if (found := _convolution(op, planes)) is not None and worthwhile(op, found):
             value.op = found
             count += 1
     return count
+
+
+def is_pointwise(op: Contract) -> bool:
+    """Whether it is a convolution in which each element is of one place of the input, without groups."""
+    if not op.convolves or "c" not in op.left_axes or not isinstance(op.right.op, View) or op.right.op.map.guard:
+        return False
+    return all(letter == "c" or op.size(letter) == ONE for letter in op.left_axes if letter != "o")
 
 
 def in_tf32(graph: Graph) -> int:
@@ -80,10 +89,10 @@ def _convolution(op: Contract, planes: bool) -> Contract | None:
     channels = op.size("c")
     if not channels.is_number:
         return None
-    few = channels < _LEAST_CHANNELS
+    few = channels < LEAST_CHANNELS
     outer, together = (inside[:-1], inside[-1] + "c") if few else (inside, "c")
     every = channels * sympy.prod([op.size(letter) for letter in inside])
-    if every.is_number and every < _LEAST_CHANNELS:  # a size that varies counts as large
+    if every.is_number and every < LEAST_CHANNELS:  # a size that varies counts as large
         return None
     wide = -(-channels // _READ_TOGETHER) * _READ_TOGETHER if few else channels
     written = _written_out(view, op.right_axes.index("c"), wide)

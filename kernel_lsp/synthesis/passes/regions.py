@@ -19,6 +19,7 @@ from ..graph.value import (
     Peak,
     Recur,
     Reduce,
+    Sample,
     Scan,
     TorchCall,
     Value,
@@ -29,7 +30,7 @@ from ..kernel.domain import Unalignable
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .chains import beside, between, moved, place_chain
 from .cuts import is_cut
-from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product
+from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product, rounding
 from .host_views import APART, filled, on_host
 from .looping import place_recurrence, results_of
 from .pieces import in_pieces
@@ -314,6 +315,8 @@ class _Planner:
                 self.busy.append(root if cut is None else cut)
                 return
         kernel.cut = cut
+        if op.exact is not None:
+            kernel.peaks = [peak for peak in op.exact.peaks if isinstance(peak.op, Sample)]
         self._append(kernel, kernel.outputs)
         if op.exact is not None:
             again = place_product(root, product, self.plan.stored - {root})
@@ -383,8 +386,11 @@ class _Planner:
         it. ``seldom``: its product hardly ever runs.
         """
         base = operand
-        while isinstance(base.op, View) and base not in self.plan.stored and base not in self.completes:
-            base = base.op.operand
+        while base not in self.plan.stored and base not in self.completes:
+            if isinstance(base.op, View) or (rounding(base) and base not in self.peaks):  # it is rounded as it is read
+                (base,) = operands(base)
+            else:
+                break
         if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored, seldom):
             self.store(base, shared)
         if addressable(operand, base, self.plan.stored, scalar, split):

@@ -19,6 +19,7 @@ from ..graph.value import (
     Pointwise,
     Recur,
     Reduce,
+    Sample,
     Scalar,
     Scan,
     TorchCall,
@@ -99,6 +100,8 @@ class _Printer:
             return f"{wrap(*self.text(op.left), 85)} @ {wrap(*self.text(op.right), 85)}", 80
         if isinstance(op, Peak):
             return f"max(abs({self.text(op.rounded)[0]}))", ATOM
+        if isinstance(op, Sample):
+            return f"max(abs(some of {self.text(op.operand)[0]}))", ATOM
         if isinstance(op, Iota):
             return ("i" if op.dim == 0 else "j"), ATOM
         if isinstance(op, TorchCall):

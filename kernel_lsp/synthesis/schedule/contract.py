@@ -23,7 +23,7 @@ from ..graph.build import FLOAT8, Build
 from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Contract, Input, Value, View
+from ..graph.value import Contract, Input, Pointwise, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
@@ -47,9 +47,10 @@ from ..kernel.ir import (
 from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
-from ..passes.fusion import from_float8
 from .elementwise import blocked, mask_of
 from .extents import alternating, contract_atoms, multiplied, total
+from .noting import note_sample
+from .pointwise import name_pixels
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Product
 from .summation import summation
@@ -108,9 +109,10 @@ def contract(
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     for v in kernel.outputs:
-        arguments.outputs[v] = arguments.variable("out_ptr")
+        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if v in kernel.peaks else "out_ptr")
     for text, size in (("M", m), ("N", n), ("K", k_size)):
         arguments.name_size(size, text)
+    name_pixels(kernel, arguments)
     ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
     blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
     group = program.block("GROUP", tile.group)
@@ -130,6 +132,10 @@ def contract(
         total_of_all = _sum(parts, at)
     else:
         total_of_all, tiled = _joined(parts, at, pair, exact_n)
+    for v in kernel.peaks:
+        program.body += note_sample(
+            v, op, at, depth, total_of_all, rows, cols, blocks["M"], ends, arguments, domain, stored
+        )
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all
     for v, i in kernel.stores:
@@ -382,7 +388,7 @@ def is_half(operand: Value) -> bool:
     """Whether what it computes is in half precision, and not in float32."""
     while isinstance(operand.op, View):
         operand = operand.op.operand
-    return from_float8(operand)
+    return isinstance(operand.op, Pointwise) and operand.op.function in ("to_float16", "to_bfloat16")
 
 
 def strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:

@@ -105,8 +105,9 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     read, written = dtype.itemsize, dtype.itemsize
     if of_float8(kernel.product):  # of float8 numbers, whatever they are multiplied as
         read, written = 1, sum(v.dtype.itemsize for v in kernel.outputs)
-    moved = batch * ((m * k + k * n) * read + m * n * written)
-    through_l2 = programs * (schedule.m + schedule.n) * k * read
+    left = 4 if kernel.peaks else read  # it is rounded here
+    moved = batch * (m * k * left + k * n * read + m * n * written)
+    through_l2 = programs * (schedule.m * left + schedule.n * read) * k
     products = _PARTS[schedule.precision] if dtype == torch.float32 else 1
     around = kernel.product.planes if schedule.flat else kernel.product.outer
     places = math.prod(hint(kernel.product.size(letter), hints) for letter in around)
@@ -114,7 +115,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     share = 1.0 if schedule.flat else share_of_places(kernel.product, hints)
     operations = int(share * 2 * programs * schedule.m * schedule.n * summed * products)
     rate = target.rate(_multiplied(dtype, schedule.precision))
-    shared = (schedule.m + schedule.n) * schedule.k * read * schedule.stages
+    shared = (schedule.m * left + schedule.n * read) * schedule.k * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
     waves, full = _waves(programs, fit, target)
     seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
@@ -184,9 +185,10 @@ def chain_pays(
     return together < apart
 
 
-#: Part of the tensor cores' rate that products reach: of tiles of halves, of float32 that a kernel splits as it goes, and
-#: cuDNN's TF32 convolutions of tensors whose channels are not last.
-REACHED, REACHED_SPLIT, REACHED_CUDNN = 0.6, 0.35, 0.25
+#: Part of the tensor cores' rate that products reach: of tiles of halves, of float32 that a kernel splits as it goes, of float32 that it rounds
+#: to float16 as it goes (an estimate, from the bytes that a step moves through shared memory), and cuDNN's TF32 convolutions of tensors whose
+#: channels are not last.
+REACHED, REACHED_SPLIT, REACHED_ROUNDING, REACHED_CUDNN = 0.6, 0.35, 0.4, 0.25
 
 #: Seconds that one launch more is counted as: what it takes from Python passes beside the kernels in part.
 _LAUNCH = 5e-6
@@ -238,6 +240,21 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     if rounded.planes:  # where cuDNN does not round
         slow = REACHED * target.rate("float32")
     return seconds < otherwise / slow
+
+
+def pointwise_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a convolution of one element takes less time ``rounded`` to float16 in its tiles than in TF32, here or by cuDNN.
+
+    Both read and write the same. There are four launches more: one that rounds the weight, two that clear what is noted of the range, one for what float16 does not hold.
+    """
+    result = math.prod(hint(op.size(letter), hints) for letter in op.axes) * 4
+    memory = (_bytes(op.left, hints) + _bytes(op.right, hints) + result) / target.bandwidth
+    channels, columns = (hint(op.size(letter), hints) for letter in "co")
+    multiplied = _operations(rounded, hints) * _filled((channels, columns), _FILLED)
+    otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
+    slow = max(REACHED_SPLIT, REACHED_CUDNN) * target.rate("tf32")
+    seconds = max(memory, multiplied / (REACHED_ROUNDING * target.rate("float16"))) + 4 * _LAUNCH
+    return seconds < max(memory, otherwise / slow)
 
 
 def _filled(sizes: tuple[int, ...], multiples: tuple[int, ...]) -> float:

@@ -22,6 +22,7 @@ from .extents import (
     total,
     transposed_atom,
 )
+from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .running import passes, tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Shared, Turned, Unrolled
@@ -108,6 +109,8 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
+    if kernel.peaks:
+        return list(pointwise_tiles(kernel, m, n, k, target, hints))
     if of_float8(kernel.product):
         return _float8_products(kernel.product, m, n, k, batch, target)
     if (op := kernel.product).outer or op.exact is not None:

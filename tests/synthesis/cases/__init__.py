@@ -17,6 +17,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     losses,
     norms,
     pointwise,
+    pointwise_convolutions,
     pooling,
     products,
     recurrent,

@@ -62,7 +62,7 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     names = {"class_name": type(module).__name__, "import_from": origin}
     if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
-    pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays"), lambda *_: True)
+    pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays", "pointwise_pays"), lambda *_: True)
     with mock.patch.multiple(stages, tf32_convolutions=lambda: case.tf32, **pay):
         return synthesize(module, exported, gpu="H100", precision=case.precision, **names)
 
