@@ -24,9 +24,9 @@ _OPENING = "# From here on: why a call runs the module's own forward. No result 
 _EXPECTED = re.compile(r"""^_warn_if_changed\(\s*["']([0-9a-f]{8})["']""", re.MULTILINE)
 _NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_warn_if_changed", source_digest.__name__)
 
-_OF_VIEWS = '''    ".resolve_neg() is": "an argument's elements are stored negated; call resolve_neg() on it",
+_OF_VIEWS = """    ".resolve_neg() is": "an argument's elements are stored negated; call resolve_neg() on it",
     ".resolve_conj() is": "an argument's elements are stored conjugated; call resolve_conj() on it",
-'''
+"""
 _REASONS = f'''_conditions, _logged = [], set()
 _MEANINGS = {{
     "torch.is_grad_enabled()": "gradients are required; wrap inference in torch.no_grad()",
