@@ -218,7 +218,11 @@ def _units_of_text(text: str) -> Units:
 
 
 def fingerprint_of(source: str | Source, path: Path, class_name: str, read: Read) -> str:
-    """See ``analysis.fingerprint``; a ``Source`` that is kept spares parsing it again."""
+    """See ``analysis.fingerprint``; a ``Source`` that is kept spares parsing it again.
+
+    Raises:
+        ClassNotFound: the source has no such class.
+    """
     own = units_of(source) if isinstance(source, Source) else _units_of_text(source)
     found, around = own.find_class(class_name)
     imported = not found and class_name.split(".")[0] in own.imports

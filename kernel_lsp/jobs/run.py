@@ -95,6 +95,7 @@ class Run:
         Raises:
             NotSavedYet: it is not there.
             PathNotUtf8: torch and Triton could not read it.
+            ImportFailed: it cannot be read.
         """
         check_path(self.job.path)
         try:
@@ -210,7 +211,11 @@ class Run:
         }
 
     async def ask_worker(self, method: str, stage: str) -> Any:
-        """A request about the class, within what is left of the budget. It is made once: two generators share an answer."""
+        """A request about the class, within what is left of the budget. It is made once: two generators share an answer.
+
+        Raises:
+            UserError: the worker's, also the second time.
+        """
         if method not in self._answers:
             seconds = max(self.remaining(), LEAST_SECONDS) + GRACE_SECONDS
             params = self.params() | self.job.further

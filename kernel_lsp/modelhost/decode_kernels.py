@@ -116,7 +116,9 @@ def _rms_norm_row(x_ptr, weight_ptr, out_ptr, eps, width, BLOCK_W: tl.constexpr)
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     """RMSNorm of ``x`` [..., N] over the last dimension, times ``weight`` [N], in one launch instead of eight.
 
-    The result has the dtype of ``x``; it is computed in float32. Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+    The result has the dtype of ``x``; it is computed in float32.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
     """
     x = x.contiguous()
     out = torch.empty_like(x)

@@ -214,6 +214,8 @@ class GgufModel:
         Raises:
             PromptTooLong: the context leaves too few tokens for an answer.
             Cancelled: the request was cancelled.
+            InternalError: llama.cpp failed.
+            UserError: the prompt is empty.
         """
         prompt = self._prompt(params)
         if not prompt:

@@ -89,7 +89,11 @@ class ServedModel:
         self.about: dict[str, Any] = {}
 
     async def look(self, params: dict[str, Any]) -> None:
-        """Ask the server what it has, and fill ``about``."""
+        """Ask the server what it has, and fill ``about``.
+
+        Raises:
+            ModelUnknown: it does not offer the model, or several where none was named.
+        """
         began = time.monotonic()
         async with self.server.client() as client:
             try:

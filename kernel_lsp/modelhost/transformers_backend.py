@@ -197,6 +197,7 @@ class TransformersModel:
             PromptTooLong: the context leaves too few tokens for an answer.
             ModelTooLarge: the device has no room for so long a prompt and answer.
             Cancelled: the request was cancelled.
+            UserError: the prompt is empty.
         """
         prompt = self._prompt(params)
         if not prompt:

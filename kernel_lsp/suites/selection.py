@@ -57,7 +57,11 @@ def _by_default(one: Found, ranges: list[Range] | None) -> bool:
 
 
 def parse_levels(text: str) -> set[int]:
-    """``1,2`` → {1, 2}."""
+    """``1,2`` → {1, 2}.
+
+    Raises:
+        SelectionInvalid: the text has another form.
+    """
     words = _words(text)
     if not words or not all(_LEVELS.fullmatch(word) for word in words):
         raise SelectionInvalid(option="--level", value=text, example="1 or 1,2")
@@ -65,7 +69,11 @@ def parse_levels(text: str) -> set[int]:
 
 
 def parse_problems(text: str) -> list[Range]:
-    """``1-20,2:47`` → numbers 1 to 20 of each level, and number 47 of level 2."""
+    """``1-20,2:47`` → numbers 1 to 20 of each level, and number 47 of level 2.
+
+    Raises:
+        SelectionInvalid: the text has another form.
+    """
     found = [_PROBLEMS.fullmatch(word) for word in _words(text)]
     ranges = [(int(m[1]) if m[1] else None, int(m[2]), int(m[3] or m[2])) for m in found if m]
     if not found or len(ranges) < len(found) or any(first > last for _, first, last in ranges):

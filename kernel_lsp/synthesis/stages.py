@@ -203,7 +203,12 @@ def check_writable(found: Planned, class_name: str) -> None:
 
 @contextlib.contextmanager
 def told(exported: ExportedProgram, class_name: str) -> Iterator[None]:
-    """What the stages raise, as errors for the user: ``NothingToLower`` and ``NotWritable``."""
+    """What the stages raise, as errors for the user: ``NothingToLower`` and ``NotWritable``.
+
+    Raises:
+        NothingToLower: a node is untraceable, or nothing is computed in Triton.
+        NotWritable: something has no text.
+    """
     try:
         values = [node.meta.get("val") for node in exported.graph.nodes]
         if found := next((v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_complex()), None):

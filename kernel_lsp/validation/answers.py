@@ -24,7 +24,11 @@ _KERNELS, _LIMITS, _REASON = 500, 50, 1000
 
 
 def cleaned(text: Any, limit: int = _TEXT) -> str:
-    """One line without control and formatting characters (no terminal escapes, no reversed text), cut to ``limit``."""
+    """One line without control and formatting characters (no terminal escapes, no reversed text), cut to ``limit``.
+
+    Raises:
+        ValueError: it is no text.
+    """
     if not isinstance(text, str):
         raise ValueError(f"a {type(text).__name__} where a text belongs")
     kept = "".join(" " if unicodedata.category(c)[0] == "Z" else c for c in text[: 4 * limit] if _printable(c))

@@ -21,7 +21,11 @@ _FRESH: dict[str, tuple[int | None, ...]] = {"interpreter": (None,), "gpu": (0, 
 def check(
     referee: Referee, request: dict[str, Any], tree: Any, reference: Reference, out: Any, message: dict[str, Any]
 ) -> None:
-    """Without a launch, or with launches that do not matter to the result, there is no kernel."""
+    """Without a launch, or with launches that do not matter to the result, there is no kernel.
+
+    Raises:
+        Failure: that is so.
+    """
     if message["launches"] == 0:
         why = f": its launch fails ({message['swallowed'][0]})" if message["swallowed"] else ""
         raise referee.failed("cheating", "launches", f"it launches no Triton kernel for the example inputs{why}")

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def gradients(referee: Referee, step: plan.Step) -> None:
-    """With gradients required: eager's own, or its own kernels' that agree with them."""
+    """With gradients required: eager's own, or its own kernels' that agree with them.
+
+    Raises:
+        Failure: they do not agree, or the candidate fails there.
+    """
     tree = step.make(referee.inputs)
     tensors = tensors_of(tree)
     wanted = [i for i, t in enumerate(tensors) if t.dtype.is_floating_point or t.dtype.is_complex]
@@ -60,7 +64,11 @@ def gradients(referee: Referee, step: plan.Step) -> None:
 
 
 def another_dtype(referee: Referee, step: plan.Step) -> None:
-    """Another dtype than it was validated in: it must give what eager gives. Last, since the module is converted."""
+    """Another dtype than it was validated in: it must give what eager gives. Last, since the module is converted.
+
+    Raises:
+        Failure: it does not, or fails there.
+    """
     if referee.oracle.double is None:
         return
     tree = doubled(step.make(referee.inputs))

@@ -38,6 +38,7 @@ def check(
 
     Raises:
         Failure: anything about the answer is wrong.
+        RandomNotComparable: the values differ where the module draws random numbers.
     """
     message, names = answer.message, referee.inputs.names
     where = f"{step.name}, {plan.shapes(referee.inputs, tree)}"

@@ -86,6 +86,9 @@ def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, 
     """Compare what came of the calls that were asked for, if any were.
 
     ``in_the_trial`` makes a call there and raises Failure where that is wrong.
+
+    Raises:
+        Failure: in the plain process it gives something else than in the trial.
     """
     if referee.plain is None or referee.plain.asked is None:
         return

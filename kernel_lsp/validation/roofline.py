@@ -75,7 +75,9 @@ def microseconds(
 ) -> float | None:
     """max(bytes / bandwidth, FLOPs / rate), in microseconds; None where neither is known.
 
-    ``copy_bandwidth``: bytes/s, ``matmul_rate``: FLOP/s. Source: Williams, Waterman and Patterson, Roofline, 2009.
+    ``copy_bandwidth``: bytes/s, ``matmul_rate``: FLOP/s.
+
+    Source: Williams, Waterman and Patterson, Roofline, 2009.
     """
     needs = []
     if least_bytes and copy_bandwidth:

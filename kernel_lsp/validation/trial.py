@@ -60,7 +60,11 @@ class Trial:
         self.fingerprints = fingerprints.Fingerprints(base)  # before the candidate is imported
 
     def load(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Import the file at ``path`` and construct. Fails with "rejected" or "not-drop-in"."""
+        """Import the file at ``path`` and construct.
+
+        Raises:
+            Failure: "rejected" where it cannot be imported, "not-drop-in" where the class cannot be constructed as the module is.
+        """
         self.path = message["path"]
         with open(self.path, encoding="utf-8") as file:
             self.source = file.read()
@@ -95,7 +99,11 @@ class Trial:
         }, None
 
     def state(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
-        """Load the module's state strictly. Fails with "not-drop-in"."""
+        """Load the module's state strictly.
+
+        Raises:
+            Failure: "not-drop-in" where it does not fit.
+        """
         try:
             self.module.load_state_dict(tree, strict=True)
         except Exception as error:
@@ -126,6 +134,9 @@ class Trial:
         Under the interpreter a launch may leave program instances out after ``launch_seconds``, if the rest can be
         judged without them; the answer's ``instances`` says how many of how many were run. Fails with
         "not-interpretable" where all of them are needed and take more than ``most_seconds``.
+
+        Raises:
+            Failure: "not-interpretable" where its launches take too long under the interpreter.
         """
         if self.sampling is None or message.get("grad_mode") or message.get("launch_seconds") is None:
             return self._call(message, tree)

@@ -17,6 +17,9 @@ def attempt(task: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
 
     A UserError is raised here again. The fork stays in this process's group: whoever ends the one ends both. Where
     the user's modules have started threads a fork could wait for their locks for ever, so ``task`` runs here.
+
+    Raises:
+        UserError: the task's own.
     """
     answer = _answer(task) if threading.active_count() > 1 else _forked(task)
     if answer is None:

@@ -24,7 +24,10 @@ class Times:
         self.seen = 0
 
     def add(self, seconds: float) -> None:
-        """Keep or pass over one call's seconds: each of those seen is kept with equal chance."""
+        """Keep or pass over one call's seconds: each of those seen is kept with equal chance.
+
+        Source: Vitter, Random Sampling with a Reservoir, 1985, algorithm R.
+        """
         self.seen += 1
         if len(self.kept) < MOST_TIMES:
             self.kept.append(seconds)

@@ -138,7 +138,11 @@ def _shown(state: State, path: Path) -> str:
 
 
 def page_path(state: State, source: Path, class_name: str) -> Path:
-    """``<Class>.html`` in a folder of this session's; classes of one name in different files get different ones."""
+    """``<Class>.html`` in a folder of this session's; classes of one name in different files get different ones.
+
+    Raises:
+        ReportNotWritten: the folder cannot be made.
+    """
     if state.report_folder is None:
         try:
             state.report_folder = Path(tempfile.mkdtemp(prefix="kernel-lsp-"))

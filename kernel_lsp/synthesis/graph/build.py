@@ -107,6 +107,9 @@ class Build:
         """``operand`` in ``dtype``'s opmath; rounding to half precision inside a kernel is left to the store.
 
         To float8 and from it everything goes through float32, as torch does.
+
+        Raises:
+            NotLowered: from or to complex numbers, and of a constant in float8.
         """
         if not isinstance(operand, Value):
             if dtype.is_floating_point and isinstance(operand, int):

@@ -13,7 +13,11 @@ GATHERED = sympy.Symbol("gathered", integer=True)
 
 
 def operand_indices(value: Value, index: Index, domain: Domain) -> list[tuple[Value, Index]]:
-    """(operand, its index) pairs of a value that is computed inside a kernel. A Gather gives only its index operand."""
+    """(operand, its index) pairs of a value that is computed inside a kernel. A Gather gives only its index operand.
+
+    Raises:
+        Unalignable: no kernel computes such a value.
+    """
     op = value.op
     if isinstance(op, Pointwise):
         return [(v, broadcast(index, value.shape, v.shape)) for v in op.operands if isinstance(v, Value)]

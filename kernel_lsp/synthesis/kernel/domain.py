@@ -51,7 +51,12 @@ class Domain:
         return symbol
 
     def split(self, atom: sympy.Symbol, inner_size: sympy.Expr) -> None:
-        """Replace ``atom`` by outer * inner_size + inner."""
+        """Replace ``atom`` by outer * inner_size + inner.
+
+        Raises:
+            Refined: it is done, so that what was derived from the domain has to be derived again.
+            Unalignable: the atom's size is not known to be divisible.
+        """
         outer_size = quotient(self.size[atom], inner_size)
         if outer_size is None:
             raise Unalignable(f"{self.size[atom]} is not divisible by {inner_size}")
@@ -93,7 +98,11 @@ class Domain:
         return tuple(self.simplify(e) for e in at(map, index))
 
     def terms(self, expr: sympy.Expr) -> tuple[dict[sympy.Symbol, sympy.Expr], sympy.Expr]:
-        """The coefficient of each atom, and the rest: a number known at launch, and opaque parts times theirs."""
+        """The coefficient of each atom, and the rest: a number known at launch, and opaque parts times theirs.
+
+        Raises:
+            Unalignable: the expression is not linear in the atoms.
+        """
         coefficients: dict[sympy.Symbol, sympy.Expr] = {}
         rest = ZERO
         for c, factor in terms(self.simplify(expr)):
@@ -106,7 +115,11 @@ class Domain:
         return coefficients, rest
 
     def linear(self, expr: sympy.Expr) -> tuple[dict[sympy.Symbol, sympy.Expr], sympy.Expr]:
-        """As ``terms``, of what has no opaque part; raises ``Unalignable`` for everything else."""
+        """As ``terms``, of what has no opaque part.
+
+        Raises:
+            Unalignable: it has one, or is not linear in the atoms.
+        """
         coefficients, rest = self.terms(expr)
         if rest.free_symbols & self.size.keys():
             raise Unalignable(f"{expr} is not linear")

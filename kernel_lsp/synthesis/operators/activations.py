@@ -25,7 +25,10 @@ def relu(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.silu", about="x * sigmoid(x)", formula="silu(v) = v * sigmoid(v)")
 def silu(x: Value, *, out: torch.dtype) -> Value:
-    """One multiplication by ``sigmoid``, in ``out``'s opmath."""
+    """One multiplication by ``sigmoid``, in ``out``'s opmath.
+
+    Source: Elfwing, Uchibe and Doya, Sigmoid-Weighted Linear Units, 2017.
+    """
     value = Build.arithmetic("mul", x, Build.pointwise("sigmoid", x), result=out)
     value.meaning = ("silu", (x,))
     return value
@@ -39,7 +42,10 @@ def silu(x: Value, *, out: torch.dtype) -> Value:
     ),
 )
 def gelu(x: Value, approximate: str = "none", *, out: torch.dtype) -> Value:
-    """x * Phi(x); the tanh form as x * sigmoid(2u), since (1 + tanh u) / 2 = sigmoid(2u)."""
+    """x * Phi(x); the tanh form as x * sigmoid(2u), since (1 + tanh u) / 2 = sigmoid(2u).
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    """
     if approximate == "tanh":
         cubic = Build.pointwise("mul", Build.pointwise("mul", Build.pointwise("mul", x, x), x), 0.044715)
         inner = Build.pointwise("add", x, cubic)
@@ -73,7 +79,10 @@ def prelu(x: Value, weight: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.elu", about="x, or alpha * (exp(x) - 1) where x is negative")
 def elu(x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, out: torch.dtype) -> Value:
-    """``scale * where(x > 0, x, alpha * expm1(input_scale * x))``, torch's general form of elu, selu and celu."""
+    """``scale * where(x > 0, x, alpha * expm1(input_scale * x))``, torch's general form of elu, selu and celu.
+
+    Source: Clevert, Unterthiner and Hochreiter, Exponential Linear Units, 2015.
+    """
     inner = x if input_scale == 1 else Build.pointwise("mul", x, input_scale)
     negative: Value = Build.pointwise("expm1", inner)
     positive = x
@@ -88,7 +97,10 @@ def elu(x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1
 
 @lowers("aten.selu", about="elu with the constants of self-normalising networks")
 def selu(x: Value, *, out: torch.dtype) -> Value:
-    """elu with alpha 1.67326 and scale 1.05070; Klambauer et al., Self-Normalizing Neural Networks, 2017."""
+    """elu with alpha 1.67326 and scale 1.05070.
+
+    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    """
     value = elu(x, 1.6732632423543772, 1.0507009873554805, out=out)
     value.meaning = ("selu", (x,))
     return value
@@ -118,7 +130,10 @@ def hardsigmoid(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.hardswish", about="x * hardsigmoid(x)")
 def hardswish(x: Value, *, out: torch.dtype) -> Value:
-    """``x * hardsigmoid(x)``, the gate in ``out``'s opmath."""
+    """``x * hardsigmoid(x)``, the gate in ``out``'s opmath.
+
+    Source: Howard et al., Searching for MobileNetV3, 2019.
+    """
     gate = hardsigmoid(x, out=opmath(out))
     gate.meaning = None
     value = Build.arithmetic("mul", x, gate, result=out)
@@ -146,7 +161,10 @@ def softplus(x: Value, beta: float = 1.0, threshold: float = 20.0, *, out: torch
 
 @lowers("aten.mish", about="x * tanh(softplus(x))")
 def mish(x: Value, *, out: torch.dtype) -> Value:
-    """x * n / (n + 2) with n = e * (e + 2) and e = exp(x), which is tanh(log(1 + e)) without a logarithm; 1 from x = 20 on."""
+    """x * n / (n + 2) with n = e * (e + 2) and e = exp(x), which is tanh(log(1 + e)) without a logarithm; 1 from x = 20 on.
+
+    Source: Misra, Mish, 2019.
+    """
     e = Build.pointwise("exp", Build.pointwise("minimum", x, 20.0))
     n = Build.pointwise("mul", e, Build.pointwise("add", e, 2.0))
     value = Build.arithmetic("mul", x, Build.pointwise("div", n, Build.pointwise("add", n, 2.0)), result=out)
@@ -165,5 +183,8 @@ def log_sigmoid(x: Value, *, out: torch.dtype) -> Value:
 
 @lowers("aten.celu", about="x, or alpha * (exp(x / alpha) - 1) where x is negative")
 def celu(x: Value, alpha: float = 1.0, *, out: torch.dtype) -> Value:
-    """elu with ``input_scale`` 1 / alpha."""
+    """elu with ``input_scale`` 1 / alpha.
+
+    Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
+    """
     return elu(x, alpha, 1.0, 1.0 / alpha, out=out)

@@ -94,6 +94,11 @@ def attention(
     """q [..., L, E], k [..., S, E], v [..., S, D] to [..., L, D]; the leading dimensions broadcast.
 
     ``is_causal``: row i sees keys 0 to i, also where L and S differ. ``enable_gqa``: heads of k and v are shared by several of q.
+
+    Source: Vaswani et al., Attention Is All You Need, 2017.
+
+    Raises:
+        NotLowered: with dropout, and for empty tensors.
     """
     if dropout_p:
         raise NotLowered("attention with dropout")

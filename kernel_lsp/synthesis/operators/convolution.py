@@ -33,6 +33,9 @@ def convolution(
     """conv1d, conv2d and conv3d: ``x`` [N, C, *spatial] or [C, *spatial], ``weight`` [O, C / groups, *sizes].
 
     y[n, o, p] = sum over c, k of x[n, c, p * stride + k * dilation - padding] * weight[o, c, k] + bias[o].
+
+    Raises:
+        NotLowered: for dtypes other than float32, float16 and bfloat16.
     """
     if out not in (torch.float32, torch.float16, torch.bfloat16):
         raise NotLowered(f"convolution in {out}")

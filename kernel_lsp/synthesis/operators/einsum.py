@@ -18,7 +18,11 @@ Labelled = tuple[Value, list[str]]
 
 @lowers("aten.einsum", about="Sums of products by an equation; a letter that an operand repeats stays with torch")
 def einsum(equation: str, operands: list[Value], *_: Any, out: torch.dtype, **__: Any) -> Value:
-    """The operands are contracted from left to right, each pair over the labels that nothing later needs."""
+    """The operands are contracted from left to right, each pair over the labels that nothing later needs.
+
+    Raises:
+        NotLowered: where an operand repeats a letter.
+    """
     terms, result = _parsed(equation, [len(v.shape) for v in operands])
     if any(len(set(term)) < len(term) for term in terms):
         raise NotLowered("einsum with a letter repeated in one operand")

@@ -96,7 +96,11 @@ def div(x: Operand, y: Operand, *, rounding_mode: str | None = None, out: torch.
 
 @lowers("aten.pow")
 def power(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
-    """Small integer and half-integer exponents become products and roots, as one would write them."""
+    """Small integer and half-integer exponents become products and roots, as one would write them.
+
+    Raises:
+        NotLowered: for integers, but for exponents from 1 to 4.
+    """
     if isinstance(y, int | float) and isinstance(x, Value):
         x = Build.cast(x, out)
         if y in (1, 2, 3, 4) and float(y).is_integer():
@@ -210,7 +214,11 @@ def addcmul(x: Value, a: Value, b: Value, *, value: float = 1.0, out: torch.dtyp
 
 @lowers("aten.lerp", about="x + weight * (y - x)")
 def lerp(x: Value, y: Value, weight: Operand, *, out: torch.dtype) -> Value:
-    """As torch computes it: from the nearer end, for where both are infinite the other way gives another infinity."""
+    """As torch computes it: from the nearer end, for where both are infinite the other way gives another infinity.
+
+    Raises:
+        NotLowered: where the weight is a size.
+    """
     apart = Build.pointwise("sub", y, x)
     step = Build.arithmetic("mul", apart, weight, result=out)
     first = Build.arithmetic("add", x, step, result=out)

@@ -83,6 +83,9 @@ def scaled_mm(
 
     x: [M, K], y: [K, N], of float8_e4m3fn or float8_e5m2 each; scales in float32: one number, or [M, 1] and [1, N]. The sum is
     float32. A result in float8 stays with torch: devices differ in what ``scale_result`` does and in what is out of range.
+
+    Raises:
+        NotLowered: for operands that are not float8, a result that is, and empty matrices.
     """
     if x.dtype not in FLOAT8 or y.dtype not in FLOAT8:
         raise NotLowered(f"products of {x.dtype} and {y.dtype} with scales")

@@ -13,7 +13,11 @@ from .registry import lowers
 
 @lowers("aten.index", "aten._unsafe_index", about="Elements that index tensors name; not by bools")
 def index(x: Value, indices: list[Value | None], *, shape: Shape, **_: Any) -> Value:
-    """Several indices become one into their dims, merged; dims that do not follow one another go to the front."""
+    """Several indices become one into their dims, merged; dims that do not follow one another go to the front.
+
+    Raises:
+        NotLowered: for indices that are not integers.
+    """
     dims = [dim for dim, one in enumerate(indices) if one is not None]
     chosen = [one for one in indices if one is not None]
     if not dims or any(one.dtype not in (torch.int64, torch.int32) for one in chosen):

@@ -59,7 +59,10 @@ def smooth_l1(x: Value, y: Value, reduction: int = _MEAN, beta: float = 1.0, *, 
 
 @lowers("aten.huber_loss", about="0.5 d^2 where |d| <= delta, else delta * (|d| - 0.5 delta)")
 def huber(x: Value, y: Value, reduction: int = _MEAN, delta: float = 1.0, *, out: torch.dtype, **_: Any) -> Value:
-    """Quadratic up to ``delta``, linear from there; Huber, Robust Estimation of a Location Parameter, 1964."""
+    """Quadratic up to ``delta``, linear from there.
+
+    Source: Huber, Robust Estimation of a Location Parameter, 1964.
+    """
     distance = Build.pointwise("abs", Build.pointwise("sub", x, y), name="distance")
     quadratic = Build.pointwise("mul", Build.pointwise("mul", distance, distance), 0.5)
     linear = Build.pointwise("mul", Build.pointwise("sub", distance, 0.5 * delta), float(delta))
@@ -165,7 +168,12 @@ def cross_entropy(
     out: torch.dtype,
     **_: Any,
 ) -> Value:
-    """logsumexp(x) - x[target] per row; label smoothing mixes in the mean over the classes."""
+    """logsumexp(x) - x[target] per row; label smoothing mixes in the mean over the classes.
+
+    Raises:
+        NotLowered: with weights for the classes, for the mean over positions of soft targets, and for label smoothing over a varying
+            number of classes.
+    """
     if weight is not None:
         raise NotLowered("cross_entropy with class weights")
     scores = _class_last(Build.cast(x, opmath(out)))
@@ -270,7 +278,11 @@ def multi_margin(
 
 @lowers("aten.cosine_similarity")
 def cosine_similarity(x: Value, y: Value, dim: int = 1, eps: float = 1e-8, *, out: torch.dtype, **_: Any) -> Value:
-    """x . y / (max(|x|, eps) * max(|y|, eps))."""
+    """x . y / (max(|x|, eps) * max(|y|, eps)).
+
+    Raises:
+        NotLowered: for tensors of different ranks, and for numbers.
+    """
     rank = max(len(x.shape), len(y.shape))
     if rank == 0 or len(x.shape) != len(y.shape):
         raise NotLowered("cosine_similarity of tensors that broadcast to more dims, or of numbers")

@@ -45,7 +45,10 @@ def layer_norm(
     out: torch.dtype,
     **__: Any,
 ) -> Value:
-    """Over the last ``len(normalized_shape)`` dims, with the biased variance, computed in float32 for half precision."""
+    """Over the last ``len(normalized_shape)`` dims, with the biased variance, computed in float32 for half precision.
+
+    Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
+    """
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     normal = _normalise(Build.cast(x, opmath(out)), axes, eps)[0]
@@ -81,7 +84,10 @@ def rms_norm(
     out: torch.dtype,
     **_: Any,
 ) -> Value:
-    """Over the last ``len(normalized_shape)`` dims; without ``eps`` it is the machine epsilon of the opmath, as in torch."""
+    """Over the last ``len(normalized_shape)`` dims; without ``eps`` it is the machine epsilon of the opmath, as in torch.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+    """
     rank = len(x.shape)
     axes = tuple(range(rank - len(normalized_shape), rank))
     eps = torch.finfo(opmath(x.dtype)).eps if eps is None else eps
@@ -106,7 +112,13 @@ def group_norm(
     out: torch.dtype,
     **__: Any,
 ) -> Value:
-    """Normalise over (channels of a group, positions): the input seen as [N, G, C/G, positions…]."""
+    """Normalise over (channels of a group, positions): the input seen as [N, G, C/G, positions…].
+
+    Source: Wu and He, Group Normalization, 2018.
+
+    Raises:
+        NotLowered: where the number of channels is not known to be divisible by the groups.
+    """
     batch, channels, *positions = x.shape
     per_group = quotient(channels, sympy.Integer(groups))
     if per_group is None:
@@ -151,6 +163,8 @@ def instance_norm(
 ) -> Value:
     """``x``: [N, C, ...], over all dims from the third; by the running statistics in eval mode.
 
+    Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization, 2016.
+
     Raises:
         NotLowered: where running statistics are to be updated.
     """
@@ -180,7 +194,13 @@ def batch_norm(
     out: torch.dtype,
     **__: Any,
 ) -> Value:
-    """In eval mode: an affine map per channel. In training mode without running statistics: over the batch."""
+    """In eval mode: an affine map per channel. In training mode without running statistics: over the batch.
+
+    Source: Ioffe and Szegedy, Batch Normalization, 2015.
+
+    Raises:
+        NotLowered: in training mode with running statistics, which it would have to update.
+    """
     if not training:
         assert mean is not None and var is not None
         return _by_running_statistics(x, weight, bias, mean, var, eps, out)
@@ -236,7 +256,11 @@ def batch_norm_in_training(
     out: torch.dtype,
     **_: Any,
 ) -> list[Value]:
-    """[the norm, the batch's mean and inverse deviation, running mean, running variance], the last of the unbiased variance."""
+    """[the norm, the batch's mean and inverse deviation, running mean, running variance], the last of the unbiased variance.
+
+    Raises:
+        NotLowered: where the running statistics are to be kept.
+    """
     if not training:
         raise NotLowered("batch_norm that keeps its running statistics")
     axes = (0, *range(2, len(x.shape)))

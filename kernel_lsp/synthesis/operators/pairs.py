@@ -14,7 +14,11 @@ from .registry import lowers
 
 @lowers("aten.cdist", "aten._cdist_forward", about="The distance of each row from each, of order 1, 2 or infinity")
 def cdist(x: Value, y: Value, p: float = 2.0, *_: Any, out: torch.dtype, **__: Any) -> Value:
-    """Of differences, whatever their number: equal rows are at distance 0, which products would not give."""
+    """Of differences, whatever their number: equal rows are at distance 0, which products would not give.
+
+    Raises:
+        NotLowered: for orders other than 1, 2 and infinity.
+    """
     left, right = Build.unsqueeze(x, len(x.shape) - 1), Build.unsqueeze(y, len(y.shape) - 2)
     difference = Build.arithmetic("sub", left, right, result=out, name="difference")
     axes = (len(difference.shape) - 1,)

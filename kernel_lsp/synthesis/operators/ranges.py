@@ -56,7 +56,11 @@ def steps_of(value: Value) -> tuple[sympy.Expr, sympy.Expr] | None:
 
 @lowers("aten.linspace", about="Numbers evenly apart, the last one included", addressing=True)
 def linspace(start: float, end: float, _: Any, *, shape: Shape, out: torch.dtype) -> Value:
-    """Computed from both ends, each as far as the middle, as torch does."""
+    """Computed from both ends, each as far as the middle, as torch does.
+
+    Raises:
+        NotLowered: for dtypes other than float32.
+    """
     if out != torch.float32:
         raise NotLowered("linspace in other dtypes than float32")
     size = shape[0]

@@ -132,7 +132,10 @@ def movedim(x: Value, source: Any, target: Any, **_: Any) -> Value:
 
 @lowers("aten.pixel_shuffle", about="Channels as a finer image", addressing=True)
 def pixel_shuffle(x: Value, factor: int, **_: Any) -> Value:
-    """A view [..., C, H * r, W * r] of x [..., C * r * r, H, W]."""
+    """A view [..., C, H * r, W * r] of x [..., C * r * r, H, W].
+
+    Source: Shi et al., sub-pixel convolution, 2016.
+    """
     return Build.view(x, maps.pixel_shuffle(x.shape, factor), "pixel_shuffle")
 
 
@@ -144,7 +147,10 @@ def pixel_unshuffle(x: Value, factor: int, **_: Any) -> Value:
 
 @lowers("aten.channel_shuffle", "aten.native_channel_shuffle", about="Channels of groups in turn", addressing=True)
 def channel_shuffle(x: Value, groups: int, **_: Any) -> Value:
-    """A view: channel ``g * n + i`` of G groups of n goes to ``i * G + g``."""
+    """A view: channel ``g * n + i`` of G groups of n goes to ``i * G + g``.
+
+    Source: Zhang et al., ShuffleNet, 2018.
+    """
     return Build.view(x, maps.channel_shuffle(x.shape, groups), "channel_shuffle")
 
 

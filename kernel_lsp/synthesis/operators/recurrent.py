@@ -104,6 +104,8 @@ def lstm(
 ) -> list[Value]:
     """[outputs, last hidden states, last cells] as ``torch.nn.LSTM`` gives them; ``states``: the first of both.
 
+    Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997.
+
     Raises:
         NotLowered: for projections, dropout between layers in training mode, one hidden unit, and dtypes other than float32, float16
             and bfloat16.

@@ -110,7 +110,11 @@ def position(kind: str) -> Any:
 
 
 def variance(x: Value, axes: tuple[int, ...], correction: float) -> tuple[Value, Value]:
-    """(variance, mean) with dims kept; two passes, as sum((x - mean)^2) / (n - correction)."""
+    """(variance, mean) with dims kept; two passes, as sum((x - mean)^2) / (n - correction).
+
+    Raises:
+        NotLowered: for a correction that is not an integer.
+    """
     average = Build.mean(x, axes)
     centered = Build.pointwise("sub", x, average, name="centered")
     squares = Build.reduce("sum", Build.pointwise("mul", centered, centered), axes)
@@ -180,7 +184,11 @@ def told(average: Value, spread: Value) -> Value:
 
 @lowers("aten.norm")
 def norm(x: Value, p: Any = 2, dims: Any = None, keepdim: bool = False, *, out: torch.dtype, **_: Any) -> Value:
-    """The vector p-norm: (sum |x|^p)^(1/p), max |x| for infinity."""
+    """The vector p-norm: (sum |x|^p)^(1/p), max |x| for infinity.
+
+    Raises:
+        NotLowered: for the order 0, and negative ones but minus infinity.
+    """
     axes = dims_of(dims, len(x.shape))
     p = 2.0 if p is None else float(p)
     x = Build.cast(x, out)

@@ -17,7 +17,11 @@ from .untraceable import Untraceable
 
 
 def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph) -> None:
-    """What forward returns, and what it makes of its buffers and attributes."""
+    """What forward returns, and what it makes of its buffers and attributes.
+
+    Raises:
+        Untraceable: forward changes what a kernel file cannot change.
+    """
     buffers = {input_of(v).source: v for v in graph.inputs if input_of(v).kind in ("buffer", "attribute")}
     kept = attributes_of(exported)
     specs = exported.graph_signature.output_specs

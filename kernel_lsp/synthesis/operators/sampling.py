@@ -179,7 +179,10 @@ def linear(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape,
 
 @lowers("aten.upsample_bicubic2d", about="Four neighbours along each dim, weighted by cubic convolution")
 def cubic(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape, out: torch.dtype) -> Value:
-    """The last two dims of ``x`` [N, C, H, W]; the convolution's parameter a is -0.75, as in torch (Keys, 1981)."""
+    """The last two dims of ``x`` [N, C, H, W] interpolated; the convolution's parameter a is -0.75, as in torch.
+
+    Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981.
+    """
     return _interpolated(x, align_corners, scales, shape, out, cubic=True)
 
 
@@ -209,7 +212,11 @@ def same_size(a: sympy.Expr, b: sympy.Expr) -> bool:
 def grid_sampler(
     x: Value, grid: Value, mode: int, padding: int, align_corners: bool, *, shape: Shape, out: torch.dtype
 ) -> Value:
-    """``mode``: 0 bilinear, 1 nearest; ``padding``: 0 zeros, 1 the border."""
+    """``mode``: 0 bilinear, 1 nearest; ``padding``: 0 zeros, 1 the border.
+
+    Raises:
+        NotLowered: for three dimensions, cubic weights, reflections, and dtypes other than float32.
+    """
     if len(shape) != 4 or mode not in (0, 1) or padding not in (0, 1) or out != torch.float32:
         raise NotLowered("a grid sampler in 3 dims, of cubic weights, with reflections or in half precision")
     batch, channels, height, width = x.shape

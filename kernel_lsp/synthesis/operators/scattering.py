@@ -176,7 +176,11 @@ def _by_rows(x: Value, dim: int, index: Value, source: Operand, out: torch.dtype
 def every_so_often(
     x: Value, part: Value, dim: int, start: sympy.Expr, step: Any, out: torch.dtype, shape: Shape
 ) -> Value:
-    """``x`` with ``part`` in place of every ``step``-th element along ``dim``, from ``start``."""
+    """``x`` with ``part`` in place of every ``step``-th element along ``dim``, from ``start``.
+
+    Raises:
+        NotLowered: where start or step is not a known integer, or start is negative.
+    """
     if not isinstance(step, int) or not start.is_Integer or start < 0:
         raise NotLowered("a slice whose places are not known")
     place = Build.pointwise("sub", _place(x, dim), int(start), dtype=torch.int32) if start else _place(x, dim)

@@ -60,7 +60,11 @@ def as_strided_scatter(
     contiguous: bool,
     **_: Any,
 ) -> Value:
-    """``fill_diagonal_`` is exported so."""
+    """``fill_diagonal_`` is exported so.
+
+    Raises:
+        NotLowered: for places along several strides, or whose number or distance is not known.
+    """
     _row_major(x, contiguous)
     if len(size) != 1:
         raise NotLowered("places along several strides")

@@ -93,6 +93,9 @@ def transposed(
     """conv_transpose1d, 2d and 3d: ``x`` [N, C, *spatial] or [C, *spatial], ``weight`` [C, O / groups, *sizes].
 
     y[n, o, i * stride - padding + k * dilation] is the sum over c, i, k of x[n, c, i] * weight[c, o, k], plus bias[o].
+
+    Raises:
+        NotLowered: for dtypes other than float32, float16 and bfloat16.
     """
     if out not in (torch.float32, torch.float16, torch.bfloat16):
         raise NotLowered(f"transposed convolution in {out}")

@@ -39,7 +39,11 @@ class Windows:
 
 
 def each(given: Any, rank: int) -> Sizes:
-    """A number for each of ``rank`` dimensions: one for all, or one each."""
+    """A number for each of ``rank`` dimensions: one for all, or one each.
+
+    Raises:
+        NotLowered: they are not as many as dimensions.
+    """
     numbers = list(given) if isinstance(given, list | tuple) else [given]
     numbers = numbers * rank if len(numbers) == 1 else numbers
     if len(numbers) != rank:
