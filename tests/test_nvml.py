@@ -69,9 +69,9 @@ for one in nvml.gpus(nvml.load()):
 def test_the_use_of_memory_is_watched(gpu_driver: Path) -> None:
     program = """
 import asyncio
-from kernel_lsp.worker import watching
+from kernel_lsp.worker import memory_use
 async def main():
-    async with watching.watched("cuda:0") as found:
+    async with memory_use.watched("cuda:0") as found:
         await asyncio.sleep(0.5)
     print(found["device"])
 asyncio.run(main())

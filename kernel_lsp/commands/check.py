@@ -118,7 +118,7 @@ def _text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> str:
 
 def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> None:
     """The table, what it does not say, and the counts."""
-    from kernel_lsp.commands.table import missing, print_reports
+    from kernel_lsp.commands.report_table import missing, print_reports
 
     if tasks:
         print_reports(tasks, picture)

@@ -17,7 +17,7 @@ from kernel_lsp.commands.running import INTERRUPTED, WANTED, comma_separated, gi
 from kernel_lsp.evaluation import ray_executor, results_file, runner, stand_ins
 from kernel_lsp.evaluation import records as data
 from kernel_lsp.evaluation.lane import Plan
-from kernel_lsp.evaluation.outcome import STATUSES
+from kernel_lsp.evaluation.record_of_job import STATUSES
 from kernel_lsp.evaluation.results_file import ResultsFile
 from kernel_lsp.settings import Settings, load
 from kernel_lsp.suites import folder, kernelbench, selection

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernel_lsp import schema
-from kernel_lsp.commands.table import save_picture, speedup_text
+from kernel_lsp.commands.report_table import save_picture, speedup_text
 from kernel_lsp.errors import UserError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import inspect
 import torch
 
 from .errors import Unwritable
-from .held import absent, literal, of_every_module, read, setting, settings_in
+from .held_settings import absent, literal, of_every_module, read, setting, settings_in
 from .modes import mode_dependent
 from .modules import is_of_torch, submodules
 

@@ -9,8 +9,8 @@ from .base import *  # noqa: F403
 from .evaluation import *  # noqa: F403
 from .hub import *  # noqa: F403
 from .kernels import *  # noqa: F403
+from .language_models import *  # noqa: F403
 from .machine import *  # noqa: F403
-from .models import *  # noqa: F403
 from .module import *  # noqa: F403
 from .project import *  # noqa: F403
 from .store import *  # noqa: F403

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.evaluation import stand_ins
-from kernel_lsp.evaluation.outcome import NOT_OF_THE_PROBLEM, record_of
+from kernel_lsp.evaluation.record_of_job import NOT_OF_THE_PROBLEM, record_of
 from kernel_lsp.evaluation.records import Problem, Record
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import Settings, load

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from kernel_lsp.evaluation import words
+from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, WITHOUT, Scores
@@ -28,15 +28,15 @@ def text(scores: Scores, records: Sequence[Record], command: str = "") -> str:
     if not scores.outcomes:
         return "\n\n".join([parts[0], "No problem was run."]) + "\n"
     parts += [_correct(scores), _fast(scores), _geomeans(scores), _passing(scores)]
-    parts += [_cell(line) for line in words.taken(scores)]
+    parts += [_cell(line) for line in score_texts.taken(scores)]
     parts += [_failures(scores), _not_lowered(scores), _extremes(scores), _problems(scores)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _about(scores: Scores, records: Sequence[Record], command: str) -> str:
-    said = [_cell(line) for line in words.about(scores)]
+    said = [_cell(line) for line in score_texts.about(scores)]
     if len(records) != len(scores.outcomes):
-        said.append(f"{words.many(len(records), 'record')} in all.")
+        said.append(f"{score_texts.many(len(records), 'record')} in all.")
     if command:
         said.append(f"Written by {_code(command)}.")
     return " ".join(said)
@@ -47,8 +47,8 @@ def _correct(scores: Scores) -> str:
         [
             group.name,
             str(group.problems),
-            words.count(group.correct, group.problems),
-            words.count(group.correct_1e2, group.problems),
+            score_texts.count(group.correct, group.problems),
+            score_texts.count(group.correct_1e2, group.problems),
         ]
         for group in scores.groups
     ]
@@ -59,15 +59,19 @@ def _fast(scores: Scores) -> str:
     rows = []
     for group in scores.groups:
         for against in group.against:
-            shares = [words.both(against.fast.get(p), against.fast_1e2.get(p)) for p in THRESHOLDS]
-            rows.append([group.name, words.baseline(against.baseline), *shares, str(against.timed)])
+            shares = [score_texts.both(against.fast.get(p), against.fast_1e2.get(p)) for p in THRESHOLDS]
+            rows.append([group.name, score_texts.baseline(against.baseline), *shares, str(against.timed)])
     head = ["", "than", *(f"fast_{p}" for p in THRESHOLDS), "correct and timed"]
     return _section("fast_p, and at 1e-2", _table(head, rows, right=2)) if rows else ""
 
 
 def _geomeans(scores: Scores) -> str:
     rows = [
-        [group.name, words.baseline(against.baseline), *(words.mean(against.geomeans.get(name)) for name in WITHOUT)]
+        [
+            group.name,
+            score_texts.baseline(against.baseline),
+            *(score_texts.mean(against.geomeans.get(name)) for name in WITHOUT),
+        ]
         for group in scores.groups
         for against in group.against
     ]
@@ -78,7 +82,7 @@ def _passing(scores: Scores) -> str:
     rows = [
         [
             _cell(one.generator),
-            ", ".join(f"Pass@{k} {words.share(value)} ({one.covers[k]})" for k, value in one.at.items()),
+            ", ".join(f"Pass@{k} {score_texts.share(value)} ({one.covers[k]})" for k, value in one.at.items()),
             f"{one.correct} of {one.drawn}",
             str(one.problems),
         ]
@@ -105,19 +109,28 @@ def _not_lowered(scores: Scores) -> str:
 
 def _extremes(scores: Scores) -> str:
     parts = []
-    for name, spread in words.spreads(scores).items():
-        rows = [[_name(one.id), words.value(name, one.value), one.status, _cell(one.reason)] for one in spread.extremes]
-        parts.append(words.spread(name, spread) + "\n\n" + _table(["problem", "", "result", ""], rows))
+    for name, spread in score_texts.spreads(scores).items():
+        rows = [
+            [_name(one.id), score_texts.value(name, one.value), one.status, _cell(one.reason)]
+            for one in spread.extremes
+        ]
+        parts.append(score_texts.spread(name, spread) + "\n\n" + _table(["problem", "", "result", ""], rows))
     if scores.stages:
-        stages = ", ".join(f"{_cell(stage)} {words.seconds(at)}" for stage, at in scores.stages.items())
+        stages = ", ".join(f"{_cell(stage)} {score_texts.seconds(at)}" for stage, at in scores.stages.items())
         parts.append(f"Stages, median time since the command: {stages}.")
     return _section("Time and memory", *parts) if parts else ""
 
 
 def _problems(scores: Scores) -> str:
     timed = [name for name in BASELINES if any(name in outcome.baselines for outcome in scores.outcomes)]
-    head = ["problem", "result", "error (eager's)", *(f"{words.baseline(name)} µs" for name in timed), "kernel µs"]
-    head += [f"over {words.baseline(name)}" for name in timed] + ["s", "remarks"]
+    head = [
+        "problem",
+        "result",
+        "error (eager's)",
+        *(f"{score_texts.baseline(name)} µs" for name in timed),
+        "kernel µs",
+    ]
+    head += [f"over {score_texts.baseline(name)}" for name in timed] + ["s", "remarks"]
     several = len({outcome.mode for outcome in scores.outcomes}) > 1
     rows = [_problem(outcome, timed, several) for outcome in scores.outcomes]
     return _section("Every problem", _table(head, rows, right=2, last=1))
@@ -127,14 +140,14 @@ def _problem(outcome: Outcome, timed: Sequence[str], several: bool) -> list[str]
     times = [outcome.baselines.get(name) for name in timed] + [outcome.kernel]
     remarks = [outcome.mode] if several else []
     remarks += [outcome.trait] if outcome.trait else []
-    remarks += [f"{words.baseline(name)}: {mark}" for name, mark in outcome.kept.items()]
+    remarks += [f"{score_texts.baseline(name)}: {mark}" for name, mark in outcome.kept.items()]
     remarks += [outcome.reason] if outcome.reason else []
     return [
         _name(outcome.id),
-        _cell(words.result(outcome)),
+        _cell(score_texts.result(outcome)),
         _errors(outcome),
-        *(words.NONE if time is None else f"{time:.1f}" for time in times),
-        *(words.NONE if (r := outcome.speedups.get(name)) is None else factor(r) for name in timed),
+        *(score_texts.NONE if time is None else f"{time:.1f}" for time in times),
+        *(score_texts.NONE if (r := outcome.speedups.get(name)) is None else factor(r) for name in timed),
         f"{outcome.seconds:.1f}",
         _cell("; ".join(remarks)),
     ]
@@ -142,7 +155,7 @@ def _problem(outcome: Outcome, timed: Sequence[str], several: bool) -> list[str]
 
 def _errors(outcome: Outcome) -> str:
     if outcome.error is None:
-        return words.NONE
+        return score_texts.NONE
     return f"{outcome.error:.1e}" + (f" ({outcome.eager_error:.1e})" if outcome.eager_error is not None else "")
 
 

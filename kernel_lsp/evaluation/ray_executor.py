@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from kernel_lsp import errors
 from kernel_lsp.evaluation.lane import OVER_BUDGET, OVER_SECONDS, Lane, LaneLost, OnProgress, Plan
-from kernel_lsp.evaluation.outcome import record_of
+from kernel_lsp.evaluation.record_of_job import record_of
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.runner import OnRecord
 from kernel_lsp.settings import load

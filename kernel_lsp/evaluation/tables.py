@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp.evaluation import words
+from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, WITHOUT, Against, Scores
 
@@ -28,15 +28,15 @@ def print_scores(scores: Scores, records: Sequence[Record], console: Console) ->
     for table in (_levels(scores), _fast(scores), _geomeans(scores), _passing(scores)):
         if table is not None:
             console.print(table)
-    for line in words.taken(scores):
+    for line in score_texts.taken(scores):
         _say(console, line)
     _failures(scores, console)
     _not_lowered(scores, console)
     _extremes(scores, console)
-    for line in words.about(scores):
+    for line in score_texts.about(scores):
         _say(console, line, style="dim")
     if len(records) != len(scores.outcomes):
-        _say(console, f"{words.many(len(records), 'record')} in all.", style="dim")
+        _say(console, f"{score_texts.many(len(records), 'record')} in all.", style="dim")
     for warning in scores.warnings:
         _say(console, f"Warning: {warning}", style="yellow")
 
@@ -61,8 +61,8 @@ def _table(title: str, *columns: str, left: int = 1) -> Table:
 def _levels(scores: Scores) -> Table:
     table = _table("Correct kernels", "", "problems", "correct", "at 1e-2")
     for group in scores.groups:
-        close = words.count(group.correct_1e2, group.problems)
-        table.add_row(group.name, str(group.problems), words.count(group.correct, group.problems), close)
+        close = score_texts.count(group.correct_1e2, group.problems)
+        table.add_row(group.name, str(group.problems), score_texts.count(group.correct, group.problems), close)
     return table
 
 
@@ -72,7 +72,7 @@ def _fast(scores: Scores) -> Table | None:
     table = _table("fast_p: % of all problems correct and more than p× faster", "", "than", *columns, "timed", left=2)
     for name, against in _pairs(scores):
         shares = [_percent(share) for p, share in against.fast.items() if p != "0"]
-        table.add_row(name, words.baseline(against.baseline), *shares, str(against.timed))
+        table.add_row(name, score_texts.baseline(against.baseline), *shares, str(against.timed))
         close = [_percent(share) for p, share in against.fast_1e2.items() if p != "0"]
         if close and close != shares:
             table.add_row("", "  at 1e-2", *close, "", style="dim")
@@ -80,15 +80,15 @@ def _fast(scores: Scores) -> Table | None:
 
 
 def _percent(share: float) -> str:
-    return words.share(share).removesuffix(" %")
+    return score_texts.share(share).removesuffix(" %")
 
 
 def _geomeans(scores: Scores) -> Table | None:
     heads = [name.replace("without ", "without\n").replace(" and ", "\nand ") for name in WITHOUT]
     table = _table("Geomean of the speedups (problems it covers)", "", "over", *heads, left=2)
     for name, against in _pairs(scores):
-        means = [words.mean(against.geomeans.get(key)) for key in WITHOUT]
-        table.add_row(name, words.baseline(against.baseline), *means)
+        means = [score_texts.mean(against.geomeans.get(key)) for key in WITHOUT]
+        table.add_row(name, score_texts.baseline(against.baseline), *means)
     return table if table.row_count else None
 
 
@@ -105,7 +105,7 @@ def _passing(scores: Scores) -> Table | None:
         return None
     table = _table("Pass@k in % (unbiased)", "generator", *ks, "samples", "problems")
     for one in scores.passing:
-        values = [_percent(one.at[k]) if k in one.at else words.NONE for k in ks]
+        values = [_percent(one.at[k]) if k in one.at else score_texts.NONE for k in ks]
         table.add_row(escape(one.generator), *values, str(one.drawn), str(one.problems))
     return table
 
@@ -113,13 +113,13 @@ def _passing(scores: Scores) -> Table | None:
 def _failures(scores: Scores, console: Console) -> None:
     if scores.failures:
         total = sum(len(failure.problems) for failure in scores.failures)
-        console.print(f"\n[bold]No correct kernel: {words.many(total, 'problem')}[/]", highlight=False)
+        console.print(f"\n[bold]No correct kernel: {score_texts.many(total, 'problem')}[/]", highlight=False)
     for failure in scores.failures:
         console.print(f"[red]{escape(failure.status)}[/]: {len(failure.problems)}", highlight=False)
         for failed in failure.problems[:_LISTED]:
             reason = failed.reason if len(failed.reason) <= _REASON else failed.reason[:_REASON] + "…"
             _item(console, f"{failed.id}: {' '.join(reason.split()) or 'no reason was recorded'}")
-        if more := words.exceeded(_LISTED, len(failure.problems)):
+        if more := score_texts.exceeded(_LISTED, len(failure.problems)):
             _item(console, more, style="dim")
 
 
@@ -127,18 +127,18 @@ def _not_lowered(scores: Scores, console: Console) -> None:
     if not scores.not_lowered:
         return
     listed = [f"{op} {number}" for op, number in islice(scores.not_lowered.items(), 3 * _LISTED)]
-    more = words.exceeded(len(listed), len(scores.not_lowered))
+    more = score_texts.exceeded(len(listed), len(scores.not_lowered))
     console.print("\n[bold]Not lowered, by operator and problems[/]", highlight=False)
     _say(console, ", ".join([*listed, *([more] if more else [])]))
 
 
 def _extremes(scores: Scores, console: Console) -> None:
-    for name, spread in words.spreads(scores).items():
+    for name, spread in score_texts.spreads(scores).items():
         console.print()
-        _say(console, words.spread(name, spread), style="bold")
+        _say(console, score_texts.spread(name, spread), style="bold")
         for one in spread.extremes:
             why = "" if one.status == "ok" else f" ({one.status})"
-            _item(console, f"{words.value(name, one.value)}  {one.id}{why}")
+            _item(console, f"{score_texts.value(name, one.value)}  {one.id}{why}")
     if scores.stages:
-        stages = ", ".join(f"{stage} {words.seconds(at)}" for stage, at in scores.stages.items())
+        stages = ", ".join(f"{stage} {score_texts.seconds(at)}" for stage, at in scores.stages.items())
         _say(console, f"Stages, median time since the command: {stages}.")

@@ -6,10 +6,10 @@ import asyncio
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import baselines, earlier, sources, validations, writing
-from kernel_lsp.jobs.asking import Asking
-from kernel_lsp.jobs.choice import fastest
+from kernel_lsp.jobs import baselines, earlier_kernel, sources, validations, writing
 from kernel_lsp.jobs.formatting import ruff_command
+from kernel_lsp.jobs.generator_run import GeneratorRun
+from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.run import Run
 
 
@@ -32,7 +32,7 @@ async def generate(run: Run) -> None:
     await validations.keep_devices(settings, run.worker.hello)
     failures = await _ask_generators(run, names)
     if not settings.generators or recall.NAME in settings.generators:
-        await earlier.judge_faster(run)
+        await earlier_kernel.judge_faster(run)
     report.chosen = fastest(report.candidates)
     if not report.candidates and failures:
         raise failures[0]
@@ -56,11 +56,11 @@ async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:
     failures: list[errors.UserError] = []
     seen: dict[str, int] = {}
     for name in names:
-        asking = Asking(run, name, seen)
+        generator_run = GeneratorRun(run, name, seen)
         try:
-            await asking.ask()
+            await generator_run.ask()
         except errors.UserError as error:
-            asking.source.problem = str(error)
+            generator_run.source.problem = str(error)
             failures.append(error)
             correct = any(entry.verdict.status in schema.CORRECT for entry in run.report.candidates)
             if isinstance(error, errors.WorkerDied) and not correct:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from kernel_lsp import errors, schema
-from kernel_lsp.jobs import baselines, earlier, validations, writing
+from kernel_lsp.jobs import baselines, earlier_kernel, validations, writing
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import rivals
 
@@ -30,7 +30,7 @@ async def restore(run: Run) -> None:
     with contextlib.suppress(errors.UserError):  # what matters of it, judging raises again
         found = await run.ask_worker("introspect", "exporting the graph")
         report.specimen = schema.from_json(schema.Specimen, found)
-    candidate = earlier.as_kept(*kept, report.specimen)
+    candidate = earlier_kernel.as_kept(*kept, report.specimen)
     run.progress("validating", "Validating the faster kernel", 20)
     async with run.timing():
         judged = await run.judge(candidate, "eager", lambda fraction: 20 + 75 * fraction)

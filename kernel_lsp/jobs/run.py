@@ -17,11 +17,11 @@ from typing import Any
 from kernel_lsp import errors, kernel_file, loading, schema, why_eager
 from kernel_lsp.analysis import fingerprint, not_found
 from kernel_lsp.devices import pick_device
-from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
 from kernel_lsp.jobs.paths import check_path
+from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.recording import examples, timed
 from kernel_lsp.settings import Settings
 from kernel_lsp.store.database import path_for

@@ -10,9 +10,9 @@ def main() -> None:
     startup = runpy.run_path(os.path.join(os.path.dirname(os.path.dirname(here)), "startup.py"))
     startup["register_package"](here)
     requests, answers = startup["take_over_standard_streams"]()
-    from kernel_lsp.modelhost import serve
+    from kernel_lsp.modelhost import request_loop
 
-    serve.run(requests, answers)
+    request_loop.run(requests, answers)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kernel_lsp.errors import ReportNotWritten
-from kernel_lsp.evaluation import words
+from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, report_of
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, WITHOUT, Scores, latest
@@ -88,7 +88,7 @@ def overview(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> str:
         div("eyebrow", "Triton kernels for"),
         el("h1", suites),
         el("p", _headline(scores), class_="headline"),
-        [el("p", line, class_="hint") for line in words.about(scores)],
+        [el("p", line, class_="hint") for line in score_texts.about(scores)],
         [el("p", el("strong", "Warning:"), " ", text, class_="banner warn", role="note") for text in scores.warnings],
     )
     cards = [_correct(scores), _fast(scores), _geomeans(scores), _passing(scores)]
@@ -109,7 +109,7 @@ def _headline(scores: Scores) -> str:
         mode = f" in {group.mode} mode" if len(wholes) > 1 else ""
         text = f"{group.correct} of {group.problems} are correct{mode}"
         means = [
-            f"{factor(mean.speedup)} {words.baseline(against.baseline)}"
+            f"{factor(mean.speedup)} {score_texts.baseline(against.baseline)}"
             for against in group.against
             if (mean := against.geomeans.get("all")) is not None and mean.speedup
         ]
@@ -122,8 +122,8 @@ def _correct(scores: Scores) -> Markup | None:
         [
             group.name,
             str(group.problems),
-            words.count(group.correct, group.problems),
-            words.count(group.correct_1e2, group.problems),
+            score_texts.count(group.correct, group.problems),
+            score_texts.count(group.correct_1e2, group.problems),
         ]
         for group in scores.groups
     ]
@@ -135,8 +135,8 @@ def _fast(scores: Scores) -> Markup | None:
     rows: list[list[Child]] = []
     for group in scores.groups:
         for against in group.against:
-            shares = [words.both(against.fast.get(p), against.fast_1e2.get(p)) for p in THRESHOLDS]
-            rows.append([group.name, words.baseline(against.baseline), *shares, str(against.timed)])
+            shares = [score_texts.both(against.fast.get(p), against.fast_1e2.get(p)) for p in THRESHOLDS]
+            rows.append([group.name, score_texts.baseline(against.baseline), *shares, str(against.timed)])
     if not rows:
         return None
     hint = "The share of all problems that are correct and more than p times faster; in parentheses, at 1e-2."
@@ -146,7 +146,11 @@ def _fast(scores: Scores) -> Markup | None:
 
 def _geomeans(scores: Scores) -> Markup | None:
     rows: list[list[Child]] = [
-        [group.name, words.baseline(against.baseline), *(words.mean(against.geomeans.get(name)) for name in WITHOUT)]
+        [
+            group.name,
+            score_texts.baseline(against.baseline),
+            *(score_texts.mean(against.geomeans.get(name)) for name in WITHOUT),
+        ]
         for group in scores.groups
         for against in group.against
     ]
@@ -158,7 +162,7 @@ def _geomeans(scores: Scores) -> Markup | None:
 
 def _passing(scores: Scores) -> Markup | None:
     rows: list[list[Child]] = [
-        [one.generator, f"Pass@{k}", words.share(share), str(one.covers[k])]
+        [one.generator, f"Pass@{k}", score_texts.share(share), str(one.covers[k])]
         for one in scores.passing
         for k, share in one.at.items()
     ]
@@ -177,10 +181,10 @@ def _distributions(scores: Scores, links: Mapping[tuple[str, str, str], str]) ->
                 if outcome.mode == mode and numbers.known(outcome.speedups.get(baseline))
             ]
             if points:
-                title = f"Speedup over {words.baseline(baseline)}" + (f", {mode} mode" if len(modes) > 1 else "")
+                title = f"Speedup over {score_texts.baseline(baseline)}" + (f", {mode} mode" if len(modes) > 1 else "")
                 faster = sum(point.speedup > 1 for point in points)
                 hint = f"{faster} of {len(points)} correct and timed problems are faster; each bar is one, and leads to its report."
-                found.append(section(title, distribution(points, words.baseline(baseline)), hint=hint))
+                found.append(section(title, distribution(points, score_texts.baseline(baseline)), hint=hint))
     return found
 
 
@@ -216,15 +220,15 @@ def _failures(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> Mark
 def _extremes(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> Markup | None:
     places = {(outcome.id, outcome.mode): outcome for outcome in scores.outcomes}
     parts: list[Child] = []
-    for name, spread in words.spreads(scores).items():
+    for name, spread in score_texts.spreads(scores).items():
         rows: list[list[Child]] = [
-            [_named(places[one.id, one.mode], links), words.value(name, one.value), one.status, one.reason]
+            [_named(places[one.id, one.mode], links), score_texts.value(name, one.value), one.status, one.reason]
             for one in spread.extremes
         ]
         worst = table(["problem", "", "result", "why"], rows, (1,))
-        parts.append(div("shape", el("p", words.spread(name, spread)), details("The worst", worst)))
+        parts.append(div("shape", el("p", score_texts.spread(name, spread)), details("The worst", worst)))
     if scores.stages:
-        stages = ", ".join(f"{stage} {words.seconds(at)}" for stage, at in scores.stages.items())
+        stages = ", ".join(f"{stage} {score_texts.seconds(at)}" for stage, at in scores.stages.items())
         parts.append(el("p", f"Stages, median time since the command: {stages}.", class_="hint"))
     return section("Time and memory", parts) if parts else None
 
@@ -237,7 +241,7 @@ def _problems(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> Mark
     head = [
         "problem",
         "result",
-        *(f"× {words.baseline(name)}" for name in timed),
+        *(f"× {score_texts.baseline(name)}" for name in timed),
         "largest error",
         "seconds",
         "remarks",
@@ -246,13 +250,13 @@ def _problems(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> Mark
     for outcome in scores.outcomes:
         remarks = [outcome.mode] if several else []
         remarks += [outcome.trait] if outcome.trait else []
-        remarks += [f"{words.baseline(name)}: {mark}" for name, mark in outcome.kept.items()]
+        remarks += [f"{score_texts.baseline(name)}: {mark}" for name, mark in outcome.kept.items()]
         slow = outcome.speedups.get("eager", 1.0) < 1
         kind, sign = ("warn", "▼") if outcome.correct and slow else ("good", "✓") if outcome.correct else ("bad", "✗")
         rows.append(
             [
                 _named(outcome, links),
-                span(f"verdict {kind}", f"{sign} {words.result(outcome)}"),
+                span(f"verdict {kind}", f"{sign} {score_texts.result(outcome)}"),
                 *(factor(r) if (r := outcome.speedups.get(name)) else "–" for name in timed),
                 numbers.error(outcome.error) if outcome.error is not None else "–",
                 f"{outcome.seconds:.1f}",

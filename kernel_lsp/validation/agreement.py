@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures
-from kernel_lsp.validation import asked, channel, compare, exchange, pieces, tf32
+from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, tf32
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
 from kernel_lsp.validation.trees import tensors_of
@@ -60,7 +60,9 @@ def compared(
         referee.progress.limits.append(reference.said)
     worst.reason = compare.agree(out, eager, max(worst.eager_error, most)).reason
     if not worst.passed and tree is not None and referee.held_to != "strict":
-        found_errors = asked.errors(referee.oracle, tree, reference, train, referee.held_to, len(asked.FACTORS))
+        found_errors = rounded_products.errors(
+            referee.oracle, tree, reference, train, referee.held_to, len(rounded_products.FACTORS)
+        )
         most = max(most, _noted_as_explained(referee, found_errors))
         worst.reason = compare.agree(out, eager, max(worst.eager_error, most)).reason
     return _said_of(referee, worst)
@@ -74,8 +76,8 @@ def _as_asked(
     By one sample of rounding, and where that does not do by all. ``found``: the comparison without.
     """
     explained = None
-    for samples in (1, len(asked.FACTORS)):
-        explained = asked.errors(referee.oracle, tree, reference, train, referee.held_to, samples)
+    for samples in (1, len(rounded_products.FACTORS)):
+        explained = rounded_products.errors(referee.oracle, tree, reference, train, referee.held_to, samples)
         if explained is None:
             break
         found = compare.compare(out, plainly(reference.eager), plainly(reference.exact), explained=explained)
@@ -115,8 +117,8 @@ def _in_slices(
         exact = exchange.expected_of(part.exact)
         one = compare.compare(narrowed(mine, part.dims, part), narrowed(eager, part.dims, part), exact, scales=scales)
         if not one.passed and math.isfinite(one.error) and tree is not None and referee.held_to != "strict":
-            explained = asked.errors_of_slice(
-                referee.oracle, tree, part, train, referee.held_to, len(asked.FACTORS), scales
+            explained = rounded_products.errors_of_slice(
+                referee.oracle, tree, part, train, referee.held_to, len(rounded_products.FACTORS), scales
             )
             most = max(most, _noted_as_explained(referee, explained))
             narrow = narrowed(mine, part.dims, part), narrowed(eager, part.dims, part)

@@ -13,6 +13,7 @@ import torch
 from kernel_lsp import errors
 from kernel_lsp.validation import (
     agreement,
+    calls_outside,
     compare,
     decoy,
     envelope,
@@ -20,7 +21,6 @@ from kernel_lsp.validation import (
     memory,
     one_answer,
     out_of_range,
-    plain_process,
     plan,
     randomness,
 )
@@ -60,7 +60,7 @@ def check(referee: Referee, step: plan.Step) -> None:
     elif step.kind == "calls":
         _many_calls(referee, step)
     elif step.kind == "plain":
-        plain_process.ask(referee, step)
+        calls_outside.ask(referee, step)
     elif step.kind == "bounds":
         out_of_range.check(referee, step)
     else:
@@ -92,7 +92,7 @@ def finish(referee: Referee, step: plan.Step) -> None:
     Raises:
         Failure: the candidate is found wanting.
     """
-    plain_process.check(referee, step, functools.partial(_again, referee, step))
+    calls_outside.check(referee, step, functools.partial(_again, referee, step))
 
 
 def _bounded_values(referee: Referee, step: plan.Step) -> None:

@@ -74,7 +74,7 @@ def compare(
 
     ``scales``: of each tensor, where these are parts of larger ones. ``floors``: for each tensor what it may be off by
     absolutely (noise.py). ``eager_error``: the largest that eager's was seen to be on other inputs.
-    ``explained``: for each tensor the error that the precision explains which was asked for (asked.py).
+    ``explained``: for each tensor the error that the precision explains which was asked for (rounded_products.py).
     """
     known, noise, asked = iter(scales or []), iter(floors or []), iter(explained or [])
     return _over_trees(

@@ -25,7 +25,7 @@ INTERPRETER_LIMITS = [
 ALWAYS, NICE = float("inf"), 0.5
 
 
-#: the step of plain_process.py
+#: the step of calls_outside.py
 PLAIN = "in a plain process"
 #: numbers and flags of forward that are tried with another value
 _MOST_SETTINGS = 5

@@ -26,10 +26,10 @@ from kernel_lsp.validation import (
     sizes,
     state,
 )
+from kernel_lsp.validation.calls_outside import Plain
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle
-from kernel_lsp.validation.plain_process import Plain
 from kernel_lsp.validation.reach import Reach, malformed
 from kernel_lsp.validation.trees import tensors_of
 

@@ -10,7 +10,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import failures, timing
-from kernel_lsp.worker import beside, gpu_lock, preparing
+from kernel_lsp.worker import gpu_contention, gpu_lock, preparing
 
 #: sets of inputs that the runs rotate through
 _SETS = 3
@@ -45,7 +45,7 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
                 if known is None:
                     known = {"beyond": timing.overhead_by_spans()}
                 timings = _timed(module, inputs, mode, known.get("beyond"))
-            one: dict[str, Any] = {"beside": beside.said(where, timed_from)}
+            one: dict[str, Any] = {"beside": gpu_contention.said(where, timed_from)}
         except Exception as error:
             traceback.print_exc()
             found["missing"][mode] = f"torch.compile: {failures.sentence(error)}"

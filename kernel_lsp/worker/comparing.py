@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from kernel_lsp import schema
-from kernel_lsp.validation import comparing
-from kernel_lsp.worker import beside, judging, trials
+from kernel_lsp.validation import paired_timing
+from kernel_lsp.worker import gpu_contention, trials, validating
 
 
 def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
@@ -16,21 +16,21 @@ def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     Raises:
         UserError: importing or building fails.
     """
-    kernel_class = judging.kernel_class_of(given)
+    kernel_class = validating.kernel_class_of(given)
     for text in given["sources"]:
-        if rejected := judging.rejected_by_its_text(given, text):
+        if rejected := validating.rejected_by_its_text(given, text):
             return {"comparison": schema.to_json(schema.SpeedComparison(missing=rejected.reason))}
     sources = [
-        judging.written(text, os.path.join(trials.sources_of(given), f"kernel_{i}"), kernel_class)
+        validating.written(text, os.path.join(trials.sources_of(given), f"kernel_{i}"), kernel_class)
         for i, text in enumerate(given["sources"])
     ]
     reach = trials.fork(given, os.path.join(given["scratch"], "trial"), sources[0])
     try:
-        referee = judging.referee_of(given, reach, emit)
+        referee = validating.referee_of(given, reach, emit)
         if referee.mode == "interpreter":
-            return {"comparison": schema.to_json(schema.SpeedComparison(missing=judging.why_no_gpu()))}
-        found = comparing.compare(referee, sources, emit)
-        found.beside = beside.said(referee.inputs.device, referee.alone_since)
+            return {"comparison": schema.to_json(schema.SpeedComparison(missing=validating.why_no_gpu()))}
+        found = paired_timing.compare(referee, sources, emit)
+        found.beside = gpu_contention.said(referee.inputs.device, referee.alone_since)
         return {"comparison": schema.to_json(found)}
     finally:
         reach.kill()

@@ -21,7 +21,7 @@ from kernel_lsp import errors, processes
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
 from kernel_lsp.specimen import faking, importing, looking
 from kernel_lsp.validation import answers, memory
-from kernel_lsp.worker import beginning, deaths, judging
+from kernel_lsp.worker import beginning, deaths, validating
 
 #: seconds for importing the module and for the compiler, which stops after 40 by itself
 SECONDS = 55.0
@@ -38,10 +38,10 @@ def report(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     Raises:
         WorkerDied: the user's own module cannot be imported here.
     """
-    if judging.rejected_by_its_text(given, given["source"]):
+    if validating.rejected_by_its_text(given, given["source"]):
         return {"kernels": [], "error": None, "limits": []}
-    kernel_class = judging.kernel_class_of(given)
-    source = judging.written(given["source"], os.path.join(given["scratch"], "compile", "source"), kernel_class)
+    kernel_class = validating.kernel_class_of(given)
+    source = validating.written(given["source"], os.path.join(given["scratch"], "compile", "source"), kernel_class)
     folder = os.path.join(given["scratch"], "compile", "own")
     os.makedirs(folder, exist_ok=True)
     reading, writing = os.pipe()

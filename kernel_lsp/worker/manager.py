@@ -22,7 +22,7 @@ def run(requests_fd: int, answers_fd: int) -> None:
     """Serve until standard input ends; then end, and the keeper ends every child, however this process ends."""
     scratch = tempfile.mkdtemp(prefix="kernel-lsp-")
     group = cgroup.make(os.path.basename(scratch))
-    plain = tempfile.mkdtemp()  # named as any program's own: a candidate is not to see ours (plain.py)
+    plain = tempfile.mkdtemp()  # named as any program's own: a candidate is not to see ours (plain_process.py)
     sockets = zygote.start([requests_fd, answers_fd], [scratch, plain], group)
     try:
         asyncio.run(_Manager(answers_fd, sockets, [scratch, plain], group).serve(requests_fd))

@@ -16,7 +16,7 @@ from typing import Any
 from kernel_lsp import errors, schema
 from kernel_lsp.confinement import entering, layers
 from kernel_lsp.specimen import faults
-from kernel_lsp.worker import environment, watching
+from kernel_lsp.worker import environment, memory_use
 from kernel_lsp.worker.children import Zygote
 
 Emit = Callable[[str, Any], None]
@@ -71,7 +71,7 @@ class Desk:
             raise problem
         if method in _TIMED:
             device = await self._device(params.get("device") or "auto")
-            async with self.gpu, watching.watched(device) as memory:
+            async with self.gpu, memory_use.watched(device) as memory:
                 result = await self._with_folder(method, {**params, "device": device}, emit)
             return {**result, "memory": memory}
         return await self._specimen(method, params, emit)

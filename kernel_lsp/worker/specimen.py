@@ -12,7 +12,7 @@ from kernel_lsp.envelope.interface import interface_of
 from kernel_lsp.estimating import estimate as estimating
 from kernel_lsp.specimen import faking
 from kernel_lsp.specimen.looking import Seen, attempt, imported
-from kernel_lsp.worker import apart
+from kernel_lsp.worker import first_attempt
 
 
 def warm_up() -> None:
@@ -136,7 +136,7 @@ def estimate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         )
         return {"estimate": schema.to_json(found)}
 
-    return apart.attempt(without_memory) or {"estimate": None}
+    return first_attempt.attempt(without_memory) or {"estimate": None}
 
 
 def _learned(given: dict[str, Any], emit: Any, then: Callable[[Seen], dict[str, Any]]) -> dict[str, Any]:
@@ -150,5 +150,5 @@ def _learned(given: dict[str, Any], emit: Any, then: Callable[[Seen], dict[str, 
             raise faking.NeedsValues(str(error)) from error
         return then(seen)
 
-    answer = apart.attempt(without_memory)
+    answer = first_attempt.attempt(without_memory)
     return then(attempt(given, emit, user_module, cls, fake=False)) if answer is None else answer

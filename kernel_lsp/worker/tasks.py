@@ -22,12 +22,12 @@ TASKS = {
     "explain": ("kernel_lsp.worker.specimen", "explain"),
     "estimate": ("kernel_lsp.worker.specimen", "estimate"),
     "slice": ("kernel_lsp.slicing.subject", "slice_class"),
-    "judge": ("kernel_lsp.worker.judging", "judge"),
-    "tune": ("kernel_lsp.worker.judging", "tune"),
+    "judge": ("kernel_lsp.worker.validating", "judge"),
+    "tune": ("kernel_lsp.worker.validating", "tune"),
     "compare": ("kernel_lsp.worker.comparing", "compare"),
     "baseline": ("kernel_lsp.worker.baseline", "measure"),
-    "lending": ("kernel_lsp.worker.lending", "find"),
-    "plain": ("kernel_lsp.worker.plain", "serve"),
+    "lending": ("kernel_lsp.worker.gpu_sharing", "find"),
+    "plain": ("kernel_lsp.worker.plain_process", "serve"),
     "compile": ("kernel_lsp.worker.compiling", "report"),
 }
 

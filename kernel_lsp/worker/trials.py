@@ -18,8 +18,8 @@ from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel
 from kernel_lsp.validation.reach import Reach
-from kernel_lsp.validation.serving import serve
 from kernel_lsp.validation.trial import Trial
+from kernel_lsp.validation.trial_messages import serve
 from kernel_lsp.worker import beginning, deaths
 
 

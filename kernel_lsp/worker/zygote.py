@@ -1,7 +1,7 @@
 """Warm processes that fork a child for every task, so that a task starts in milliseconds with torch imported.
 
 There are three. Two, because Triton reads ``TRITON_INTERPRET`` when a function is decorated, also those of its own library:
-one process cannot interpret and compile; and one that knows of no validation (plain.py). All are forked from one that
+one process cannot interpret and compile; and one that knows of no validation (plain_process.py). All are forked from one that
 has imported torch alone:
 
     keeper ── "native"       triton, torch.export (warmed up by one tiny export), the synthesizer
@@ -107,23 +107,23 @@ def _import_torch() -> int:
 
 def _warm_up(role: str) -> None:
     if role == "plain":
-        import kernel_lsp.worker.plain
+        import kernel_lsp.worker.plain_process
 
         return
     if role == "interpreter":
         os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported, which the next line does
         from kernel_lsp.validation import interpreter
-        from kernel_lsp.worker import judging
+        from kernel_lsp.worker import validating
 
         interpreter.repair()
-        judging.warm_up()
+        validating.warm_up()
         return
     os.environ.pop("TRITON_INTERPRET", None)
     import kernel_lsp.slicing.subject  # noqa: F401
-    from kernel_lsp.worker import judging, specimen, warming
+    from kernel_lsp.worker import specimen, validating, warming
 
     specimen.warm_up()
-    judging.warm_up()
+    validating.warm_up()
     with tempfile.TemporaryDirectory() as folder:
         warming.compile_once(folder)
 

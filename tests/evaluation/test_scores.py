@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_lsp import schema
-from kernel_lsp.evaluation import words
+from kernel_lsp.evaluation import score_texts
 from kernel_lsp.evaluation.outcomes import of
 from kernel_lsp.evaluation.passing import pass_at, passing
 from kernel_lsp.evaluation.records import Record
@@ -335,4 +335,4 @@ def test_what_is_not_strict_counts_at_1e_2_alone_and_is_marked(status):
     assert against.geomeans["all"].speedup == pytest.approx(2.0)
     assert [failure.status for failure in found.failures] == ["not-strict"]
     assert "1 kernel was asked for at TF32, which is not strict: it counts at 1e-2 alone." in found.warnings
-    assert words.result(found.outcomes[1]) == "not strict (TF32), 8.00× eager, 1e-2 met"
+    assert score_texts.result(found.outcomes[1]) == "not strict (TF32), 8.00× eager, 1e-2 met"

@@ -187,7 +187,7 @@ async def test_what_was_validated_is_kept_unless_the_class_changed_meanwhile(mak
 
 
 def test_the_fastest_correct_candidate_is_chosen():
-    from kernel_lsp.jobs.choice import fastest
+    from kernel_lsp.jobs.ranking import fastest
 
     def judged(status, measurement):
         return schema.Judged(schema.Candidate("", "g"), schema.Verdict(status), measurement)

@@ -19,7 +19,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import interpreter, measuring, recorded, roofline, timing, tuning
-from kernel_lsp.worker import comparing, judging
+from kernel_lsp.worker import comparing, validating
 
 
 def _on_the_clock(fast: str) -> Any:
@@ -66,19 +66,19 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
     timing.captured = lambda call, inputs: None
     timing.rotated = lambda args, kwargs, count: [(args, kwargs)]
     measuring._device = lambda where, *rates: schema.Device("the host", "cuda", "", *rates)
-    referee = judging.referee_of
+    referee = validating.referee_of
 
     def as_on_a_gpu(*arguments: Any) -> Any:
         made = referee(*arguments)
         made.mode = "gpu"
         return made
 
-    judging.referee_of = as_on_a_gpu
+    validating.referee_of = as_on_a_gpu
     with open(request) as file:
         given = json.load(file)
     _, given["answers"] = os.pipe()
     events: list[Any] = []
-    run = {"judge": judging.judge, "tune": judging.tune, "compare": comparing.compare}[task]
+    run = {"judge": validating.judge, "tune": validating.tune, "compare": comparing.compare}[task]
     result = run(given, lambda name, data: events.append([name, data]))
     with open(answer, "w") as file:
         json.dump(

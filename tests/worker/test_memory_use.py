@@ -8,16 +8,16 @@ import subprocess
 import sys
 
 from kernel_lsp import nvml
-from kernel_lsp.worker import watching
+from kernel_lsp.worker import memory_use
 
 ALLOCATING = """
 import asyncio, json, os
-from kernel_lsp.worker import watching
+from kernel_lsp.worker import memory_use
 
 async def main():
-    async with watching.watched("interpreter") as before:
+    async with memory_use.watched("interpreter") as before:
         await asyncio.sleep(0.3)
-    async with watching.watched("interpreter") as found:
+    async with memory_use.watched("interpreter") as found:
         block = bytearray(os.urandom(1 << 16) * (200 << 4))  # 200 MiB
         await asyncio.sleep(2.0)  # looks at a large family are rare, as they may take a twentieth of a processor
         del block
@@ -38,7 +38,7 @@ def test_what_is_allocated_for_a_while_is_seen():
 
 
 async def test_it_ends_with_what_it_watches_and_hinders_nothing():
-    async with watching.watched("interpreter") as found:
+    async with memory_use.watched("interpreter") as found:
         pass
     assert set(found) <= {"device", "host"}
     children = nvml.family(os.getpid())

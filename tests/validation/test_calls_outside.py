@@ -123,7 +123,7 @@ def test_one_that_hangs_only_there_is_stopped_and_nothing_of_it_is_left(worker: 
 
 
 def test_a_module_that_cannot_be_imported_there_is_a_limit(judge: Judge) -> None:
-    module = "import sys\nif 'kernel_lsp.worker.plain' in sys.modules: raise OSError('busy')\n" + SOFTMAX
+    module = "import sys\nif 'kernel_lsp.worker.plain_process' in sys.modules: raise OSError('busy')\n" + SOFTMAX
     verdict = judge(module, "Softmax", softmax())["verdict"]
     assert verdict["status"] == "ok"
     (limit,) = [limit for limit in verdict["limits"] if limit.startswith(NAME)]

@@ -1,4 +1,4 @@
-"""Asking one generator: its candidates are judged while it works on the next ones, and timed while no model generates."""
+"""Asks one generator: its candidates are judged while it works on the next ones, and timed while no model generates."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kernel_lsp import errors, generators, schema
-from kernel_lsp.jobs.choice import fastest
 from kernel_lsp.jobs.formatting import format_source
 from kernel_lsp.jobs.hosts import ModelHost
+from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 
 _CANDIDATES_FROM, _CANDIDATES_TO = 25.0, 95.0  # the part of the progress bar that belongs to the candidates
@@ -25,7 +25,7 @@ _OF_THE_SCHEDULE = ("compile-error", "out-of-memory", "timeout", "crashed")
 Proposal = schema.Candidate | list[schema.Candidate] | schema.Judged
 
 
-class Asking:
+class GeneratorRun:
     """One generator at work for one job. ``seen`` holds the syntax trees judged so far, of all generators."""
 
     def __init__(self, run: Run, name: str, seen: dict[str, int]) -> None:

@@ -9,13 +9,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from kernel_lsp.validation import agreement, asked, compare, tf32
+from kernel_lsp.validation import agreement, compare, rounded_products, tf32
 from kernel_lsp.validation import oracle as oracle_module
 from kernel_lsp.validation.oracle import Oracle
 from kernel_lsp.validation.referee import Progress
 from kernel_lsp.validation.slices import Part
 
-EVERY = len(asked.FACTORS)
+EVERY = len(rounded_products.FACTORS)
 
 
 class Attention(nn.Module):
@@ -33,7 +33,7 @@ def errors(module, *inputs, precision="tf32", samples=EVERY, wide=True):
     if not wide:
         oracle.double = None
     reference = oracle.answer(tree)
-    return asked.errors(oracle, tree, reference, False, precision, samples)
+    return rounded_products.errors(oracle, tree, reference, False, precision, samples)
 
 
 def randn(*shape):
@@ -87,9 +87,9 @@ def test_each_output_has_its_own():
 @pytest.mark.parametrize(("factor", "same"), [(1.0, True), (1e-8, False), (1e6, False)])
 def test_half_is_tf32_where_float16_has_no_such_numbers(factor, same):
     x = randn(1000).double() * factor
-    assert torch.equal(asked.in_half(x), x.half().double()) == same
-    assert torch.equal(asked.in_half(x), tf32.rounded(x)) or same
-    assert asked.in_half(torch.tensor([])).numel() == 0
+    assert torch.equal(rounded_products.in_half(x), x.half().double()) == same
+    assert torch.equal(rounded_products.in_half(x), tf32.rounded(x)) or same
+    assert rounded_products.in_half(torch.tensor([])).numel() == 0
 
 
 def test_where_sums_cancel_no_more_is_explained_than_a_bound():
@@ -98,13 +98,13 @@ def test_where_sums_cancel_no_more_is_explained_than_a_bound():
             return x @ y - (x @ y).detach().clone() * (1 + 1e-5)
 
     found = errors(Cancelling(), randn(20, 300), randn(300, 20) * 1000)
-    assert found == [0.0] or found[0] <= asked.MOST
+    assert found == [0.0] or found[0] <= rounded_products.MOST
 
     class Near(nn.Module):
         def forward(self, x, y):
             return x @ y - 1e5 * 300
 
-    assert errors(Near(), 300 + randn(20, 300), 330 + randn(300, 20)) == [pytest.approx(0.0, abs=asked.MOST)]
+    assert errors(Near(), 300 + randn(20, 300), 330 + randn(300, 20)) == [pytest.approx(0.0, abs=rounded_products.MOST)]
 
 
 def test_a_slice_explains_what_the_whole_does():
@@ -114,7 +114,7 @@ def test_a_slice_explains_what_the_whole_does():
     exact = oracle.answer(((x,), {})).exact
     part = Part(2, 6, exact[2:6], [0])
     scales = [compare.scale_of(exact)]
-    (found,) = asked.errors_of_slice(oracle, ((x,), {}), part, False, "tf32", EVERY, scales)
+    (found,) = rounded_products.errors_of_slice(oracle, ((x,), {}), part, False, "tf32", EVERY, scales)
     (whole,) = errors(module, x)
     assert 0.3 * whole < found <= 1.5 * whole
 

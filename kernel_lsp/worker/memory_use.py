@@ -25,7 +25,7 @@ _SHARE = 0.05
 _STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup.py")
 _PROGRAM = (
     f"import runpy, sys; runpy.run_path({_STARTUP!r})['register_package']();"
-    "from kernel_lsp.worker import watching; watching.main(int(sys.argv[1]), sys.argv[2])"
+    "from kernel_lsp.worker import memory_use; memory_use.main(int(sys.argv[1]), sys.argv[2])"
 )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import errors, schema
-from kernel_lsp.evaluation.outcome import STATUSES, record_of, status_of
 from kernel_lsp.evaluation.outcomes import of
+from kernel_lsp.evaluation.record_of_job import STATUSES, record_of, status_of
 from kernel_lsp.evaluation.records import Problem, Record
 
 PROBLEM = Problem("kernelbench", "level1/1_P", "1_P", "level1/1_P.py", "Model", 1, 1)

@@ -1,4 +1,4 @@
-"""The table of docs/strangers.md from what ``kernel-lsp generate strangers --json`` printed into the file named."""
+"""The table of docs/transformers.md from what ``kernel-lsp generate benchmarks/transformers_modules --json`` printed into the file named."""
 
 from __future__ import annotations
 

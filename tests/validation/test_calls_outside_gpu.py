@@ -10,7 +10,7 @@ import pytest
 from tests.validation.adversarial import corpus
 from tests.validation.adversarial.material import softmax
 from tests.validation.modules import SOFTMAX
-from tests.validation.test_plain_process import ELSEWHERE, NAME, TELLS, step_of
+from tests.validation.test_calls_outside import ELSEWHERE, NAME, TELLS, step_of
 
 pytestmark = pytest.mark.gpu
 

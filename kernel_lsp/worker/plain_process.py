@@ -15,7 +15,7 @@ things one after the other, which C code calls, not Python code: ``_begin`` (for
 (say what came out). What the first and the last need is reachable from nowhere that Python code can look at.
 
 It says ``{"ready": true}`` before the candidate's first line runs, or ``{"missing": why}``; then ``{}`` with the results, or
-``{"failed": failure}``; and the task says ``{"ended": how}``. After the first none of that is believed (validation/plain_process.py).
+``{"failed": failure}``; and the task says ``{"ended": how}``. After the first none of that is believed (validation/calls_outside.py).
 
 What tells all the same: that it is confined, that Triton is interpreted where there is no GPU, and what the methods of a class
 of ours say of their file, which is found below ``Exception``.

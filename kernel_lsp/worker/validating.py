@@ -19,11 +19,11 @@ from kernel_lsp import errors, figures, loading, naming, schema, why_eager
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
+from kernel_lsp.validation.calls_outside import Plain
 from kernel_lsp.validation.inputs import Inputs, from_example
-from kernel_lsp.validation.plain_process import Plain
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Referee
-from kernel_lsp.worker import beside, gpu_lock, preparing, recorded_shapes, trials
+from kernel_lsp.worker import gpu_contention, gpu_lock, preparing, recorded_shapes, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 1.5, "gpu": 0.8}
@@ -121,7 +121,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             measurement = schema.Measurement(missing=said)
         finally:
             all_at_once.kill()
-        measurement.beside = beside.said(referee.inputs.device, referee.alone_since)
+        measurement.beside = gpu_contention.said(referee.inputs.device, referee.alone_since)
         of_the_first, fastest = referee.progress, 0
         order = tuning.by_time(tried)
         for reach, i in zip(reaches[2:], order, strict=False):
@@ -298,7 +298,7 @@ def _alone(referee: Referee, held: Callable[[], contextlib.AbstractContextManage
     asked = time.monotonic()
     with held():
         waited = time.monotonic() - asked > 0.1
-        referee.alone_since = time.time() + (beside.EARLIER if waited else 0.0)
+        referee.alone_since = time.time() + (gpu_contention.EARLIER if waited else 0.0)
         yield
 
 
@@ -329,7 +329,7 @@ def _measurement(
         return None, None
     try:
         measurement, rates = measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
-        measurement.beside = beside.said(referee.inputs.device, referee.alone_since)
+        measurement.beside = gpu_contention.said(referee.inputs.device, referee.alone_since)
         return measurement, rates
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None

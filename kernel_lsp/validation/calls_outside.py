@@ -1,6 +1,6 @@
 """The same calls in a process that looks like the user's own program: who is right only under validation is found out.
 
-The referee asks for a plain process (worker/plain.py) over a socket, in messages of bytes like the trial's. What comes
+The referee asks for a plain process (worker/plain_process.py) over a socket, in messages of bytes like the trial's. What comes
 from it is bounded and compared, and believed in nothing. Where it differs from what the module gives, the trial is
 asked the same: a candidate that is right there and wrong here is cheating.
 """

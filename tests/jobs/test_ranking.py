@@ -11,7 +11,7 @@ import pytest
 
 from kernel_lsp import analysis, kernel_file, schema
 from kernel_lsp.jobs import baselines
-from kernel_lsp.jobs.choice import fastest
+from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.recording import files
 from tests.recording.made import run_of, shape, tensor
 from tests.store import made
