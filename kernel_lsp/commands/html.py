@@ -59,7 +59,11 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def user_error(path: Path) -> Iterator[None]:
-    """What the system says of a file that cannot be written becomes ReportNotWritten."""
+    """Within this context what the system says of a file that cannot be written becomes the user's error.
+
+    Raises:
+        ReportNotWritten: the file cannot be written.
+    """
     try:
         yield
     except OSError as error:

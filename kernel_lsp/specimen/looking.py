@@ -58,9 +58,13 @@ def imported(given: dict[str, Any], emit: Any) -> tuple[ModuleType, type]:
 
 
 def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type, *, fake: bool) -> Seen:
-    """As ``look``. ``fake``: with tensors that take no memory; raises NeedsValues where these do not do.
+    """As ``look``. ``fake``: with tensors that take no memory.
 
     What is wrong with the user's code a real attempt has to say.
+
+    Raises:
+        NeedsValues: tensors without memory do not do.
+        UserError: a step fails; of the export only where the request wants a graph.
     """
     path, class_name = given["path"], given["class_name"]
     training = bool(given.get("training"))

@@ -120,7 +120,11 @@ def reading(path: Path | None) -> Iterator[sqlite3.Connection | None]:
 
 @contextlib.contextmanager
 def said(path: Path, done: str) -> Iterator[None]:
-    """What SQLite or the system says becomes StoreUnusable. ``done``: what could not be done: "read", "written"."""
+    """What SQLite or the system says becomes StoreUnusable. ``done``: what could not be done: "read", "written".
+
+    Raises:
+        StoreUnusable: SQLite or the system raised within the context.
+    """
     try:
         yield
     except (sqlite3.Error, OSError) as error:
