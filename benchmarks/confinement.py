@@ -101,7 +101,7 @@ async def first_verdict(worker: Worker, given: dict[str, Any]) -> Run:
         elif name == "verdict" and not verdicts:
             verdicts.append((now, data["status"]))
 
-    await worker.request("judge", given, seconds=SECONDS, stage="validating", on_event=on_event)
+    await worker.request("validate", given, seconds=SECONDS, stage="validating", on_event=on_event)
     end, status = verdicts[0]
     ends = [at for at, _ in stages[1:]] + [end]
     unusual = sum(until - at for (at, name), until in zip(stages, ends, strict=True) if name.startswith(UNUSUAL))

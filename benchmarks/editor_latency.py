@@ -205,7 +205,7 @@ def debug(document: Document) -> dict[str, Any]:
 
 
 def wait_until_at_work(document: Document) -> list[psutil.Process]:
-    """Start a job unless one runs, and wait until a candidate is being judged; the worker and all below it."""
+    """Start a job unless one runs, and wait until a candidate is being validated; the worker and all below it."""
     document.client.forget_notes()
     deadline = time.monotonic() + 180
     if not debug(document)["jobs"]:
@@ -221,7 +221,7 @@ def wait_until_at_work(document: Document) -> list[psutil.Process]:
             return [p for w in workers for p in [w, *w.children(recursive=True)]]
         if value.get("kind") == "end":
             document.command("generate", overwrite=True)
-    raise RuntimeError("no candidate was ever judged")
+    raise RuntimeError("no candidate was ever validated")
 
 
 def cancel(document: Document) -> float:

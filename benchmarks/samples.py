@@ -42,8 +42,8 @@ def row(report: dict[str, Any]) -> str:
     if report.get("chosen") is None:
         reason = (report.get("error") or {}).get("message") or report.get("why") or "no kernel"
         return f"| {name} | {reason} |" + " |" * 9
-    judged = report["candidates"][report["chosen"]]
-    verdict, shape = judged["verdict"], (judged["measurement"]["shapes"] or [{}])[0]
+    validated = report["candidates"][report["chosen"]]
+    verdict, shape = validated["verdict"], (validated["measurement"]["shapes"] or [{}])[0]
     kernel, eager, compiled = shape.get("kernel"), shape.get("eager"), shape.get("compiled")
     graph = shape.get("kernel_graph")
 
@@ -54,9 +54,9 @@ def row(report: dict[str, Any]) -> str:
         return f"{shape[name]:.0%}" if shape.get(name) else "–"
 
     errors = f"{verdict['error']:.1e} ({verdict['eager_error']:.1e})"
-    status = verdict["status"] + (f", {judged['candidate']['variant']}" if judged["candidate"]["variant"] else "")
+    status = verdict["status"] + (f", {validated['candidate']['variant']}" if validated["candidate"]["variant"] else "")
     return (
-        f"| {name} | {status} | {judged['candidate']['note'].partition(' ops')[0]} | {errors} | {time_of(eager)} | "
+        f"| {name} | {status} | {validated['candidate']['note'].partition(' ops')[0]} | {errors} | {time_of(eager)} | "
         f"{time_of(compiled)} | {time_of(kernel)} | {time_of(graph)} | {ratio(eager)} | {ratio(compiled)} | "
         f"{share('roofline_share')} / {share('bandwidth_share')} |"
     )
@@ -96,8 +96,8 @@ def main() -> int:
         report["target"]["uri"] = (
             report["target"]["uri"].rsplit("/", 2)[-2] + "/" + report["target"]["uri"].rsplit("/", 1)[-1]
         )
-        for judged in report["candidates"]:
-            judged["candidate"]["source"] = ""  # long, and written anew by the same command
+        for validated in report["candidates"]:
+            validated["candidate"]["source"] = ""  # long, and written anew by the same command
     (RESULTS / f"{slug}.json").write_text(json.dumps(reports, indent=1) + "\n")
     (RESULTS / f"{slug}.md").write_text(text)
     print(text)

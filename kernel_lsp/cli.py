@@ -96,19 +96,19 @@ def _parser() -> argparse.ArgumentParser:
     output.add_argument("--json", action="store_true", help="print one JSON document on standard output, nothing else")
     shared = argparse.ArgumentParser(add_help=False, parents=[output, interpreter])
 
-    judging = argparse.ArgumentParser(add_help=False)
-    judging.add_argument("--device", help="auto, cuda, cuda:N or interpreter (default: auto)")
-    judging.add_argument("--seconds", type=float, help="time budget of each job (default: 300)")
-    judging.add_argument("--thorough", action="store_true", help="make every check, whatever it takes")
-    judging.add_argument(
+    validating = argparse.ArgumentParser(add_help=False)
+    validating.add_argument("--device", help="auto, cuda, cuda:N or interpreter (default: auto)")
+    validating.add_argument("--seconds", type=float, help="time budget of each job (default: 300)")
+    validating.add_argument("--thorough", action="store_true", help="make every check, whatever it takes")
+    validating.add_argument(
         "--bounds", choices=["trust", "check"], help="whether kernels check their indices (default: trust)"
     )
-    judging.add_argument(
+    validating.add_argument(
         "--precision",
         choices=["strict", "tf32", "half"],
         help="of float32 products in kernels that are generated; kernel files are validated under their own (default: strict)",
     )
-    judging.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
+    validating.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
     parser = argparse.ArgumentParser(
         prog="kernel-lsp", description="From a PyTorch nn.Module to a validated Triton kernel."
@@ -120,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
 
     generate = commands.add_parser(
         "generate",
-        parents=[shared, judging],
+        parents=[shared, validating],
         help="generate a validated kernel for each class",
         epilog=_EXIT_STATUS,
     )
@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     validate = commands.add_parser(
-        "validate", parents=[shared, judging], help="validate kernel files again", epilog=_EXIT_STATUS
+        "validate", parents=[shared, validating], help="validate kernel files again", epilog=_EXIT_STATUS
     )
     validate.add_argument("targets", nargs="+", metavar="PATH", help="kernel files, or folders that have some in them")
     validate.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")
@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     _check(
         commands.add_parser(
             "check",
-            parents=[verbose, interpreter, judging],
+            parents=[verbose, interpreter, validating],
             help="validate every kernel file found, in CI too",
             description="Validate every kernel file under the paths. Nothing of the project is written.",
             epilog=_EXIT_STATUS,
@@ -177,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
 
     watch = commands.add_parser(
         "watch",
-        parents=[verbose, interpreter, judging],
+        parents=[verbose, interpreter, validating],
         help="validate every kernel again when it or its class changes",
     )
     watch.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
@@ -218,7 +218,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("models", help="language models: what is here, fetch, remove or try one"),
         output,
         shared,
-        judging,
+        validating,
     )
     return parser
 

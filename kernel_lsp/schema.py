@@ -303,7 +303,7 @@ class Measurement:
 
 
 @dataclass
-class Judged:
+class Validated:
     """A candidate with what became of it."""
 
     candidate: Candidate
@@ -369,7 +369,7 @@ class Report:
     target: Target
     specimen: Specimen | None = None
     device: Device | None = None
-    candidates: list[Judged] = field(default_factory=list)
+    candidates: list[Validated] = field(default_factory=list)
     chosen: int | None = None
     why: str = ""
     regression: str = ""  # of a validation: how much slower than the fastest kernel before it

@@ -31,24 +31,24 @@ def verdict() -> schema.Verdict:
     )
 
 
-def report(count: int) -> tuple[schema.Report, schema.Judged]:
+def report(count: int) -> tuple[schema.Report, schema.Validated]:
     found = measured(count)
     sizes = {f"s{i}": [2, 2**31] for i in range(count)}
     specimen = schema.Specimen(
         "A", "a", "x=" + "1" * 300, "get_inputs_A()", found.shapes[0].inputs, dynamic=sizes, training=True
     )
     candidate = schema.Candidate("pass\n", "openai", "n" * 300, variant="v" * 300, pinned=False)
-    judged = schema.Judged(candidate, verdict(), found)
-    return schema.Report(schema.Target("", "A", fingerprint="sha256:1"), specimen, device=H100), judged
+    validated = schema.Validated(candidate, verdict(), found)
+    return schema.Report(schema.Target("", "A", fingerprint="sha256:1"), specimen, device=H100), validated
 
 
 @pytest.mark.parametrize("count", [1, 3, 40])
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_header_has_at_most_25_lines(count, elsewhere):
-    made, judged = report(count)
+    made, validated = report(count)
     made.device = schema.Device("Triton interpreter (CPU)", "interpreter") if elsewhere else H100
-    judged.candidate.pinned, judged.candidate.precision = elsewhere, "tf32"
-    text = kernel_file.assemble(header.build("a.py::A", made.target, made, judged), "pass\n")
+    validated.candidate.pinned, validated.candidate.precision = elsewhere, "tf32"
+    text = kernel_file.assemble(header.build("a.py::A", made.target, made, validated), "pass\n")
     parsed = kernel_file.parse(text)
     assert parsed.body_line <= 25 and parsed.body == "pass\n" and not parsed.edited
     assert parsed.fingerprint == "sha256:1"
@@ -64,15 +64,15 @@ def test_a_header_has_at_most_25_lines(count, elsewhere):
 @pytest.mark.parametrize("width", range(1, 140, 6))
 @pytest.mark.parametrize("count", [2, 5, 60])
 def test_the_longest_header_has_25_lines_whatever_its_names_are(width, count):
-    made, judged = report(count)
+    made, validated = report(count)
     name = ("name" * 40)[:width]
     for number, spec in enumerate(made.specimen.inputs):
         spec.name, spec.dynamic = f"{name}{number}", [f"{name}_s{number}", None, None]
     made.specimen.dynamic = {f"{name}_s{number}": [2, 2**31] for number in range(count)}
-    judged.candidate.precision, judged.candidate.pinned = "half", False
+    validated.candidate.precision, validated.candidate.pinned = "half", False
     made.device = schema.Device("Triton interpreter (CPU)", "interpreter")
-    built = header.build("model/layers.py::A", made.target, made, judged)
-    again = header.renewed(built, header.findings("sha256:2", made, judged, judged.measurement))
+    built = header.build("model/layers.py::A", made.target, made, validated)
+    again = header.renewed(built, header.findings("sha256:2", made, validated, validated.measurement))
     for one in (built, again):
         parsed = kernel_file.parse(kernel_file.assemble(one, "pass\n"))
         assert 20 < parsed.body_line <= 25
@@ -84,7 +84,7 @@ def test_the_longest_header_has_25_lines_whatever_its_names_are(width, count):
 
 
 def test_the_long_header_of_an_earlier_version_is_shortened_by_the_next_validation():
-    made, judged = report(1)
+    made, validated = report(1)
     long = {
         "source": "a.py::A",
         "class": "A",
@@ -99,7 +99,7 @@ def test_the_long_header_of_an_earlier_version_is_shortened_by_the_next_validati
     } | {f"of-another-version-{number}": number for number in range(9)}
     old = kernel_file.parse(kernel_file.assemble(long, "pass\n"))
     assert old.body_line > 100 and old.claim.verdict.status == "slower"
-    found = header.findings("sha256:1", made, judged, judged.measurement)
+    found = header.findings("sha256:1", made, validated, validated.measurement)
     new = kernel_file.parse(kernel_file.assemble(header.renewed(old.header, found), old.body))
     assert new.body_line <= 25 and new.body == old.body
     assert new.header["envelope"]["inputs"][0] == "input0: float32[s0, 1024]"
@@ -141,7 +141,7 @@ def test_times_of_another_device_name_it():
 
 
 def test_findings_take_the_place_of_those_of_earlier_versions_and_the_moment_alone_changes_nothing():
-    made, judged = report(1)
+    made, validated = report(1)
     long = {
         "source": "a.py::A",
         "written": "2026",
@@ -149,7 +149,7 @@ def test_findings_take_the_place_of_those_of_earlier_versions_and_the_moment_alo
         "device": {"name": "x", "kind": "cuda"},
         "measurement": {"missing": "y"},
     }
-    found = header.findings("sha256:1", made, judged, judged.measurement)
+    found = header.findings("sha256:1", made, validated, validated.measurement)
     new = header.renewed(long, found)
     assert not {"written", "device", "measurement"} & set(new) and new["verdict"]["status"] == "slower"
     read = kernel_file.parse(kernel_file.assemble(new, "")).header

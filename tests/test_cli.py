@@ -143,7 +143,7 @@ def test_exit_status_of_what_became_of_a_class():
         (["validate", "nowhere.py", "--json"], "PathMissing"),
     ],
 )
-def test_what_cannot_be_judged_exits_with_2_and_one_document(samples, arguments, says):
+def test_what_cannot_be_validated_exits_with_2_and_one_document(samples, arguments, says):
     done = run(*arguments, cwd=samples)
     assert done.returncode == 2, done.stderr
     assert says in json.dumps(json.loads(done.stdout), ensure_ascii=False)

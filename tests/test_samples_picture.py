@@ -31,10 +31,10 @@ def test_every_recorded_time_is_in_the_picture_and_no_other():
         if report["chosen"] is None:
             assert row[1] == "no kernel" and "×" not in "".join(row)
             continue
-        judged = report["candidates"][report["chosen"]]
-        shape = judged["measurement"]["shapes"][0]
+        validated = report["candidates"][report["chosen"]]
+        shape = validated["measurement"]["shapes"][0]
         eager, compiled, kernel = (shape[name]["median"] for name in ("eager", "compiled", "kernel"))
-        assert row[1] == judged["verdict"]["status"]
+        assert row[1] == validated["verdict"]["status"]
         assert row[5] == f"{eager:.1f} / {compiled:.1f} / {kernel:.1f}"
         assert row[6] == f"{eager / kernel:.2f}× / {compiled / kernel:.2f}×"
         compared += 1

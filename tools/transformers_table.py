@@ -13,8 +13,8 @@ def row(report: dict[str, Any]) -> str:
     file, name = Path(report["target"]["uri"]).name, report["target"]["class_name"]
     if report["error"] or not report["candidates"]:
         return f"| {file} | {name} | cannot | | | | | |"
-    judged = report["candidates"][report["chosen"] or 0]
-    verdict, note = judged["verdict"], judged["candidate"]["note"]
+    validated = report["candidates"][report["chosen"] or 0]
+    verdict, note = validated["verdict"], validated["candidate"]["note"]
     lowered, _, kept = note.partition(" ops in Triton")
     kept = kept.removeprefix("; torch runs ").replace("aten.", "").replace(".default", "") or "nothing"
     errors = " | ".join("" if e is None else f"{e:.1e}" for e in (verdict["error"], verdict["eager_error"]))

@@ -27,14 +27,14 @@ def checked_of(
     """
     one = Checked(Path(os.path.abspath(kernel)))
     parsed = _locate(one)
-    judged = report.candidates[0] if report is not None and report.candidates else None
+    validated = report.candidates[0] if report is not None and report.candidates else None
     one.seconds = report.seconds.get("report") if report is not None else None
-    if error is not None or judged is None or report is None:
+    if error is not None or validated is None or report is None:
         why = str(error) if error is not None else "It was not reached: the command was interrupted."
         one.findings.append(Finding(CANNOT_VALIDATE, "error", why, True))
         return one
 
-    verdict, measurement = judged.verdict, judged.measurement
+    verdict, measurement = validated.verdict, validated.measurement
     one.status = verdict.status
     if parsed is not None and verdict.line:
         one.kernel_line = parsed.body_line + verdict.line

@@ -78,9 +78,9 @@ class Column:
 
 def columns_for(tasks: Sequence[Task], width: int) -> tuple[list[Column], bool]:
     """The columns that have something to say and fit, and whether names do, too, on the same line."""
-    judged = [entry for task in tasks if (entry := shown(task)) is not None]
-    timed = any(entry.measurement is not None and entry.measurement.shapes for entry in judged)
-    compiled = any(compiled_text(entry.verdict.kernels) != NOT_COMPILED for entry in judged)
+    validated = [entry for task in tasks if (entry := shown(task)) is not None]
+    timed = any(entry.measurement is not None and entry.measurement.shapes for entry in validated)
+    compiled = any(compiled_text(entry.verdict.kernels) != NOT_COMPILED for entry in validated)
     whole = [RESULT, OPS, ERRORS, *([COMPILED] if compiled else []), *([TIMES, SPEEDUP] if timed else []), SECONDS]
     choices = [whole]
     for column in (COMPILED, ERRORS, SECONDS, OPS, ERROR, TIMES):
@@ -134,23 +134,23 @@ class _TwoLines:
 
 
 def _result(task: Task) -> str:
-    judged, report = shown(task), task.report
-    if judged is None:
+    validated, report = shown(task), task.report
+    if validated is None:
         status = "cancelled" if _cancelled(task) else "skipped" if task.skipped else "no kernel"
         return f"[{_DIM if task.skipped else _BAD}]{status}[/]"
-    verdict = judged.verdict
+    verdict = validated.verdict
     status = "regressed" if report and report.regression else verdict.status
     precision = figures.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
     status += f" · {precision}" if precision else ""
     return f"[{_GOOD if is_good(task) else _BAD}]{status}[/]"
 
 
-def _of_judged(text: Callable[[schema.Judged], str]) -> Callable[[Task], str]:
+def _of_validated(text: Callable[[schema.Validated], str]) -> Callable[[Task], str]:
     """A cell about the candidate that stands for the task; "–" where there is none."""
 
     def cell(task: Task) -> str:
-        judged = shown(task)
-        return text(judged) if judged is not None else "–"
+        validated = shown(task)
+        return text(validated) if validated is not None else "–"
 
     return cell
 
@@ -161,12 +161,12 @@ def _seconds(task: Task) -> str:
 
 
 RESULT = Column("result", _result, "left")
-OPS = Column("ops in\nTriton", _of_judged(lambda one: ops_text(one.candidate.note)), "left")
-ERRORS = Column("error (eager's)", _of_judged(lambda one: errors_text(one.verdict)))
-ERROR = Column("error", _of_judged(lambda one: errors_text(one.verdict, eager=False)))
-COMPILED = Column("registers /\nspills / shared", _of_judged(lambda one: compiled_text(one.verdict.kernels)))
-TIMES = Column("µs: eager /\ncompile / kernel", _of_judged(lambda one: times_text(one.measurement)))
-SPEEDUP = Column("speedup over\neager / compile", _of_judged(lambda one: speedup_text(one.measurement)))
+OPS = Column("ops in\nTriton", _of_validated(lambda one: ops_text(one.candidate.note)), "left")
+ERRORS = Column("error (eager's)", _of_validated(lambda one: errors_text(one.verdict)))
+ERROR = Column("error", _of_validated(lambda one: errors_text(one.verdict, eager=False)))
+COMPILED = Column("registers /\nspills / shared", _of_validated(lambda one: compiled_text(one.verdict.kernels)))
+TIMES = Column("µs: eager /\ncompile / kernel", _of_validated(lambda one: times_text(one.measurement)))
+SPEEDUP = Column("speedup over\neager / compile", _of_validated(lambda one: speedup_text(one.measurement)))
 SECONDS = Column("s", _seconds)
 
 
@@ -181,7 +181,7 @@ def is_good(task: Task) -> bool:
     return task.status() == WANTED
 
 
-def shown(task: Task) -> schema.Judged | None:
+def shown(task: Task) -> schema.Validated | None:
     """The candidate that stands for the task: the chosen one, or the first."""
     report = task.report
     if report is None or not report.candidates:
@@ -236,28 +236,32 @@ def reason_of(task: Task) -> str:
         return "skipped, since it has no example inputs."
     if task.error is not None:
         return str(task.error)
-    judged, report = shown(task), task.report
-    if report is None or judged is None:
+    validated, report = shown(task), task.report
+    if report is None or validated is None:
         return "not reached"
     if report.regression:
         return report.regression
-    return "" if judged.verdict.status == "ok" else judged.verdict.reason or report.why
+    return "" if validated.verdict.status == "ok" else validated.verdict.reason or report.why
 
 
 def skipped_line(tasks: Sequence[Task]) -> str:
     """How many checks verdicts left out, where some did."""
     parts = []
     for task, name in zip(tasks, names(tasks), strict=True):
-        judged = shown(task)
-        text = skipped_text(judged.verdict) if judged is not None and judged.verdict.status in schema.CORRECT else ""
+        validated = shown(task)
+        text = (
+            skipped_text(validated.verdict)
+            if validated is not None and validated.verdict.status in schema.CORRECT
+            else ""
+        )
         parts += [f"{name} {text}"] if text else []
     return f"Checks: {'; '.join(parts)}. --thorough makes all of them." if parts else ""
 
 
 def recorded_lines(task: Task) -> list[str]:
     """What the speedup over eager is about where recorded shapes were timed, and which were not."""
-    judged = shown(task)
-    measurement = judged.measurement if judged is not None else None
+    validated = shown(task)
+    measurement = validated.measurement if validated is not None else None
     if measurement is None or measurement.recorded is None:
         return []
     name, lines = names([task])[0], []
@@ -291,9 +295,9 @@ def source_lines(task: Task) -> list[str]:
 def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
     """Once for all of them: a legend of the ``columns``, the device, what was not measured or checked, where the files are."""
     reports = [task.report for task in tasks if task.report is not None]
-    judged = [entry for task in tasks if (entry := shown(task)) is not None]
+    validated = [entry for task in tasks if (entry := shown(task)) is not None]
     lines = []
-    targets = {kernel.target: None for entry in judged for kernel in entry.verdict.kernels if kernel.target}
+    targets = {kernel.target: None for entry in validated for kernel in entry.verdict.kernels if kernel.target}
     if COMPILED in columns and targets:
         places = ", ".join(targets).replace("cuda:", "sm_")
         lines.append(f"Registers and bytes of spills a thread, bytes of shared memory a block, compiled for {places}.")
@@ -301,8 +305,8 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
     lines += [f"Validated on {device}." for device in devices if device]
     lines += [line] if (line := skipped_line(tasks)) else []
     lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]
-    limits = judged[0].verdict.limits if judged else []
-    limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in judged)]
+    limits = validated[0].verdict.limits if validated else []
+    limits = [limit for limit in limits if all(limit in entry.verdict.limits for entry in validated)]
     brief = [text for limit in limits if (text := _brief(limit))]
     if brief:
         lines.append(f"Not checked: {'; '.join(brief)}.")
@@ -316,8 +320,8 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
 
 def missing(tasks: Sequence[Task]) -> list[str]:
     """Why something was not measured, each reason once."""
-    judged = [entry for task in tasks if (entry := shown(task)) is not None]
-    measured = [entry.measurement for entry in judged if entry.measurement is not None]
+    validated = [entry for task in tasks if (entry := shown(task)) is not None]
+    measured = [entry.measurement for entry in validated if entry.measurement is not None]
     return list(dict.fromkeys(text for one in measured for text in (one.missing, one.compiled_missing) if text))
 
 

@@ -58,7 +58,7 @@ class Task:
         if self.skipped:
             return WANTED
         if isinstance(self.error, (NoCandidates, NotExportable, AttributeAssigned, NothingToLower, NotWritable)):
-            return WRONG  # judged as far as can be: no kernel was found
+            return WRONG  # validated as far as can be: no kernel was found
         if self.error is not None or self.report is None:
             return NOT_JUDGED
         return WANTED if self.report.chosen is not None and not self.report.regression else WRONG
@@ -217,7 +217,7 @@ def print_json(document: Any) -> None:
 
 
 def exit_status(tasks: list[Task]) -> int:
-    """1 if any kernel is wrong, else 2 if any could not be judged, else 0; tasks that may fail do not count."""
+    """1 if any kernel is wrong, else 2 if any could not be validated, else 0; tasks that may fail do not count."""
     statuses = {task.status() for task in tasks if not task.may_fail}
     return next((status for status in (WRONG, NOT_JUDGED) if status in statuses), WANTED)
 

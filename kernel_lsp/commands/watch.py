@@ -228,8 +228,8 @@ class Watch:
         if job.error is not None or report is None or not report.candidates:
             row.failed(job.error)
         else:
-            judged = report.candidates[-1]
-            row.take(judged.verdict, judged.measurement, datetime.now().astimezone(), report.regression)
+            validated = report.candidates[-1]
+            row.take(validated.verdict, validated.measurement, datetime.now().astimezone(), report.regression)
         self._shown.changed(row)
         self._next()
 

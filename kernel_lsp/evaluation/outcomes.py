@@ -132,7 +132,7 @@ def _check_types(value: Any, kind: Any) -> None:
         raise TypeError("no text")
 
 
-def shown(report: schema.Report) -> schema.Judged | None:
+def shown(report: schema.Report) -> schema.Validated | None:
     """The candidate that stands for a report."""
     index = shown_index(report)
     return report.candidates[index] if index is not None else None
@@ -145,10 +145,10 @@ def shown_index(report: schema.Report) -> int | None:
         return report.chosen
 
     def rank(index: int) -> tuple[int, float]:
-        judged = report.candidates[index]
-        status = judged.verdict.status
+        validated = report.candidates[index]
+        status = validated.verdict.status
         if status in schema.CORRECT:
-            return -1, _kernel_time(judged)
+            return -1, _kernel_time(validated)
         return FURTHEST.index(status) if status in FURTHEST else len(FURTHEST), 0.0
 
     return min(indices, key=rank, default=None)
@@ -157,15 +157,15 @@ def shown_index(report: schema.Report) -> int | None:
 def _add_report(outcome: Outcome, report: schema.Report) -> None:
     outcome.stages = {stage: at for stage, at in report.seconds.items() if 0 <= at < math.inf}
     outcome.memory = {kind: count for kind, count in report.memory.items() if count > 0}
-    judged = shown(report)
-    if judged is not None:
-        outcome.held_to = judged.verdict.held_to
+    validated = shown(report)
+    if validated is not None:
+        outcome.held_to = validated.verdict.held_to
         strict = outcome.held_to == "strict"  # whatever the record says: no other kernel meets the strict standard
-        outcome.correct = outcome.status == "ok" and judged.verdict.status in schema.CORRECT and strict
-        outcome.generator = judged.candidate.generator
-        outcome.error, outcome.eager_error = judged.verdict.error, judged.verdict.eager_error
+        outcome.correct = outcome.status == "ok" and validated.verdict.status in schema.CORRECT and strict
+        outcome.generator = validated.candidate.generator
+        outcome.error, outcome.eager_error = validated.verdict.error, validated.verdict.eager_error
         if outcome.correct:
-            shape = first_shape(judged)
+            shape = first_shape(validated)
             outcome.baselines = baselines(shape)
             outcome.kernel = _known(shape.kernel) if shape is not None else None
             outcome.speedups = speedups(shape)
@@ -178,9 +178,11 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
         outcome.speedups_1e2 = speedups(first_shape(fastest)) if fastest is not None else {}
 
 
-def first_shape(judged: schema.Judged) -> schema.ShapeMeasurement | None:
+def first_shape(validated: schema.Validated) -> schema.ShapeMeasurement | None:
     """The times at the example's own shapes, which are measured before the recorded ones."""
-    return judged.measurement.shapes[0] if judged.measurement is not None and judged.measurement.shapes else None
+    return (
+        validated.measurement.shapes[0] if validated.measurement is not None and validated.measurement.shapes else None
+    )
 
 
 def elsewhere(marks: dict[str, str]) -> dict[str, str]:
@@ -213,12 +215,12 @@ def _known(timing: schema.Timing | None) -> float | None:
     return timing.median if timing is not None and known else None
 
 
-def _fastest(entries: Sequence[schema.Judged]) -> schema.Judged | None:
+def _fastest(entries: Sequence[schema.Validated]) -> schema.Validated | None:
     return min(entries, key=_kernel_time, default=None)
 
 
-def _kernel_time(judged: schema.Judged) -> float:
-    shape = first_shape(judged)
+def _kernel_time(validated: schema.Validated) -> float:
+    shape = first_shape(validated)
     return (_known(shape.kernel) if shape is not None else None) or math.inf
 
 
@@ -230,8 +232,8 @@ def not_lowered(record: Record, report: schema.Report | None) -> list[str]:
     """
     found: set[str] = set()
     if report is not None:
-        keeping = [judged.candidate for judged in report.candidates if judged.candidate.kept]
-        own = [judged.candidate for judged in report.candidates if judged.candidate.generator == "synthesizer"]
+        keeping = [validated.candidate for validated in report.candidates if validated.candidate.kept]
+        own = [validated.candidate for validated in report.candidates if validated.candidate.generator == "synthesizer"]
         if own or keeping:
             fewest = min(own or keeping, key=lambda candidate: sum(count or 0 for count in candidate.kept.values()))
             found |= set(fewest.kept)

@@ -57,8 +57,8 @@ def fill(report: schema.Report, stand_in: dict[str, float], mark: str) -> Filled
     "filled"; "measured": there is a time already; "disagrees": eager takes another time here by more than 5 %, so the
     stand-in is not about this machine; "unknown": nothing to compare, or no time to give. All but "filled" change nothing.
     """
-    judged = shown(report)
-    shape = first_shape(judged) if judged is not None else None
+    validated = shown(report)
+    shape = first_shape(validated) if validated is not None else None
     if shape is None or shape.eager is None or not 0 < shape.eager.median < math.inf:
         return "unknown"
     if shape.compiled is not None:

@@ -4,7 +4,7 @@ A generator is a module with two functions:
 
 - ``missing(settings)``: why it cannot run here, "" if it can. Cheap: no process is started, nothing is imported.
 - ``generate(request)``: an async generator over a ``Request``. It yields candidates, best guess first, lists of candidates
-  that are one kernel in several schedules, or ``Judged`` ones that are rejected already, and raises a ``UserError`` when
+  that are one kernel in several schedules, or ``Validated`` ones that are rejected already, and raises a ``UserError`` when
   it has none.
 
 It knows nothing of queues, validation or files. To add one: write its file, name it in ``_MODULES``.
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kernel_lsp.errors import GeneratorUnknown
-from kernel_lsp.schema import Candidate, Device, Judged, Source, Specimen
+from kernel_lsp.schema import Candidate, Device, Source, Specimen, Validated
 from kernel_lsp.settings import Settings
 
 
@@ -55,9 +55,9 @@ class Request:
         host: ``async with host(commands, load, idle_seconds) as h`` lends a model host with that model loaded; the first
             of ``commands`` whose interpreter has the packages is used.
         generating: ``async with generating(device)`` around generation: nothing is timed on that GPU meanwhile.
-        settled: ``await settled()`` returns when all that was yielded has been judged and, with a GPU, timed. Not
+        settled: ``await settled()`` returns when all that was yielded has been validated and, with a GPU, timed. Not
             inside ``generating``.
-        judged: the entry in the report for a candidate that was yielded, and its index there; None before it is judged.
+        validated: the entry in the report for a candidate that was yielded, and its index there; None before it is validated.
         enough: why nothing more is wanted ("the time is over"), or "".
         remaining: seconds of the time budget that are left.
     """
@@ -76,7 +76,7 @@ class Request:
     host: Callable[[Sequence[Sequence[str]], dict[str, Any], float], AbstractAsyncContextManager[Host]] | None = None
     generating: Callable[[str], AbstractAsyncContextManager[None]] | None = None
     settled: Callable[[], Awaitable[None]] | None = None
-    judged: Callable[[Candidate], tuple[Judged, int] | None] = lambda candidate: None
+    validated: Callable[[Candidate], tuple[Validated, int] | None] = lambda candidate: None
     enough: Callable[[], str] = lambda: ""
     remaining: Callable[[], float] = lambda: float("inf")
 
@@ -84,8 +84,8 @@ class Request:
 class Generator(Protocol):
     """``generate(request)`` of a generator's module."""
 
-    def __call__(self, request: Request) -> AsyncIterator[Candidate | list[Candidate] | Judged]:
-        """Candidates, or several to be timed against each other, or one that was judged already."""
+    def __call__(self, request: Request) -> AsyncIterator[Candidate | list[Candidate] | Validated]:
+        """Candidates, or several to be timed against each other, or one that was validated already."""
 
 
 _MODULES = {

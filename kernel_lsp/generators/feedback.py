@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_lsp.schema import CORRECT, Judged, ShapeMeasurement, Specimen, TensorSpec, Timing
+from kernel_lsp.schema import CORRECT, ShapeMeasurement, Specimen, TensorSpec, Timing, Validated
 
 _LONGEST = 3000  # characters of a message
 _REASON = 1200  # of a reason
@@ -34,19 +34,19 @@ _HINTS = {
 }
 
 
-def repair(judged: Judged, specimen: Specimen) -> str:
-    """The next user message after ``judged``: what was seen, where, and what to change. At most 3,000 characters."""
-    parts = _speed(judged, specimen) if judged.verdict.status in CORRECT else _failure(judged)
+def repair(validated: Validated, specimen: Specimen) -> str:
+    """The next user message after ``validated``: what was seen, where, and what to change. At most 3,000 characters."""
+    parts = _speed(validated, specimen) if validated.verdict.status in CORRECT else _failure(validated)
     text = "\n\n".join(part for part in parts if part)
     room = _LONGEST - len(_AGAIN) - 2
     return f"{text if len(text) <= room else text[: room - 1] + '…'}\n\n{_AGAIN}"
 
 
-def _failure(judged: Judged) -> list[str]:
-    verdict = judged.verdict
+def _failure(validated: Validated) -> list[str]:
+    verdict = validated.verdict
     reason = _cut(verdict.reason, _REASON).rstrip(".")
     parts = [f"{_HEADS.get(verdict.status, 'Your answer failed')}: {reason}."]
-    parts.append(_excerpt(judged.candidate.source or judged.candidate.answer, verdict.line))
+    parts.append(_excerpt(validated.candidate.source or validated.candidate.answer, verdict.line))
     failed = next((check for check in verdict.checks if not check.passed), None)
     if failed is not None:
         words = f"It failed the check “{failed.name}”"
@@ -72,8 +72,8 @@ def _excerpt(text: str, line: int | None) -> str:
     return "```\n" + "\n".join(shown) + "\n```"
 
 
-def _speed(judged: Judged, specimen: Specimen) -> list[str]:
-    measurement, verdict = judged.measurement, judged.verdict
+def _speed(validated: Validated, specimen: Specimen) -> list[str]:
+    measurement, verdict = validated.measurement, validated.verdict
     shapes = [shape for shape in measurement.shapes if shape.kernel] if measurement else []
     if not shapes:
         missing = measurement.missing if measurement else ""
@@ -85,7 +85,7 @@ def _speed(judged: Judged, specimen: Specimen) -> list[str]:
     share = shape.roofline_share
     launches = verdict.launches
     if share is not None and shape.roofline is not None:
-        bound = _bound(judged, shape)
+        bound = _bound(validated, shape)
         words = f"The roofline is at {_us(shape.roofline)}{bound[1]}: your kernel is {1 / share:.1f} times above it."
         parts.append(words if share < _NEAR else words + " Little is left to win.")
         parts.append(_advice(bound[0], shape, launches))
@@ -101,9 +101,9 @@ def _times(shape: ShapeMeasurement) -> str:
     return _us(shape.kernel) + (f" ({told})" if told else "")
 
 
-def _bound(judged: Judged, shape: ShapeMeasurement) -> tuple[str, str]:
+def _bound(validated: Validated, shape: ShapeMeasurement) -> tuple[str, str]:
     """("bytes" or "FLOPs" or "", the same in words): what keeps the device busy longest."""
-    device = judged.measurement.device if judged.measurement else None
+    device = validated.measurement.device if validated.measurement else None
     transfer = shape.bytes / device.copy_bandwidth if shape.bytes and device and device.copy_bandwidth else 0.0
     compute = shape.flops / device.matmul_rate if shape.flops and device and device.matmul_rate else 0.0
     if not transfer and not compute:

@@ -1,6 +1,6 @@
 """The search with a language model: samples, narrower variants, repair rounds; common to every backend.
 
-Nothing here knows how a model is run: a model host answers (docs/architecture.md), the pipeline judges.
+Nothing here knows how a model is run: a model host answers (docs/architecture.md), the pipeline validates.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 from kernel_lsp import figures, knowledge, schema
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
 from kernel_lsp.generators import Host, Request, answers, assembly, prompt, verified
-from kernel_lsp.schema import NARROWED, Candidate, Judged, Subject
+from kernel_lsp.schema import NARROWED, Candidate, Subject, Validated
 
 log = logging.getLogger("kernel_lsp.generators")
 
 Messages = list[dict[str, str]]
-Proposal = Candidate | Judged
+Proposal = Candidate | Validated
 
 _WIDTH = 4  # conversations that go on in one round of repair
 _LOOK_SECONDS = 0.5  # how often a generation that runs is asked whether it is still wanted
@@ -59,7 +59,7 @@ class Sample:
 
     candidate: Candidate
     code: answers.Code | None = None
-    rejected: Judged | None = None  # where the answer cannot be used
+    rejected: Validated | None = None  # where the answer cannot be used
     messages: Messages = field(default_factory=list)
 
 
@@ -173,10 +173,10 @@ async def _repair(run: Search, samples: list[Sample]) -> AsyncIterator[Proposal]
             return
         request.source.rounds = number
         samples = []
-        for sample, judged, index in chosen:
+        for sample, validated, index in chosen:
             if request.enough():
                 break
-            words = prompt.repair(judged, request.specimen)
+            words = prompt.repair(validated, request.specimen)
             messages = [
                 *sample.messages,
                 {"role": "assistant", "content": sample.candidate.answer},
@@ -193,12 +193,12 @@ async def _repair(run: Search, samples: list[Sample]) -> AsyncIterator[Proposal]
             yield narrow
 
 
-def _worth_repairing(run: Search, samples: list[Sample]) -> list[tuple[Sample, Judged, int]]:
+def _worth_repairing(run: Search, samples: list[Sample]) -> list[tuple[Sample, Validated, int]]:
     """The conversations to go on with: the fastest correct candidate first, then those that came closest."""
     near = ["ok", "slower", "wrong", "compile-error", "crashed", "timeout", "out-of-memory", "not-drop-in"]
     found = []
     for sample in samples:
-        known = run.request.judged(sample.candidate)
+        known = run.request.validated(sample.candidate)
         if known is not None and known[0].candidate is sample.candidate:
             found.append((sample, *known))
     correct = [entry for entry in found if entry[1].verdict.status in schema.CORRECT]
@@ -208,10 +208,10 @@ def _worth_repairing(run: Search, samples: list[Sample]) -> list[tuple[Sample, J
     return [*correct[:1], *wrong][:_WIDTH]
 
 
-def _kernel_time(judged: Judged) -> float:
-    if (mix := figures.mixed(judged.measurement)) is not None:
+def _kernel_time(validated: Validated) -> float:
+    if (mix := figures.mixed(validated.measurement)) is not None:
         return mix[1].median
-    shapes = judged.measurement.shapes if judged.measurement else []
+    shapes = validated.measurement.shapes if validated.measurement else []
     return sum(shape.kernel.median for shape in shapes if shape.kernel) or float("inf")
 
 
@@ -221,12 +221,12 @@ def _narrower(run: Search, samples: list[Sample]) -> list[Candidate]:
         return []
     found = []
     for sample in samples:
-        known = run.request.judged(sample.candidate)
+        known = run.request.validated(sample.candidate)
         if known is None or sample.code is None or known[0].candidate is not sample.candidate:
             continue
-        judged, index = known
-        checks = judged.verdict.checks
-        if judged.verdict.status not in ("wrong", "crashed", "timeout", "compile-error"):
+        validated, index = known
+        checks = validated.verdict.checks
+        if validated.verdict.status not in ("wrong", "crashed", "timeout", "compile-error"):
             continue
         # The interpreter cuts large examples down: there this says no, and the candidate waits for a GPU.
         if not any(check.name == "example inputs" and check.passed for check in checks):
@@ -324,13 +324,13 @@ def _sample(run: Search, answer: dict[str, Any], asked: dict[str, Any], hashed: 
         sample.code = answers.extract(candidate.answer, str(answer.get("finish") or "stop"))
         candidate.source = assembly.assemble(sample.code, run.subject, exact=False, generator=run.model.generator)
     except answers.Unusable as unusable:
-        sample.rejected = Judged(candidate, schema.Verdict("rejected", unusable.reason, unusable.line))
+        sample.rejected = Validated(candidate, schema.Verdict("rejected", unusable.reason, unusable.line))
     except Exception as error:  # whatever a model writes, it must not end the job
         log.exception("an answer of %s", run.request.source.model)
         reason = (
             f"kernel-lsp could not read the answer ({type(error).__name__}: {error}); please report it with the log"
         )
-        sample.rejected = Judged(candidate, schema.Verdict("rejected", reason))
+        sample.rejected = Validated(candidate, schema.Verdict("rejected", reason))
     return sample
 
 

@@ -20,8 +20,8 @@ async def add(run: Run) -> None:
     report = run.report
     if report.chosen is None:
         return
-    judged = report.candidates[report.chosen]
-    measurement = judged.measurement
+    validated = report.candidates[report.chosen]
+    measurement = validated.measurement
     if measurement is None or not measurement.shapes or measurement.shapes[0].eager is None:
         return
     shape, modes = measurement.shapes[0], list(run.settings.baselines)
@@ -38,7 +38,7 @@ async def add(run: Run) -> None:
     if missing:
         measurement.compiled_missing = await _measure(run, shape, missing, key)
     where = "at the example's shapes" if figures.mixed(measurement) is not None else ""
-    figures.note_if_slower(judged.verdict, shape.kernel, "torch.compile", shape.compiled, where)
+    figures.note_if_slower(validated.verdict, shape.kernel, "torch.compile", shape.compiled, where)
     run.tell_verdict()
 
 

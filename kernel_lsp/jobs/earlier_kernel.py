@@ -1,7 +1,7 @@
-"""Judges a kernel of before again where it was faster than every kernel that was proposed now.
+"""Validates a kernel of before again where it was faster than every kernel that was proposed now.
 
 Recall leaves out what the synthesizer would write anew, what a user has edited since, and classes without a graph. The
-times on record decide only whether the kernel of before is worth judging. Its new times decide whether it is chosen.
+times on record decide only whether the kernel of before is worth validating. Its new times decide whether it is chosen.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kernel_lsp.store.verdicts import inputs_text
 log = logging.getLogger("kernel_lsp.jobs")
 
 
-async def judge_faster(run: Run) -> None:
-    """Judge the fastest kernel of before again, where the times on record say that it was faster than all kernels of now.
+async def validate_faster(run: Run) -> None:
+    """Validate the fastest kernel of before again, where the times on record say that it was faster than all kernels of now.
 
     It has to be faster by more than ``regressionThreshold`` percent: a smaller loss is not worth a validation. An error
     is a warning, since a correct kernel is there.
@@ -53,7 +53,7 @@ async def judge_faster(run: Run) -> None:
         return
     if kept is not None:
         kept[0].precision = precision  # the same body may have been validated under another one since
-        await _judge(run, as_kept(*kept, report.specimen), rival)
+        await _validate(run, as_kept(*kept, report.specimen), rival)
 
 
 def as_kept(candidate: schema.Candidate, pinned_known: bool, specimen: schema.Specimen | None) -> schema.Candidate:
@@ -63,8 +63,8 @@ def as_kept(candidate: schema.Candidate, pinned_known: bool, specimen: schema.Sp
     return candidate
 
 
-async def _judge(run: Run, candidate: schema.Candidate, rival: Rival) -> None:
-    """Judge the kernel of before, and keep what was found out, so that the next generation knows it."""
+async def _validate(run: Run, candidate: schema.Candidate, rival: Rival) -> None:
+    """Validate the kernel of before, and keep what was found out, so that the next generation knows it."""
     written = candidate.note or (f"by {candidate.generator}" if candidate.generator else "")
     candidate.note = f"{written}; of {rival.reached_at[:10]}, {rival.kernel:.1f} µs then".removeprefix("; ")
     candidate.generator = recall.NAME
@@ -76,12 +76,12 @@ async def _judge(run: Run, candidate: schema.Candidate, rival: Rival) -> None:
     run.progress("validating", f"Validating the {what}", 95)
     try:
         async with run.timing():
-            judged = await run.judge(candidate, "eager", lambda fraction: 95)
+            validated = await run.validate(candidate, "eager", lambda fraction: 95)
     except UserError as error:
         log.warning("%s: %s", what, error)
         run.report.warnings.append(f"The {what} could not be validated again: {error}")
         return
     chosen = fastest(run.report.candidates)
     # What is chosen is kept at the end, with the times of torch.compile.
-    if judged is not None and (chosen is None or run.report.candidates[chosen] is not judged):
-        await validations.keep(run, judged)
+    if validated is not None and (chosen is None or run.report.candidates[chosen] is not validated):
+        await validations.keep(run, validated)

@@ -1,4 +1,4 @@
-"""The pipeline of a generation: fingerprint → candidates → format → judge → what was faster before → choose → write."""
+"""The pipeline of a generation: fingerprint → candidates → format → validate → what was faster before → choose → write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def generate(run: Run) -> None:
     await validations.keep_devices(settings, run.worker.hello)
     failures = await _ask_generators(run, names)
     if not settings.generators or recall.NAME in settings.generators:
-        await earlier_kernel.judge_faster(run)
+        await earlier_kernel.validate_faster(run)
     report.chosen = fastest(report.candidates)
     if not report.candidates and failures:
         raise failures[0]
@@ -52,7 +52,7 @@ async def generate(run: Run) -> None:
 
 
 async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:
-    """Judge what the generators propose, one after the other; the errors of those that had nothing, or stopped."""
+    """Validate what the generators propose, one after the other; the errors of those that had nothing, or stopped."""
     failures: list[errors.UserError] = []
     seen: dict[str, int] = {}
     for name in names:

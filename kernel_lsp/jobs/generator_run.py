@@ -1,4 +1,4 @@
-"""Asks one generator: its candidates are judged while it works on the next ones, and timed while no model generates."""
+"""Asks one generator: its candidates are validated while it works on the next ones, and timed while no model generates."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NEAR_ROOFLINE = 0.95  # a kernel that reaches this share of the roofline leaves
 #: what may be the fault of a schedule rather than of the kernel
 _OF_THE_SCHEDULE = ("compile-error", "out-of-memory", "timeout", "crashed")
 
-Proposal = schema.Candidate | list[schema.Candidate] | schema.Judged
+Proposal = schema.Candidate | list[schema.Candidate] | schema.Validated
 
 
 class GeneratorRun:
-    """One generator at work for one job. ``seen`` holds the syntax trees judged so far, of all generators."""
+    """One generator at work for one job. ``seen`` holds the syntax trees validated so far, of all generators."""
 
     def __init__(self, run: Run, name: str, seen: dict[str, int]) -> None:
         self.run = run
@@ -35,12 +35,12 @@ class GeneratorRun:
         self.source = schema.Source(name)
         self.generating = False  # a model of this job is generating on the GPU that the candidates are timed on
         self._queue: asyncio.Queue[Proposal | asyncio.Future[None] | None] = asyncio.Queue()
-        self._untimed: list[schema.Judged] = []
+        self._untimed: list[schema.Validated] = []
         self._index: dict[int, int] = {}  # id of a candidate → of its entry in the report, or of its equal's
         self._kept: list[schema.Candidate] = []  # so that no id is used twice
 
     async def ask(self) -> None:
-        """Judge what the generator proposes, as it comes.
+        """Validate what the generator proposes, as it comes.
 
         Raises:
             UserError: the generator's own; the class could not be run, or the worker died.
@@ -87,7 +87,7 @@ class GeneratorRun:
             host=self._host,
             generating=self._generating,
             settled=self._settled,
-            judged=self._judged,
+            validated=self._validated,
             enough=lambda: enough(run) or self._time_to_time(),
             remaining=run.remaining,
         )
@@ -106,7 +106,7 @@ class GeneratorRun:
 
     def _tell(self, message: str) -> None:
         """How far the generator is. While a candidate is validated that stays the stage: what is shown would go to and fro."""
-        self.run.progress(self.run.judging or "generating", message, 10)
+        self.run.progress(self.run.validating or "generating", message, 10)
 
     def _host(
         self, commands: Any, load: dict[str, Any], idle: float
@@ -141,7 +141,7 @@ class GeneratorRun:
         self._queue.put_nowait(reached)
         await reached
 
-    def _judged(self, candidate: schema.Candidate) -> tuple[schema.Judged, int] | None:
+    def _validated(self, candidate: schema.Candidate) -> tuple[schema.Validated, int] | None:
         index = self._index.get(id(candidate))
         return None if index is None else (self.run.report.candidates[index], index)
 
@@ -151,13 +151,13 @@ class GeneratorRun:
         if isinstance(item, list):
             await self._take_schedules(item)
             return
-        candidate = item.candidate if isinstance(item, schema.Judged) else item
+        candidate = item.candidate if isinstance(item, schema.Validated) else item
         if not candidate.narrowed:
             self.source.samples += 1
         self._kept.append(candidate)
-        if isinstance(item, schema.Judged):
+        if isinstance(item, schema.Validated):
             self._enter(item)
-        elif not self._worth_judging(candidate):
+        elif not self._worth_validating(candidate):
             self.source.unjudged += 1
         elif await self._format(candidate):
             tree = syntax_tree(candidate.source)
@@ -166,7 +166,7 @@ class GeneratorRun:
                 self._index[id(candidate)] = self.seen[tree]
                 return
             index = len(self.run.report.candidates)
-            if await self._judge(candidate) is not None:
+            if await self._validate(candidate) is not None:
                 self.seen[tree] = self._index[id(candidate)] = index
             else:
                 self.source.unjudged += 1
@@ -187,15 +187,15 @@ class GeneratorRun:
         status = await self._tune(good)
         while status == "wrong":  # another arithmetic may be right; of those, too, what is measured decides
             wrong = good[0].arithmetic
-            good = [one for one in good[1:] if one.arithmetic != wrong and self._worth_judging(one)]
+            good = [one for one in good[1:] if one.arithmetic != wrong and self._worth_validating(one)]
             if len(good) < 2:
                 for candidate in good:
-                    await self._judge(candidate)
+                    await self._validate(candidate)
                 return
             status = await self._tune(good)
         for candidate in good[1:]:  # another schedule may still do
-            if status in _OF_THE_SCHEDULE and self._worth_judging(candidate):
-                entry = await self._judge(candidate)
+            if status in _OF_THE_SCHEDULE and self._worth_validating(candidate):
+                entry = await self._validate(candidate)
                 if entry is not None and entry.verdict.status in schema.CORRECT:
                     break
 
@@ -207,24 +207,24 @@ class GeneratorRun:
         first = self.run.report.candidates[number:][:1]
         return first[0].verdict.status if first else "ok"
 
-    def _enter(self, entry: schema.Judged) -> None:
+    def _enter(self, entry: schema.Validated) -> None:
         self._index[id(entry.candidate)] = len(self.run.report.candidates)
         self.run.report.candidates.append(entry)
         self.run.tell_verdict()
 
-    def _worth_judging(self, candidate: schema.Candidate) -> bool:
+    def _worth_validating(self, candidate: schema.Candidate) -> bool:
         """Without a GPU nothing tells which of two correct kernels is faster, so the first correct one is the result."""
-        judged = self.run.report.candidates
-        if judged and self.run.remaining() < LEAST_SECONDS:
+        validated = self.run.report.candidates
+        if validated and self.run.remaining() < LEAST_SECONDS:
             return False
-        if self.run.on_gpu or not judged:
+        if self.run.on_gpu or not validated:
             return True
-        if any(entry.verdict.status in schema.CORRECT for entry in judged):
+        if any(entry.verdict.status in schema.CORRECT for entry in validated):
             return False
         if candidate.pinned:
             return True
         # Another schedule computes the same as its sibling: wrong there is wrong here.
-        wrong = [entry.candidate for entry in judged if entry.verdict.status == "wrong"]
+        wrong = [entry.candidate for entry in validated if entry.verdict.status == "wrong"]
         return not (candidate.variant and any(sibling.generator == candidate.generator for sibling in wrong))
 
     async def _format(self, candidate: schema.Candidate) -> bool:
@@ -238,10 +238,10 @@ class GeneratorRun:
             reason = f"Python cannot parse it: {error}"
         else:
             return True
-        self._enter(schema.Judged(candidate, schema.Verdict("rejected", reason=reason)))
+        self._enter(schema.Validated(candidate, schema.Verdict("rejected", reason=reason)))
         return False
 
-    async def _judge(self, candidate: schema.Candidate) -> schema.Judged | None:
+    async def _validate(self, candidate: schema.Candidate) -> schema.Validated | None:
         number = len(self.run.report.candidates)
         expected = sum(source.expected or source.samples for source in self.run.report.sources)
 
@@ -252,12 +252,12 @@ class GeneratorRun:
         self.run.job.number = number + 1
         self.run.progress("validating", f"Validating candidate {number + 1}{of}", percentage(0.0))
         if self.generating:  # timed later: now the model would slow it down, and be slowed down by it
-            judged = await self.run.judge(candidate, "none", percentage)
-            if judged is not None and judged.verdict.status in schema.CORRECT:
-                self._untimed.append(judged)
-            return judged
+            validated = await self.run.validate(candidate, "none", percentage)
+            if validated is not None and validated.verdict.status in schema.CORRECT:
+                self._untimed.append(validated)
+            return validated
         async with self.run.timing():
-            return await self.run.judge(candidate, "eager", percentage)
+            return await self.run.validate(candidate, "eager", percentage)
 
     def _percentage(self, number: int, fraction: float) -> float:
         # How many will come is not known: each takes half of what is left of the bar; without a GPU there is but one.
@@ -272,7 +272,7 @@ class GeneratorRun:
                 continue
             self.run.progress("measuring", f"Timing a candidate of {self.name}", _CANDIDATES_TO)
             async with self.run.timing():
-                await self.run.judge(entry.candidate, "eager", lambda _: _CANDIDATES_TO, entry)
+                await self.run.validate(entry.candidate, "eager", lambda _: _CANDIDATES_TO, entry)
 
 
 def syntax_tree(source: str) -> str:

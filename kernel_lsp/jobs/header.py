@@ -21,9 +21,9 @@ _ALONE = 60  # characters of the one item of a list that is left
 _LEFT_OUT = re.compile(r"and (\d+) more")
 
 
-def build(source: str, target: schema.Target, report: schema.Report, judged: schema.Judged) -> dict[str, Any]:
+def build(source: str, target: schema.Target, report: schema.Report, validated: schema.Validated) -> dict[str, Any]:
     """The header of a new kernel file. ``source`` is ``"samples/rms_norm.py::RMSNorm"``."""
-    candidate = judged.candidate
+    candidate = validated.candidate
     header: dict[str, Any] = {
         "source": source,
         "class": target.class_name,
@@ -38,14 +38,14 @@ def build(source: str, target: schema.Target, report: schema.Report, judged: sch
     }
     if report.specimen is not None:
         header["envelope"] = envelope(report.specimen, candidate.pinned)
-    return fitted(header | findings(target.fingerprint, report, judged, judged.measurement))
+    return fitted(header | findings(target.fingerprint, report, validated, validated.measurement))
 
 
 def findings(
-    fingerprint: str, report: schema.Report, judged: schema.Judged, measurement: schema.Measurement | None
+    fingerprint: str, report: schema.Report, validated: schema.Validated, measurement: schema.Measurement | None
 ) -> dict[str, Any]:
     """The part of the header that a validation replaces."""
-    lines = claims.lines(judged.verdict, measurement, report.device, __version__, now())
+    lines = claims.lines(validated.verdict, measurement, report.device, __version__, now())
     return {"fingerprint": fingerprint} | lines
 
 

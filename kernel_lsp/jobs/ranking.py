@@ -20,30 +20,30 @@ class Came:
     eager: float
 
 
-def fastest(candidates: Sequence[schema.Judged]) -> int | None:
+def fastest(candidates: Sequence[schema.Validated]) -> int | None:
     """The index of the correct candidate with the least time; the first where none was timed.
 
     Over the recorded shapes, each as often as it came, where some were timed; else over all that were timed. At a recorded
     shape that a candidate was not timed at, since it leaves that to eager or was out of time, it counts as eager.
     """
-    correct = [i for i, judged in enumerate(candidates) if judged.verdict.status in schema.CORRECT]
+    correct = [i for i, validated in enumerate(candidates) if validated.verdict.status in schema.CORRECT]
     came = _came([candidates[i] for i in correct])
     return min(correct, key=lambda i: (_time(candidates[i], came), i), default=None)
 
 
-def _came(candidates: Sequence[schema.Judged]) -> dict[Kind, Came]:
+def _came(candidates: Sequence[schema.Validated]) -> dict[Kind, Came]:
     """The recorded shapes at which any of the candidates was timed."""
     found: dict[Kind, Came] = {}
-    for judged in candidates:
-        for shape in judged.measurement.shapes if judged.measurement is not None else []:
+    for validated in candidates:
+        for shape in validated.measurement.shapes if validated.measurement is not None else []:
             if shape.calls and shape.kernel is not None and shape.eager is not None:
                 found.setdefault(_kind(shape), Came(shape.calls, shape.eager.median))
     return found
 
 
-def _time(judged: schema.Judged, came: dict[Kind, Came]) -> float:
+def _time(validated: schema.Validated, came: dict[Kind, Came]) -> float:
     """Microseconds; infinity where a shape that is not recorded was not timed either."""
-    shapes = judged.measurement.shapes if judged.measurement is not None else []
+    shapes = validated.measurement.shapes if validated.measurement is not None else []
     if not shapes or any(shape.kernel is None for shape in shapes):
         return math.inf
     taken = {_kind(shape): shape.kernel.median for shape in shapes if shape.kernel is not None}

@@ -22,7 +22,7 @@ from kernel_lsp.store.verdicts import inputs_text
 NO_STORE = "no store keeps the kernels from before"
 
 
-async def compare(run: Run, judged: schema.Judged, known: Validation | None) -> None:
+async def compare(run: Run, validated: schema.Validated, known: Validation | None) -> None:
     """Put the comparison of a kernel that was just timed with the one before it into its measurement, where there is one.
 
     Without times, as under the interpreter, there is nothing to compare. A comparison that was called for and not made
@@ -31,12 +31,12 @@ async def compare(run: Run, judged: schema.Judged, known: Validation | None) -> 
     Args:
         known: this machine's validation of exactly this kernel before; None for a new one, or other versions.
     """
-    measurement, settings = judged.measurement, run.settings
+    measurement, settings = validated.measurement, run.settings
     took = time_of(measurement)
-    if measurement is None or took is None or judged.verdict.status not in schema.CORRECT or run.job.training:
+    if measurement is None or took is None or validated.verdict.status not in schema.CORRECT or run.job.training:
         return
-    body = kernel_file.body_hash(judged.candidate.source)
-    key = key_for(run.first_device, run.job.target.fingerprint, body, settings.bounds, judged.candidate.precision)
+    body = kernel_file.body_hash(validated.candidate.source)
+    key = key_for(run.first_device, run.job.target.fingerprint, body, settings.bounds, validated.candidate.precision)
     if key is None:
         return
     if measurement.beside:
@@ -53,7 +53,7 @@ async def compare(run: Run, judged: schema.Judged, known: Validation | None) -> 
         measurement.comparison = schema.SpeedComparison(missing=str(error))
         return
     if rival is not None and is_called_for(took, rival.kernel, known, settings.regression_threshold):
-        measurement.comparison = await _measured(run, judged.candidate.source, rival, key)
+        measurement.comparison = await _measured(run, validated.candidate.source, rival, key)
         run.tell_verdict()
 
 

@@ -1,4 +1,4 @@
-"""The pipeline of a return to a kernel that the class had before: take it from the store, judge it again, write it."""
+"""The pipeline of a return to a kernel that the class had before: take it from the store, validate it again, write it."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ async def restore(run: Run) -> None:
     await run.start_worker()
     await validations.keep_devices(run.settings, run.worker.hello)
     run.progress("generating", "Exporting the graph", 10)
-    with contextlib.suppress(errors.UserError):  # what matters of it, judging raises again
+    with contextlib.suppress(errors.UserError):  # what matters of it, validating raises again
         found = await run.ask_worker("introspect", "exporting the graph")
         report.specimen = schema.from_json(schema.Specimen, found)
     candidate = earlier_kernel.as_kept(*kept, report.specimen)
     run.progress("validating", "Validating the faster kernel", 20)
     async with run.timing():
-        judged = await run.judge(candidate, "eager", lambda fraction: 20 + 75 * fraction)
-    assert judged is not None  # with no candidate before it, judge raises instead
-    verdict = judged.verdict
+        validated = await run.validate(candidate, "eager", lambda fraction: 20 + 75 * fraction)
+    assert validated is not None  # with no candidate before it, validate raises instead
+    verdict = validated.verdict
     report.chosen = 0 if verdict.status in schema.CORRECT else None
     if run.on_gpu:
         await baselines.add(run)
-    await validations.keep(run, judged)
+    await validations.keep(run, validated)
     if report.chosen is None:
         reason = verdict.reason.rstrip(".")
         raise errors.FasterKernelNotCorrect(class_name=job.target.class_name, status=verdict.status, reason=reason)
     report.why = "The faster kernel from before."
     if job.write:
-        writing.write(run, place, judged)
+        writing.write(run, place, validated)

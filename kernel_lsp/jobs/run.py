@@ -1,4 +1,4 @@
-"""What one job has at hand while it runs, and the judging of one candidate, which both pipelines share."""
+"""What one job has at hand while it runs, and the validating of one candidate, which both pipelines share."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Run:
     hosts: ModelHosts = field(default_factory=ModelHosts)
     gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
     shown: int = 0  # the percentage last told, which never goes back
-    judging: str = ""  # the stage of the candidate that is validated now; "" while none is
+    validating: str = ""  # the stage of the candidate that is validated now; "" while none is
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
-    looked_at: schema.Specimen | None = None  # the class as the worker saw it when it judged
+    looked_at: schema.Specimen | None = None  # the class as the worker saw it when it validated
     recorded: dict[str, Any] | None = None  # a recorded call for the example, see recording.examples.table_for
     recorded_shapes: dict[str, Any] | None = None  # recorded calls to time at, see recording.timed.table_for
 
@@ -110,7 +110,7 @@ class Run:
         """The class's fingerprint, taken before the worker imports it.
 
         Should the file change in between, the kernel carries the older fingerprint: it then counts as stale and is
-        judged again, which is the harmless side to err on.
+        validated again, which is the harmless side to err on.
 
         Raises:
             SyntaxInvalid, ClassNotFound: a syntax error hides the class, or there is none of that name.
@@ -229,19 +229,19 @@ class Run:
             raise self._answers[method]
         return self._answers[method]
 
-    async def judge(
+    async def validate(
         self,
         candidate: schema.Candidate,
         measure: str,
         percentage: Callable[[float], float],
-        known: schema.Judged | None = None,
-    ) -> schema.Judged | None:
-        """Have the worker judge a candidate; the report and the listener learn each thing as soon as it is known.
+        known: schema.Validated | None = None,
+    ) -> schema.Validated | None:
+        """Have the worker validate a candidate; the report and the listener learn each thing as soon as it is known.
 
         Args:
             measure: "none", or "eager" for times of eager and the kernel.
-            percentage: from the share of this judging that is done (0 to 1) to the job's percentage.
-            known: the candidate's entry in the report, if it was judged before; it is brought up to date.
+            percentage: from the share of this validating that is done (0 to 1) to the job's percentage.
+            known: the candidate's entry in the report, if it was validated before; it is brought up to date.
 
         Returns:
             The entry in ``report.candidates``; None if the time was over before there was a verdict.
@@ -249,33 +249,33 @@ class Run:
         Raises:
             UserError: the class itself could not be run, or the worker died before a verdict.
         """
-        judged: schema.Judged | None = None
-        self.judging = "validating"
+        validated: schema.Validated | None = None
+        self.validating = "validating"
         self.job.number = (self.report.candidates.index(known) if known else len(self.report.candidates)) + 1
 
-        def on_verdict(data: Any) -> schema.Judged:
+        def on_verdict(data: Any) -> schema.Validated:
             verdict = schema.from_json(schema.Verdict, data)
-            if judged is None and known is not None:
+            if validated is None and known is not None:
                 entry = known
                 entry.verdict = verdict
-            elif judged is None:
-                entry = schema.Judged(candidate, verdict)
+            elif validated is None:
+                entry = schema.Validated(candidate, verdict)
                 self.report.candidates.append(entry)
             else:
-                entry = judged
+                entry = validated
                 entry.verdict = verdict
             return entry
 
         def on_event(name: str, data: Any) -> None:
-            nonlocal judged
+            nonlocal validated
             if name == "progress":
-                self.judging = data.get("stage") or self.judging
-                self.progress(self.judging, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
+                self.validating = data.get("stage") or self.validating
+                self.progress(self.validating, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
             elif name == "verdict":
-                judged = on_verdict(data)
+                validated = on_verdict(data)
                 self._tell("verdict")
-            elif name == "measurement" and judged is not None:
-                judged.measurement = schema.from_json(schema.Measurement, data)
+            elif name == "measurement" and validated is not None:
+                validated.measurement = schema.from_json(schema.Measurement, data)
                 self._tell("measurement")
 
         seconds = max(self.remaining(), LEAST_SECONDS)
@@ -283,29 +283,29 @@ class Run:
         params |= {"pinned": candidate.pinned, "recorded": self.recorded_shapes, "precision": candidate.precision}
         try:
             answer = await self.worker.request(
-                "judge", params, seconds=seconds + GRACE_SECONDS, stage="judging a candidate", on_event=on_event
+                "validate", params, seconds=seconds + GRACE_SECONDS, stage="validating a candidate", on_event=on_event
             )
         except errors.UserError as error:
-            judged = judged or known  # what was found correct before stays so; only its time is missing
-            if judged is None and isinstance(error, errors.WorkerTimedOut) and self.report.candidates:
+            validated = validated or known  # what was found correct before stays so; only its time is missing
+            if validated is None and isinstance(error, errors.WorkerTimedOut) and self.report.candidates:
                 return None
-            if judged is None:
+            if validated is None:
                 raise
-            _leave_unfinished(judged.verdict, error)
+            _leave_unfinished(validated.verdict, error)
             # What was already found out stays true; only what comes after it is missing.
-            judged.measurement = judged.measurement or schema.Measurement(missing=str(error))
-            judged.measurement.compiled_missing = judged.measurement.compiled_missing or str(error)
-            return judged
+            validated.measurement = validated.measurement or schema.Measurement(missing=str(error))
+            validated.measurement.compiled_missing = validated.measurement.compiled_missing or str(error)
+            return validated
         finally:
-            self.judging = ""
-        judged = on_verdict(answer["verdict"])
+            self.validating = ""
+        validated = on_verdict(answer["verdict"])
         self._note(answer)
         if answer.get("measurement") is not None:
-            judged.measurement = schema.from_json(schema.Measurement, answer["measurement"])
-        if judged.measurement and judged.measurement.device:
-            self._take_device(judged.measurement.device)
+            validated.measurement = schema.from_json(schema.Measurement, answer["measurement"])
+        if validated.measurement and validated.measurement.device:
+            self._take_device(validated.measurement.device)
         self._tell("verdict")
-        return judged
+        return validated
 
     async def tune(self, candidates: list[schema.Candidate], percentage: Callable[[float], float]) -> None:
         """Have the first candidate validated, all timed, and the fastest validated; the report learns each as it is known.
@@ -313,8 +313,8 @@ class Run:
         Raises:
             UserError: the class itself could not be run, or the worker died before a verdict.
         """
-        entries: dict[int, schema.Judged] = {}
-        self.judging = "validating"
+        entries: dict[int, schema.Validated] = {}
+        self.validating = "validating"
         self.job.number = len(self.report.candidates) + 1
 
         def on_verdict(index: int, data: Any) -> None:
@@ -322,13 +322,13 @@ class Run:
             if index in entries:
                 entries[index].verdict = verdict
             else:
-                entries[index] = schema.Judged(candidates[index], verdict)
+                entries[index] = schema.Validated(candidates[index], verdict)
                 self.report.candidates.append(entries[index])
 
         def on_event(name: str, data: Any) -> None:
             if name == "progress":
-                self.judging = data.get("stage") or "validating"
-                self.progress(self.judging, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
+                self.validating = data.get("stage") or "validating"
+                self.progress(self.validating, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
             elif name == "verdict":
                 on_verdict(data["index"], data["verdict"])
                 self._tell("verdict")
@@ -349,7 +349,7 @@ class Run:
             entries[0].measurement = schema.Measurement(missing=str(error), compiled_missing=str(error))
             return
         finally:
-            self.judging = ""
+            self.validating = ""
         for index, data in answer["verdicts"].items():
             on_verdict(int(index), data)
         self.report.tried = [schema.from_json(schema.Tried, data) for data in answer["tried"]]

@@ -6,9 +6,9 @@ from kernel_lsp import schema
 from kernel_lsp.figures import speedups
 
 
-def speedup(judged: schema.Judged) -> float | None:
+def speedup(validated: schema.Validated) -> float | None:
     """Times eager, as in the headline; None where that was not measured."""
-    return speedups(judged.measurement)[0]
+    return speedups(validated.measurement)[0]
 
 
 def count(report: schema.Report) -> None:

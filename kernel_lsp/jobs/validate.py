@@ -1,4 +1,4 @@
-"""The pipeline of a validation: read the kernel file, judge its body again, bring its header up to date."""
+"""The pipeline of a validation: read the kernel file, validate its body again, bring its header up to date."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ async def validate(run: Run) -> None:
     run.progress("validating", f"Validating {kernel.name}", 20)
     async with run.timing():
         measure = "none" if job.follow_up else "eager"
-        judged = await run.judge(candidate, measure, lambda fraction: 20 + 75 * fraction)
-    assert judged is not None  # with no candidate before it, judge raises instead
+        validated = await run.validate(candidate, measure, lambda fraction: 20 + 75 * fraction)
+    assert validated is not None  # with no candidate before it, validate raises instead
     if job.follow_up and known.valid is not None:
-        _keep_times(report, known.valid, judged)
+        _keep_times(report, known.valid, validated)
     elif not job.follow_up:
-        await regressions.compare(run, judged, known.valid)
-    report.chosen = 0 if judged.verdict.status in schema.CORRECT else None
+        await regressions.compare(run, validated, known.valid)
+    report.chosen = 0 if validated.verdict.status in schema.CORRECT else None
     if run.on_gpu and not job.follow_up:
         await baselines.add(run)
     if report.chosen is not None:
-        report.regression = figures.regression(judged.measurement, run.settings.regression_threshold)
+        report.regression = figures.regression(validated.measurement, run.settings.regression_threshold)
     else:
         candidate.source = parsed.body  # it is not renewed: the verdict is about the file as it stays
-    report.why = judged.verdict.reason or report.regression
-    await validations.keep(run, judged)
+    report.why = validated.verdict.reason or report.regression
+    await validations.keep(run, validated)
 
     if renews:
         claimed = parsed.claim.measurement if parsed.claim is not None else None
         # No GPU this time: the figures from the last one stand, with the device they name.
-        stands = unchanged and not _timed(judged.measurement) and _timed(claimed)
-        measurement = claimed if stands else judged.measurement
-        updated = header.renewed(text, header.findings(job.target.fingerprint, report, judged, measurement))
+        stands = unchanged and not _timed(validated.measurement) and _timed(claimed)
+        measurement = claimed if stands else validated.measurement
+        updated = header.renewed(text, header.findings(job.target.fingerprint, report, validated, measurement))
         if updated != text or candidate.source != parsed.body:
             run.progress("writing", f"Updating {kernel.name}", 97)
             kernel_file.write(kernel, kernel_file.assemble(updated, candidate.source), parsed.source)
@@ -68,12 +68,12 @@ async def validate(run: Run) -> None:
         report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
 
 
-def _keep_times(report: schema.Report, known: Validation, judged: schema.Judged) -> None:
+def _keep_times(report: schema.Report, known: Validation, validated: schema.Validated) -> None:
     """Put the times of the validation before, and what it said of them, beside a verdict that was reached without any."""
-    if not _timed(judged.measurement) and _timed(known.measurement):
-        judged.measurement, report.device = known.measurement, known.device or report.device
-    if known.verdict.status == "slower" and judged.verdict.status == "ok":
-        judged.verdict.status, judged.verdict.reason = known.verdict.status, known.verdict.reason
+    if not _timed(validated.measurement) and _timed(known.measurement):
+        validated.measurement, report.device = known.measurement, known.device or report.device
+    if known.verdict.status == "slower" and validated.verdict.status == "ok":
+        validated.verdict.status, validated.verdict.reason = known.verdict.status, known.verdict.reason
 
 
 def _timed(measurement: schema.Measurement | None) -> bool:

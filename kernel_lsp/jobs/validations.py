@@ -48,26 +48,26 @@ async def known(run: Run, body: str) -> Known:
         return Known()
 
 
-async def keep(run: Run, judged: schema.Judged) -> None:
+async def keep(run: Run, validated: schema.Validated) -> None:
     """Remember what was found out just now. A store that cannot be written is a warning, never the job's error.
 
     A class that was changed while it was validated is left out: which of its versions was validated is not known.
     """
-    body = kernel_file.body_hash(judged.candidate.source)
-    precision = judged.candidate.precision
+    body = kernel_file.body_hash(validated.candidate.source)
+    precision = validated.candidate.precision
     key = key_for(run.first_device, run.job.target.fingerprint, body, run.settings.bounds, precision)
     if key is None or run.job.training or not run.is_unchanged():
         return
-    found = Validation(judged.verdict, judged.measurement, run.report.device, validations.now())
+    found = Validation(validated.verdict, validated.measurement, run.report.device, validations.now())
     try:
-        await asyncio.to_thread(validations.keep, key, found, store_of(run.settings), _about(run, judged))
+        await asyncio.to_thread(validations.keep, key, found, store_of(run.settings), _about(run, validated))
     except StoreUnusable as error:
         warn(run, error)
 
 
-def _about(run: Run, judged: schema.Judged) -> About:
+def _about(run: Run, validated: schema.Validated) -> About:
     """What history keeps beside the verdict."""
-    settings, candidate, target = run.settings, judged.candidate, run.job.target
+    settings, candidate, target = run.settings, validated.candidate, run.job.target
     return About(
         target_of(run.job.path, settings.root, target.class_name, target.fingerprint),
         candidate.source,

@@ -45,7 +45,7 @@ def place_for(run: Run) -> Place:
     return place
 
 
-def write(run: Run, place: Place, chosen: schema.Judged) -> None:
+def write(run: Run, place: Place, chosen: schema.Validated) -> None:
     """Write the kernel file, or put what it would hold into the job's ``proposal``.
 
     Raises:

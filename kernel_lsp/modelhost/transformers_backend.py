@@ -260,7 +260,7 @@ class TransformersModel:
             return False
         finally:
             if self.device.type == "cuda":
-                # The cache's memory goes back at once: candidates are judged on the same GPU.
+                # The cache's memory goes back at once: candidates are validated on the same GPU.
                 gc.collect()
                 torch.cuda.empty_cache()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp.figures import factor, mix_words, speedups
-from kernel_lsp.schema import Candidate, Judged, Report, Source
+from kernel_lsp.schema import Candidate, Report, Source, Validated
 
 from . import code, numbers
 from .facts import Facts
@@ -21,28 +21,28 @@ def candidates(facts: Facts) -> Markup | None:
     report = facts.report
     if report is None or not report.candidates:
         return None
-    times = [time for judged in report.candidates if (time := _time(judged)) is not None]
+    times = [time for validated in report.candidates if (time := _time(validated)) is not None]
     columns = COLUMNS if times else COLUMNS[:3]
     unit = numbers.Microseconds(times)
-    bodies = [_entry(i, judged, report, unit, len(columns)) for i, judged in enumerate(report.candidates)]
+    bodies = [_entry(i, validated, report, unit, len(columns)) for i, validated in enumerate(report.candidates)]
     head = el("thead", el("tr", [el("th", name, class_="number" if i > 2 else None) for i, name in enumerate(columns)]))
     every = div("wide", el("table", head, bodies, class_="candidates"))
-    mixes = [words for judged in report.candidates if (words := mix_words(judged.measurement))]
+    mixes = [words for validated in report.candidates if (words := mix_words(validated.measurement))]
     note = f"Times are those at the example's shapes; × eager is {mixes[0]}." if mixes else ""
     return section("Candidates", every, el("p", note, class_="hint") if note else None, hint=report.why)
 
 
-def _time(judged: Judged) -> float | None:
-    shapes = judged.measurement.shapes if judged.measurement is not None else []
+def _time(validated: Validated) -> float | None:
+    shapes = validated.measurement.shapes if validated.measurement is not None else []
     timing = numbers.timed(shapes[0].kernel) if shapes else None
     return timing.median if timing is not None else None
 
 
-def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds, columns: int) -> Markup:
+def _entry(i: int, validated: Validated, report: Report, unit: numbers.Microseconds, columns: int) -> Markup:
     """A body of its own with two rows: the figures, in so many columns, and what there is to open."""
-    candidate, verdict = judged.candidate, judged.verdict
-    time, ratio = _time(judged), numbers.known(speedups(judged.measurement)[0])
-    missing = judged.measurement.missing if judged.measurement is not None else ""
+    candidate, verdict = validated.candidate, validated.verdict
+    time, ratio = _time(validated), numbers.known(speedups(validated.measurement)[0])
+    missing = validated.measurement.missing if validated.measurement is not None else ""
     line = f" (line {verdict.line})" if verdict.line else ""
     row: list[Child] = [
         str(i + 1),
@@ -55,7 +55,7 @@ def _entry(i: int, judged: Judged, report: Report, unit: numbers.Microseconds, c
     reason = numbers.stop(f"{verdict.reason}{line}")
     if columns > 3 and time is None and missing and not reason:
         reason = f"Not timed: {missing.rstrip('.')}."
-    opened = _opened(judged)
+    opened = _opened(validated)
     more = [
         el("p", " · ".join(names), class_="hint") if (names := _names(candidate)) else None,
         el("p", reason, class_="reason") if reason else None,
@@ -76,8 +76,8 @@ def _names(candidate: Candidate) -> list[str]:
     return [part for part in parts if part]
 
 
-def _opened(judged: Judged) -> list[Markup]:
-    candidate, verdict = judged.candidate, judged.verdict
+def _opened(validated: Validated) -> list[Markup]:
+    candidate, verdict = validated.candidate, validated.verdict
     found = []
     if candidate.source:
         found.append(details("Source", code.listing(candidate.source, marked=verdict.line)))

@@ -40,7 +40,7 @@ def pages(reports: Sequence[Facts]) -> str:
 def _report(facts: Facts, level: str = "h1", folded: bool = False) -> Child:
     code = side_by_side(facts) if facts.module_source or facts.kernel_source else None
     source = details("Source: the module and the kernel", code) if folded and code else stack(code)
-    if facts.verdict is None:  # nothing was judged, so there is nothing to draw
+    if facts.verdict is None:  # nothing was validated, so there is nothing to draw
         about = [specimen(facts.report), machine(facts)] if facts.report is not None and facts.report.specimen else []
         return [
             top(facts, level),

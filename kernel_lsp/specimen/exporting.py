@@ -42,7 +42,7 @@ _WORDS = (
 def export(
     module: torch.nn.Module, example: examples.Example, path: str, class_name: str, *, ran: bool, training: bool
 ) -> ExportedProgram | errors.NotExportable | errors.AttributeAssigned:
-    """The graph, or the error that says why not: a module that cannot be exported can still be judged.
+    """The graph, or the error that says why not: a module that cannot be exported can still be validated.
 
     ``ran``: whether its forward has run on the example.
 

@@ -113,7 +113,7 @@ class PretendedDriver:
 
 
 def repair() -> None:
-    """Make the interpreter of this process fit to judge by."""
+    """Make the interpreter of this process fit to validate by."""
     import triton
     from triton.runtime import driver, interpreter
 

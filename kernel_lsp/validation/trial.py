@@ -132,7 +132,7 @@ class Trial:
         """Run the candidate on (args, kwargs, cotangents); outputs, and gradients where ``grad_mode`` is set.
 
         Under the interpreter a launch may leave program instances out after ``launch_seconds``, if the rest can be
-        judged without them; the answer's ``instances`` says how many of how many were run. Fails with
+        validated without them; the answer's ``instances`` says how many of how many were run. Fails with
         "not-interpretable" where all of them are needed and take more than ``most_seconds``.
 
         Raises:

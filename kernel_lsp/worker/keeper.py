@@ -1,6 +1,6 @@
 """The keeper: the process above the zygotes, which leaves nothing behind, however the worker ends.
 
-    manager ── keeper ── zygotes ── judge ── trial
+    manager ── keeper ── zygotes ── validate ── trial
 
 Whatever loses its parent below it becomes its child (a "subreaper"), and is ended: a candidate that starts a process
 of its own and lets go of it. It outlives the manager by the moment that it takes to end everything and to remove the

@@ -6,7 +6,7 @@ by the name of its file. Here there is none of that, and the same calls have to 
 
     manager ── keeper ── zygote "plain" (torch alone) ── task "plain" ── plain process, one for each question
 
-The task waits for questions of the judge's referee on a socket that the manager made for both; nothing that was imported
+The task waits for questions of the referee on a socket that the manager made for both; nothing that was imported
 for a validation is in these processes. For each question it forks one that imports the user's module as the user, is
 confined like a trial, takes our modules out of ``sys.modules``, and then runs ``plain_program.py`` as ``__main__``.
 

@@ -22,10 +22,10 @@ from kernel_lsp.worker.children import Zygote
 Emit = Callable[[str, Any], None]
 
 #: methods that run on a device
-_TIMED = ("judge", "tune", "compare", "baseline")
+_TIMED = ("validate", "tune", "compare", "baseline")
 #: seconds for importing, exporting and synthesizing
 SPECIMEN_SECONDS = 180.0
-#: seconds for judging one candidate, where the request names none
+#: seconds for validating one candidate, where the request names none
 JUDGE_SECONDS = 60.0
 #: seconds for finding out how a device's memory can be shared
 LENDING_SECONDS = 60.0
@@ -50,7 +50,7 @@ class Desk:
         self.specimens: dict[str, dict[str, Any]] = {}
         self.rates: dict[str, dict[str, float]] = {}
         self.sharing: dict[str, str] = {}  # device → what its driver needs open (entering.SHARING)
-        self.gpu = asyncio.Lock()  # one judge at a time: timings must not disturb each other
+        self.gpu = asyncio.Lock()  # one validate at a time: timings must not disturb each other
         self.devices = asyncio.get_running_loop().create_task(_find_devices())
 
     async def handle(self, method: str, params: dict[str, Any], emit: Emit) -> Any:
@@ -114,13 +114,13 @@ class Desk:
             finding.cancel()
             await asyncio.wait({finding}, timeout=5)
         given["specimen"] = _pinned(specimen) if params.get("pinned") else specimen
-        return {**await self._judged(method, given, emit), "specimen": specimen}
+        return {**await self._validated(method, given, emit), "specimen": specimen}
 
-    async def _judged(self, method: str, given: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    async def _validated(self, method: str, given: dict[str, Any], emit: Emit) -> dict[str, Any]:
         device = given["device"]
         if device == "interpreter" and method != "compare":
-            return await self._judge_without_gpu(given, emit)
-        result = await self._validated("native", method, given, emit, given["seconds"] + 30)
+            return await self._validate_without_gpu(given, emit)
+        result = await self._with_plain_process("native", method, given, emit, given["seconds"] + 30)
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
         return result  # type: ignore[no-any-return]
 
@@ -136,13 +136,13 @@ class Desk:
                 return entering.SHARING[0]  # then tensors travel in messages
         return self.sharing[device]
 
-    async def _judge_without_gpu(self, given: dict[str, Any], emit: Emit) -> Any:
+    async def _validate_without_gpu(self, given: dict[str, Any], emit: Emit) -> Any:
         """The interpreter says whether it is right; beside it the compiler says what it becomes on a GPU."""
         compiling = asyncio.create_task(
             self.zygotes["native"].run("compile", given, lambda *_: None, min(given["seconds"], COMPILE_SECONDS))
         )
         try:
-            result = await self._validated("interpreter", "judge", given, emit, given["seconds"] + 15)
+            result = await self._with_plain_process("interpreter", "validate", given, emit, given["seconds"] + 15)
             verdict = result["verdict"]
             result.pop("rates", None)
             if verdict["status"] not in schema.CORRECT:
@@ -162,7 +162,9 @@ class Desk:
             compiling.cancel()
             await asyncio.wait({compiling}, timeout=5)
 
-    async def _validated(self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float) -> Any:
+    async def _with_plain_process(
+        self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float
+    ) -> Any:
         """The result of a task that validates, beside one that runs its candidate in plain processes when it is asked to."""
         ours, theirs = socket.socketpair()
         folder = tempfile.mkdtemp(dir=self.plain)

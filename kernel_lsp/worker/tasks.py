@@ -22,7 +22,7 @@ TASKS = {
     "explain": ("kernel_lsp.worker.specimen", "explain"),
     "estimate": ("kernel_lsp.worker.specimen", "estimate"),
     "slice": ("kernel_lsp.slicing.subject", "slice_class"),
-    "judge": ("kernel_lsp.worker.validating", "judge"),
+    "validate": ("kernel_lsp.worker.validating", "validate"),
     "tune": ("kernel_lsp.worker.validating", "tune"),
     "compare": ("kernel_lsp.worker.comparing", "compare"),
     "baseline": ("kernel_lsp.worker.baseline", "measure"),

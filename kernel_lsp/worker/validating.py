@@ -1,4 +1,4 @@
-"""The judge child: forks the trials before anything touches CUDA, then holds the referee."""
+"""The child that validates: forks the trials before anything touches CUDA, then holds the referee."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def warm_up() -> None:
         torch.empty_like(torch.zeros(4)).zero_().clone()
 
 
-def judge(given: dict[str, Any], emit: Any) -> dict[str, Any]:
+def validate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"verdict", "measurement", "rates"}`` for a candidate.
 
     Raises:
@@ -206,7 +206,7 @@ def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
         return _with_limits_of_timing(referee, verdict)
     last = referee.finish()
     last.kernels = verdict.kernels
-    if last.status == "ok":  # the speed has been judged already
+    if last.status == "ok":  # the speed has been validated already
         last.status, last.reason = verdict.status, verdict.reason
     return last
 

@@ -23,8 +23,10 @@ def report(status: str, reason: str = "", regression: str = "", kernel: float | 
     timing = schema.Timing(kernel, kernel, kernel, 10) if kernel else None
     measurement = schema.Measurement([schema.ShapeMeasurement([], timing, None, timing)] if timing else [])
     measurement.missing = "" if timing else "no CUDA GPU here."
-    judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict(status, reason, line=3), measurement)
-    return schema.Report(schema.Target("", "Scale"), candidates=[judged], regression=regression)
+    validated = schema.Validated(
+        schema.Candidate("", "synthesizer"), schema.Verdict(status, reason, line=3), measurement
+    )
+    return schema.Report(schema.Target("", "Scale"), candidates=[validated], regression=regression)
 
 
 @pytest.fixture

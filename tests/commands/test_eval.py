@@ -57,7 +57,7 @@ class Executor:
                 if self.error:
                     raise self.error
                 return False
-            on_progress(found.problem, "Judging", 50)
+            on_progress(found.problem, "Validating", 50)
             self.ran.append(found.problem.name)
             stamp = f"2026-01-01T00:00:00.{time.monotonic_ns()}"
             on_record(Record(found.problem, plan.mode, self.status, at=stamp))

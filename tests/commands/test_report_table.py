@@ -24,7 +24,7 @@ def task(name: str, measurement: schema.Measurement | None, status="ok", error=N
     )
     candidate = schema.Candidate("", "synthesizer", note="3 of 4 ops in Triton")
     report = schema.Report(schema.Target("", name.partition("::")[2]), chosen=0 if status == "ok" else None)
-    report.candidates = [schema.Judged(candidate, verdict, measurement)]
+    report.candidates = [schema.Validated(candidate, verdict, measurement)]
     report.seconds = {"report": 3.21}
     return Task(name, None, types.SimpleNamespace(report=report, state="done"), error)
 

@@ -50,7 +50,7 @@ class Victim:
         path = self.project / "victim.py"
         path.write_text(source)
         given = {"device": device, "seconds": seconds, "measure": "none"}
-        result = self.worker.call("judge", path=str(path), class_name="Scale", source=KERNEL, **given)
+        result = self.worker.call("validate", path=str(path), class_name="Scale", source=KERNEL, **given)
         assert path.read_text() == source or "source_may_change" in facts
         return result["verdict"]
 

@@ -26,7 +26,7 @@ def attack(victim, code, **facts):
 def test_a_right_kernel_is_validated_and_timed(victim):
     victim.attack("pass", device="cuda", seconds=120)
     given = {"path": str(victim.project / "victim.py"), "class_name": "Scale", "source": KERNEL, "device": "cuda"}
-    result = victim.worker.call("judge", timeout=200, measure="eager", seconds=180, **given)
+    result = victim.worker.call("validate", timeout=200, measure="eager", seconds=180, **given)
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     (shape,) = result["measurement"]["shapes"]
     assert all(shape[way]["median"] > 0 for way in ("eager", "kernel")), result["measurement"]

@@ -24,12 +24,12 @@ FLOOD = "line = b'x' * (1 << 20)\nfor _ in range(100):\n    os.write({}, line)\n
 PRINTED = "print('x' * (100 << 20), end='')\n"
 
 
-def judge(victim, source, kernel=KERNEL, seconds=60):
+def validate(victim, source, kernel=KERNEL, seconds=60):
     """The verdict on a kernel beside a module of the text ``source``."""
     path = victim.project / "victim.py"
     path.write_text(source)
     given = {"device": "interpreter", "measure": "none", "seconds": seconds}
-    return victim.worker.call("judge", path=str(path), class_name="Scale", source=kernel, **given)["verdict"]
+    return victim.worker.call("validate", path=str(path), class_name="Scale", source=kernel, **given)["verdict"]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_hundred_megabytes_without_a_newline(victim, who, code):
         if who == "the candidate":
             verdict = victim.attack(code + "os.write(2, b'\\n')\ntell('written')")
         else:
-            verdict = judge(victim, MODULE.replace("BODY", "pass") + code)
+            verdict = validate(victim, MODULE.replace("BODY", "pass") + code)
         assert verdict["status"] == "ok", verdict["reason"]
         assert time.monotonic() - began < 30
         assert len(victim.worker.stderr) - length < 1 << 20
@@ -65,7 +65,7 @@ def until_it_sleeps(victim, seconds=60):
     path.write_text(SLEEPS)
     said = len(victim.said())
     given = {"device": "interpreter", "measure": "none", "seconds": seconds}
-    ident = victim.worker.send("judge", path=str(path), class_name="Scale", source=KERNEL, **given)
+    ident = victim.worker.send("validate", path=str(path), class_name="Scale", source=KERNEL, **given)
     assert wait_until(lambda: len(victim.said()) >= said + 2, 60)
     found = {}
     for line in victim.said()[said:]:

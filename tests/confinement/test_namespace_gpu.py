@@ -34,7 +34,7 @@ def test_a_right_kernel_is_validated_and_timed(victim):
     path = victim.project / "victim.py"
     path.write_text(MODULE.replace("BODY", "pass"))
     given = {"class_name": "Scale", "source": KERNEL, "device": "cuda", "seconds": 180, "measure": "eager"}
-    result = victim.worker.call("judge", timeout=240, path=str(path), **given)
+    result = victim.worker.call("validate", timeout=240, path=str(path), **given)
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     (shape,) = result["measurement"]["shapes"]
     assert all(shape[way]["median"] > 0 for way in ("eager", "kernel")), result["measurement"]

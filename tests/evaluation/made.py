@@ -17,13 +17,13 @@ def problem(number: int, level: int | None = 1, name: str = "Op", trait: str = "
     )
 
 
-def judged(
+def validated(
     eager: float | None = None,
     status: schema.Status = "ok",
     close: bool | None = None,
     kernel: float = 100.0,
     **modes: float,
-) -> schema.Judged:
+) -> schema.Validated:
     """A candidate whose kernel takes ``kernel`` µs; ``eager``, ``default``, ``max_autotune``, … in µs, too."""
     measurement = None
     if eager is not None:
@@ -39,10 +39,10 @@ def judged(
     verdict = schema.Verdict(
         status, "" if status == "ok" else "off by 2", mode="gpu", error=1e-7, eager_error=2e-7, within_1e2=close
     )
-    return schema.Judged(schema.Candidate("pass", "synthesizer"), verdict, measurement)
+    return schema.Validated(schema.Candidate("pass", "synthesizer"), verdict, measurement)
 
 
-def report(*candidates: schema.Judged, **fields) -> schema.Report:
+def report(*candidates: schema.Validated, **fields) -> schema.Report:
     chosen = next((i for i, one in enumerate(candidates) if one.verdict.status in schema.CORRECT), None)
     device = schema.Device("Test GPU", "cuda", torch="2.11.0", triton="3.6.0", driver="580.1")
     given = {"chosen": chosen, "device": device, "seconds": {"ready": 0.5, "report": 20.0}} | fields
@@ -68,10 +68,10 @@ def not_lowered(of: Problem, op: str = "aten.conv2d.default", detail: str = "") 
 def suite() -> list[Record]:
     """Four problems of level 1 and two of level 2: 2×, 4×, 8× and 0.5× eager; one wrong but close, one not lowered."""
     return [
-        record(problem(1), report(judged(200, close=True, default=110), memory={"device": 2**30, "host": 2**31})),
-        record(problem(2, trait="collapses"), report(judged(400, close=True, default=400)), seconds=30.0),
-        record(problem(3, trait="constant"), report(judged(800, close=True))),
-        record(problem(4), report(judged(50, "slower", close=False), memory={"device": 3 * 2**30})),
-        record(problem(1, 2), report(judged(300, "wrong", close=True)), "wrong", reason="out[0] is off by 2."),
+        record(problem(1), report(validated(200, close=True, default=110), memory={"device": 2**30, "host": 2**31})),
+        record(problem(2, trait="collapses"), report(validated(400, close=True, default=400)), seconds=30.0),
+        record(problem(3, trait="constant"), report(validated(800, close=True))),
+        record(problem(4), report(validated(50, "slower", close=False), memory={"device": 3 * 2**30})),
+        record(problem(1, 2), report(validated(300, "wrong", close=True)), "wrong", reason="out[0] is off by 2."),
         not_lowered(problem(2, 2)),
     ]

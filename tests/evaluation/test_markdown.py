@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernel_lsp.evaluation.markdown import text
 from kernel_lsp.evaluation.scores import score
 
-from .made import judged, problem, record, report, suite
+from .made import problem, record, report, suite, validated
 
 
 def written(records, command=""):
@@ -56,14 +56,14 @@ def test_figures_and_failures():
 
 
 def test_warnings_stand_before_the_figures():
-    other = record(problem(9), report(judged(200)), versions={"device": "Other GPU"})
+    other = record(problem(9), report(validated(200)), versions={"device": "Other GPU"})
     whole = written([*suite(), other])
     assert "**Warning:** The speedups come from different devices" in whole.split("## ")[0]
     assert whole.startswith("# kernelbench\n")
 
 
 def test_modes_are_named():
-    both = [record(problem(1), report(judged(200)), mode=mode) for mode in ("eval", "train")]
+    both = [record(problem(1), report(validated(200)), mode=mode) for mode in ("eval", "train")]
     whole = written(both)
     assert "| all, train | 1 |" in whole and "| train |" in whole.splitlines()[-1]
 

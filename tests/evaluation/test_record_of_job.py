@@ -15,14 +15,14 @@ from kernel_lsp.evaluation.records import Problem, Record
 PROBLEM = Problem("kernelbench", "level1/1_P", "1_P", "level1/1_P.py", "Model", 1, 1)
 
 
-def judged(status: schema.Status, source: str = "source") -> schema.Judged:
+def validated(status: schema.Status, source: str = "source") -> schema.Validated:
     candidate = schema.Candidate(source, "kernelllm", answer="whole answer")
-    return schema.Judged(candidate, schema.Verdict(status, "" if status == "ok" else f"it is {status}"))
+    return schema.Validated(candidate, schema.Verdict(status, "" if status == "ok" else f"it is {status}"))
 
 
 def report(*statuses: schema.Status, chosen: int | None = None) -> schema.Report:
     made = schema.Report(schema.Target("file:///home/somebody/x.py", "Model"), chosen=chosen)
-    made.candidates = [judged(status, f"source {i}") for i, status in enumerate(statuses)]
+    made.candidates = [validated(status, f"source {i}") for i, status in enumerate(statuses)]
     made.sources = [schema.Source("kernelllm", samples=5, unjudged=1, correct=2), schema.Source("synthesizer")]
     made.device = schema.Device("NVIDIA H100", "cuda", python="3.12", torch="2.13.0", triton="3.7.1", driver="570")
     return made

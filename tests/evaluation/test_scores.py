@@ -17,7 +17,7 @@ from kernel_lsp.evaluation.records import Record
 from kernel_lsp.evaluation.scores import THRESHOLDS, geomean, score
 from kernel_lsp.report_page import evaluation as page
 
-from .made import judged, not_lowered, problem, record, report, suite
+from .made import not_lowered, problem, record, report, suite, validated
 
 
 def group(scores, name):
@@ -61,21 +61,21 @@ def test_geomeans_say_what_they_cover():
 
 
 def test_a_kernel_that_is_not_strictly_correct_is_no_success():
-    claimed = score([record(problem(1), report(judged(200, "wrong", close=True)))])
+    claimed = score([record(problem(1), report(validated(200, "wrong", close=True)))])
     assert claimed.groups[-1].correct == 0 and claimed.failures[0].status == "no-verdict"
-    cheat = score([record(problem(1), report(judged(200, "cheating", close=True)), "cheating", reason="It copies.")])
+    cheat = score([record(problem(1), report(validated(200, "cheating", close=True)), "cheating", reason="It copies.")])
     assert cheat.groups[-1].correct_1e2 == 0 and cheat.groups[-1].against == []
     empty = score([record(problem(1))])
     assert empty.groups[-1].correct == 0 and empty.failures[0].problems[0].reason
 
 
 def test_without_a_comparison_at_1e2_there_is_no_figure():
-    scores = score([record(problem(1), report(judged(200)))])
+    scores = score([record(problem(1), report(validated(200)))])
     assert scores.groups[-1].correct_1e2 is None and scores.groups[-1].against[0].fast_1e2 == {}
 
 
 def test_what_was_not_timed_counts_as_correct_and_is_said():
-    scores = score([record(problem(1), report(judged())), record(problem(2), report(judged(200)))])
+    scores = score([record(problem(1), report(validated())), record(problem(2), report(validated(200)))])
     eager = against(scores, "all", "eager")
     assert (eager.timed, eager.fast["0"], eager.fast["1"]) == (1, 1.0, 0.5)
     said = "1 of 2 correct kernels was not timed against eager: it counts in fast_0 alone, and as not faster."
@@ -84,7 +84,7 @@ def test_what_was_not_timed_counts_as_correct_and_is_said():
 
 def test_other_modes_of_torch_compile_are_baselines_of_their_own():
     modes = {"reduce_overhead": 150.0, "max_autotune": 90.0}
-    scores = score([record(problem(1), report(judged(200, default=180, **modes)))])
+    scores = score([record(problem(1), report(validated(200, default=180, **modes)))])
     means = {one.baseline: one.geomeans["all"].speedup for one in scores.groups[-1].against}
     assert means == {
         baseline: pytest.approx(ratio)
@@ -93,7 +93,7 @@ def test_other_modes_of_torch_compile_are_baselines_of_their_own():
 
 
 def test_the_chosen_candidate_stands_for_a_problem():
-    both = report(judged(200, kernel=100), judged(200, kernel=50), chosen=1)
+    both = report(validated(200, kernel=100), validated(200, kernel=50), chosen=1)
     assert of(record(problem(1), both)).speedups == {"eager": 4.0}
     both.chosen = None
     assert of(record(problem(1), both)).speedups == {"eager": 4.0}  # the fastest correct one
@@ -112,11 +112,11 @@ def test_times_stages_and_memory():
 
 
 def test_operators_that_were_not_lowered():
-    kept = judged(200)
+    kept = validated(200)
     kept.candidate.kept = {"aten.conv2d.default": 2, "aten.max_pool2d.default": 1}
-    fewer = judged(200)
+    fewer = validated(200)
     fewer.candidate.kept = {"aten.conv2d.default": 2}
-    model = schema.Judged(schema.Candidate("", "kernelllm"), schema.Verdict("wrong"))
+    model = schema.Validated(schema.Candidate("", "kernelllm"), schema.Verdict("wrong"))
     stopped = schema.Source("synthesizer", problem=not_lowered(problem(9), "aten.cumsum", "it scans").reason)
     records = [
         record(problem(1), report(kept, fewer)),  # the most complete of the synthesizer's
@@ -155,13 +155,13 @@ def test_failures_by_status():
 
 
 def test_kept_baselines_are_counted_with_their_marks():
-    kept = report(judged(200, default=110))
+    kept = report(validated(200, default=110))
     kept.candidates[0].measurement.shapes[0].kept = {"default": "stand-in: another H100"}
-    earlier = report(judged(200, default=110))
+    earlier = report(validated(200, default=110))
     earlier.candidates[0].measurement.shapes[0].kept = {"default": "kept: measured 2026-01-01"}
-    now = report(judged(200, default=110))
+    now = report(validated(200, default=110))
     now.candidates[0].measurement.shapes[0].kept = {"default": "measured in another process, where eager took 9 µs"}
-    records = [record(problem(i), of) for i, of in enumerate([kept, earlier, now, report(judged(200, default=110))])]
+    records = [record(problem(i), of) for i, of in enumerate([kept, earlier, now, report(validated(200, default=110))])]
     scores = score(records)
     assert [(t.baseline, t.measured, t.kept, t.stand_ins, t.marks) for t in scores.taken] == [
         ("eager", 4, 0, 0, {}),
@@ -172,7 +172,9 @@ def test_kept_baselines_are_counted_with_their_marks():
 
 
 def test_merged_machines_and_versions_are_said():
-    other = record(problem(2), report(judged(200)), machine="bb22", versions={"device": "Other GPU", "torch": "2.13.0"})
+    other = record(
+        problem(2), report(validated(200)), machine="bb22", versions={"device": "Other GPU", "torch": "2.13.0"}
+    )
     scores = score([*suite(), other])
     assert scores.machines == {"aa11": 5, "bb22": 1} and scores.devices == {"Test GPU": 5, "Other GPU": 1}
     assert any("different devices (Other GPU, Test GPU)" in warning for warning in scores.warnings)
@@ -190,7 +192,7 @@ def test_the_latest_record_of_a_problem_counts():
 
 
 def test_modes_are_scored_apart():
-    scores = score([*suite(), record(problem(1), report(judged(200)), mode="train")])
+    scores = score([*suite(), record(problem(1), report(validated(200)), mode="train")])
     assert [g.name for g in scores.groups] == [
         "level 1, eval",
         "level 2, eval",
@@ -202,7 +204,7 @@ def test_modes_are_scored_apart():
 
 def test_numbers_that_are_none_are_left_out():
     for eager, kernel in ((0.0, 1.0), (1.0, 0.0), (math.nan, 1.0), (math.inf, 1.0), (1.0, math.inf), (-1.0, 1.0)):
-        assert of(record(problem(1), report(judged(eager, kernel=kernel)))).speedups == {}
+        assert of(record(problem(1), report(validated(eager, kernel=kernel)))).speedups == {}
 
 
 def test_a_report_that_cannot_be_read_is_said_and_stops_nothing():
@@ -244,7 +246,7 @@ def test_each_baseline_says_what_was_not_timed_against_it():
     ],
 )
 def test_values_of_wrong_types_stop_nothing(where, value, readable):
-    one = record(problem(1), report(judged(200, default=110)))
+    one = record(problem(1), report(validated(200, default=110)))
     place = one.report
     for step in where[:-1]:
         place = place[step]
@@ -275,7 +277,7 @@ def test_a_geomean_lies_between_least_and_greatest(ratios):
 @given(st.lists(st.tuples(st.floats(1.0, 1e5), st.booleans()), min_size=1, max_size=12))
 def test_fast_p_falls_with_p_and_never_exceeds_what_is_correct(made):
     records: list[Record] = [
-        record(problem(i), report(judged(eager)), "ok") if fine else record(problem(i), status="failed")
+        record(problem(i), report(validated(eager)), "ok") if fine else record(problem(i), status="failed")
         for i, (eager, fine) in enumerate(made)
     ]
     whole = score(records).groups[-1]
@@ -325,9 +327,9 @@ def test_pass_at_k_by_generator():
 
 @pytest.mark.parametrize("status", ["not-strict", "ok"], ids=["as recorded", "a record that says otherwise"])
 def test_what_is_not_strict_counts_at_1e_2_alone_and_is_marked(status):
-    lower = judged(800, close=True)
+    lower = validated(800, close=True)
     lower.verdict.held_to = "tf32"
-    found = score([record(problem(1), report(judged(200, close=True))), record(problem(2), report(lower), status)])
+    found = score([record(problem(1), report(validated(200, close=True))), record(problem(2), report(lower), status)])
     (_, group) = found.groups
     assert (group.correct, group.correct_1e2) == (1, 2)
     against = group.against[0]

@@ -9,7 +9,7 @@ from kernel_lsp import schema
 from kernel_lsp.errors import StandInsInvalid
 from kernel_lsp.evaluation.stand_ins import fill, mark, read
 
-from .made import judged, report
+from .made import report, validated
 
 
 def write(path, *entries):
@@ -43,7 +43,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 def test_a_stand_in_fills_what_was_not_timed():
-    one = report(judged(200))
+    one = report(validated(200))
     assert fill(one, {"eager": 209.0, "default": 120.0}, mark(Path("/somewhere/h100.jsonl"))) == "filled"
     shape = one.candidates[0].measurement.shapes[0]
     assert shape.compiled == schema.Timing(120.0, 120.0, 120.0, 0) and shape.kept == {
@@ -54,12 +54,12 @@ def test_a_stand_in_fills_what_was_not_timed():
 @pytest.mark.parametrize(
     ("about", "stand_in", "said"),
     [
-        (report(judged(200)), {"eager": 211.0, "default": 120.0}, "disagrees"),
-        (report(judged(200)), {"eager": 189.0, "default": 120.0}, "disagrees"),
-        (report(judged(200, default=110)), {"eager": 200.0, "default": 120.0}, "measured"),
-        (report(judged(200)), {"eager": 200.0}, "unknown"),
-        (report(judged(200)), {"default": 120.0}, "unknown"),
-        (report(judged()), {"eager": 200.0, "default": 120.0}, "unknown"),
+        (report(validated(200)), {"eager": 211.0, "default": 120.0}, "disagrees"),
+        (report(validated(200)), {"eager": 189.0, "default": 120.0}, "disagrees"),
+        (report(validated(200, default=110)), {"eager": 200.0, "default": 120.0}, "measured"),
+        (report(validated(200)), {"eager": 200.0}, "unknown"),
+        (report(validated(200)), {"default": 120.0}, "unknown"),
+        (report(validated()), {"eager": 200.0, "default": 120.0}, "unknown"),
         (report(), {"eager": 200.0, "default": 120.0}, "unknown"),
     ],
 )

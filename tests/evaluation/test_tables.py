@@ -9,7 +9,7 @@ from rich.console import Console
 from kernel_lsp.evaluation.scores import score
 from kernel_lsp.evaluation.tables import print_scores
 
-from .made import judged, problem, record, report, suite
+from .made import problem, record, report, suite, validated
 
 
 def printed(records, width=80):
@@ -42,7 +42,7 @@ def test_nothing_is_wider_than_the_terminal(width):
     modes = {"reduce_overhead": 150.0, "max_autotune": 90.0}
     long = problem(100, 2, "ConvTranspose3d_Multiply_GlobalAvgPool_GlobalAvgPool_Mean" * 2)
     more = [
-        record(problem(i, 3), report(judged(20_000.0, default=180, close=True, **modes)), mode=mode)
+        record(problem(i, 3), report(validated(20_000.0, default=180, close=True, **modes)), mode=mode)
         for i in range(200)
         for mode in ("eval", "train")
     ]
@@ -54,7 +54,7 @@ def test_nothing_is_wider_than_the_terminal(width):
 
 def test_pass_at_k_where_samples_were_drawn():
     assert "Pass@k" not in printed(suite())
-    said = lines(printed([record(problem(1), report(judged(200)), samples={"kernelllm": [10, 5]})]))
+    said = lines(printed([record(problem(1), report(validated(200)), samples={"kernelllm": [10, 5]})]))
     assert "kernelllm 50.0 99.6 100 10 1" in said
 
 
@@ -65,7 +65,7 @@ def test_names_and_reasons_are_never_markup():
 
 
 def test_what_was_kept_and_what_to_beware_of_is_said():
-    kept = report(judged(200, default=110))
+    kept = report(validated(200, default=110))
     kept.candidates[0].measurement.shapes[0].kept = {"default": "stand-in: X"}
     text = " ".join(printed([record(problem(1), kept)]).split())
     assert "torch.compile: 0 times measured in this run, 1 stand-in (X)." in text

@@ -1,4 +1,4 @@
-"""Answers put together with the module: drop-in files that parse and format; test_validated.py judges some."""
+"""Answers put together with the module: drop-in files that parse and format; test_validated.py validates some."""
 
 import ast
 import itertools

@@ -9,13 +9,13 @@ from kernel_lsp.schema import (
     Candidate,
     Check,
     Device,
-    Judged,
     Measurement,
     ShapeMeasurement,
     Specimen,
     Subject,
     TensorSpec,
     Timing,
+    Validated,
     Verdict,
 )
 
@@ -165,7 +165,7 @@ SPECIMEN = Specimen("RMSNorm", "m", "", "get_inputs()", [TensorSpec("x", [8, 409
 
 def told(verdict: Verdict, measurement: Measurement | None = None, **candidate: str) -> str:
     text = prompt.repair(
-        Judged(Candidate(**({"source": SOURCE} | candidate), generator="m"), verdict, measurement), SPECIMEN
+        Validated(Candidate(**({"source": SOURCE} | candidate), generator="m"), verdict, measurement), SPECIMEN
     )
     assert len(text) <= 3000
     return text

@@ -1,4 +1,4 @@
-"""Answers put together with the module, judged by a real worker under Triton's interpreter."""
+"""Answers put together with the module, validated by a real worker under Triton's interpreter."""
 
 import sys
 from pathlib import Path
@@ -88,11 +88,11 @@ def worker():
     client.close()
 
 
-def judged(worker: Client, path: Path, class_name: str, text: str) -> schema.Verdict:
+def validated(worker: Client, path: Path, class_name: str, text: str) -> schema.Verdict:
     where = {"path": str(path), "class_name": class_name, "inputs": None, "device": "interpreter", "seconds": 60}
     about = schema.from_json(Subject, worker.call("slice", **where)["subject"])
     source = assemble(extract(text, "stop"), about, exact=False, generator="kernelllm")
-    return schema.from_json(schema.Verdict, worker.call("judge", **where, source=source, measure="none")["verdict"])
+    return schema.from_json(schema.Verdict, worker.call("validate", **where, source=source, measure="none")["verdict"])
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def judged(worker: Client, path: Path, class_name: str, text: str) -> schema.Ver
 )
 def test_a_right_answer_passes_validation(worker, answer_file, sample, class_name):
     text = (HERE / "answers" / f"{answer_file}.txt").read_text("utf-8")
-    verdict = judged(worker, SAMPLES / f"{sample}.py", class_name, text)
+    verdict = validated(worker, SAMPLES / f"{sample}.py", class_name, text)
     assert (verdict.status, verdict.reason) == ("ok", "")
     assert verdict.launches >= 1
 
@@ -122,7 +122,7 @@ def test_a_right_answer_passes_validation(worker, answer_file, sample, class_nam
 def test_so_does_one_with_everything_under_other_names(worker, tmp_path):
     path = tmp_path / "windows.py"
     path.write_text(OWN, "utf-8")
-    verdict = judged(worker, path, "Window", OWN_ANSWER)
+    verdict = validated(worker, path, "Window", OWN_ANSWER)
     assert (verdict.status, verdict.reason) == ("ok", "")
     passed = {check.name: check.detail for check in verdict.checks}
     assert "runs eager" in passed["gradients"]
@@ -131,14 +131,14 @@ def test_so_does_one_with_everything_under_other_names(worker, tmp_path):
 def test_a_wrong_answer_is_found_wrong_and_not_hidden_by_eager(worker, tmp_path):
     path = tmp_path / "windows.py"
     path.write_text(OWN, "utf-8")
-    verdict = judged(worker, path, "Window", OWN_ANSWER.replace("c = i % size", "c = i % size // 2"))
+    verdict = validated(worker, path, "Window", OWN_ANSWER.replace("c = i % size", "c = i % size // 2"))
     assert verdict.status == "wrong"
 
 
 def test_a_step_that_would_take_long_is_left_out_and_said(worker):
     """Each row of the example is a launch's program instance here, and torch sums what they write."""
     text = (HERE / "answers" / "cross_entropy.txt").read_text("utf-8")
-    verdict = judged(worker, SAMPLES / "cross_entropy.py", "CrossEntropy", text)
+    verdict = validated(worker, SAMPLES / "cross_entropy.py", "CrossEntropy", text)
     assert verdict.status == "ok"
     assert [limit for limit in verdict.limits if limit.startswith("all rows of the example (its launches take about ")]
     assert "all rows of the example" not in [check.name for check in verdict.checks]

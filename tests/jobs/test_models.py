@@ -186,7 +186,7 @@ async def test_a_killed_host_ends_the_job_with_the_reason_and_the_next_one_works
     for pid in bench.jobs.model_host_pids():
         os.kill(pid, signal.SIGKILL)
     await over(job, 30)
-    told = str(job.error) if job.error else job.report.why  # answers that were complete before are judged
+    told = str(job.error) if job.error else job.report.why  # answers that were complete before are validated
     assert "SIGKILL" in told
     job = await bench.run("Leaky", bench.backend(name))
     assert job.state == "done", job.error

@@ -17,7 +17,7 @@ from .conftest import Memory, over, target
 pytestmark = [pytest.mark.models, pytest.mark.gpu, pytest.mark.timeout(600)]
 
 
-async def test_samples_are_judged_while_the_model_generates_and_timed_when_it_rests(
+async def test_samples_are_validated_while_the_model_generates_and_timed_when_it_rests(
     make_jobs, memory: Memory, tmp_path
 ):
     path = Path(shutil.copy(CASES["SquaredReLU"].path, tmp_path))

@@ -86,7 +86,7 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert stale.fingerprint not in ("", written.fingerprint)
     assert stale.body == renewed.body
 
-    # Edited by the user: judged all the same, but the file is theirs.
+    # Edited by the user: validated all the same, but the file is theirs.
     edited = kernel.read_text() + "# mine\n"
     kernel.write_text(edited)
     job = await over(jobs.submit("validate", target(path, "Tiny"), path))
@@ -144,10 +144,10 @@ def test_a_follow_up_keeps_the_times_and_what_was_said_of_them(found, said):
 
     device = schema.Device("H100", "cuda", copy_bandwidth=3e12)
     known = Validation(schema.Verdict("slower", reason="correct, but slower"), timed(120), device, "2026-01-01")
-    judged = schema.Judged(schema.Candidate("", "synthesizer"), schema.Verdict(found, reason="off"), None)
+    validated = schema.Validated(schema.Candidate("", "synthesizer"), schema.Verdict(found, reason="off"), None)
     report = schema.Report(schema.Target("", "A"))
-    _keep_times(report, known, judged)
-    assert (judged.verdict.status, judged.measurement, report.device) == (said, known.measurement, device)
+    _keep_times(report, known, validated)
+    assert (validated.verdict.status, validated.measurement, report.device) == (said, known.measurement, device)
 
 
 @pytest.mark.slow
@@ -189,11 +189,11 @@ async def test_what_was_validated_is_kept_unless_the_class_changed_meanwhile(mak
 def test_the_fastest_correct_candidate_is_chosen():
     from kernel_lsp.jobs.ranking import fastest
 
-    def judged(status, measurement):
-        return schema.Judged(schema.Candidate("", "g"), schema.Verdict(status), measurement)
+    def validated(status, measurement):
+        return schema.Validated(schema.Candidate("", "g"), schema.Verdict(status), measurement)
 
     assert fastest([]) is None
-    assert fastest([judged("wrong", timed(1))]) is None
-    assert fastest([judged("wrong", timed(1)), judged("ok", timed(9)), judged("slower", timed(8))]) == 2
-    assert fastest([judged("ok", None), judged("ok", None)]) == 0
-    assert fastest([judged("ok", None), judged("ok", timed(9))]) == 1
+    assert fastest([validated("wrong", timed(1))]) is None
+    assert fastest([validated("wrong", timed(1)), validated("ok", timed(9)), validated("slower", timed(8))]) == 2
+    assert fastest([validated("ok", None), validated("ok", None)]) == 0
+    assert fastest([validated("ok", None), validated("ok", timed(9))]) == 1

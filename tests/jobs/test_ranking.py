@@ -1,4 +1,4 @@
-"""Which candidate is judged how, and chosen, where there is a GPU.
+"""Which candidate is validated how, and chosen, where there is a GPU.
 
 The worker here is a program that speaks the protocol and says that it has one; what it measures is made up, so that the
 choice can be tested where no GPU is.
@@ -72,9 +72,9 @@ for line in sys.stdin:
             answer["verdicts"][str(fastest)] = right
             answer |= {"fastest": fastest, "measurement": measurement(times[fastest]), "memory": {"device": 7}}
         say(id=number, result=answer)
-    elif method == "judge":
+    elif method == "validate":
         variant = variant_of(params["source"])
-        print("judge", variant, params["measure"], file=log, flush=True)
+        print("validate", variant, params["measure"], file=log, flush=True)
         time = TIMES[variant]
         if time == "dies":
             sys.exit(9)
@@ -118,7 +118,7 @@ async def test_the_fastest_schedule_is_chosen_and_torch_compile_timed_once(imagi
     chosen = job.report.candidates[job.report.chosen]
     assert chosen.candidate.variant == "b"
     assert chosen.measurement.shapes[0].compiled.median == 60.0 and chosen.measurement.shapes[0].kept == {}
-    assert sorted(judged.candidate.variant for judged in job.report.candidates) == ["a", "b"]
+    assert sorted(validated.candidate.variant for validated in job.report.candidates) == ["a", "b"]
     assert [(one.variant, one.timing and one.timing.median, one.reason) for one in job.report.tried] == [
         ("a", 50.0, ""),
         ("b", 40.0, ""),
@@ -173,7 +173,7 @@ async def test_what_may_be_the_schedules_fault_is_tried_with_the_next(imagined, 
     jobs, asked = imagined({"a": "compile-error", "b": 40.0, "c": 30.0})
     path = module()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
-    assert asked() == ["tune a b c", "judge b eager", "baseline default"]
+    assert asked() == ["tune a b c", "validate b eager", "baseline default"]
     assert job.report.candidates[job.report.chosen].candidate.variant == "b"
 
 
@@ -181,7 +181,7 @@ async def test_wrong_in_one_schedule_is_wrong_in_all_but_in_another_arithmetic(i
     jobs, asked = imagined({"a": "wrong", "b": 40.0, "c bf16x6": 50.0})
     path = module()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
-    assert asked() == ["tune a b c bf16x6", "judge c bf16x6 eager", "baseline default"]
+    assert asked() == ["tune a b c bf16x6", "validate c bf16x6 eager", "baseline default"]
     assert job.report.candidates[job.report.chosen].candidate.variant == "c bf16x6"
 
 
@@ -224,7 +224,7 @@ async def test_the_worker_is_told_of_recorded_shapes_but_in_an_evaluation(imagin
     assert "recorded" not in " ".join(asked()[2:]) and "tune a b" in asked()[2:]
 
 
-def judged(status: str = "ok", **times: tuple[int | None, float, float]) -> schema.Judged:
+def validated(status: str = "ok", **times: tuple[int | None, float, float]) -> schema.Validated:
     """A candidate with ``(calls, eager, kernel)`` at each shape: ``n8=(100, 20.0, 10.0)``; the first is the example's."""
     shapes = [
         schema.ShapeMeasurement(
@@ -235,27 +235,27 @@ def judged(status: str = "ok", **times: tuple[int | None, float, float]) -> sche
         )
         for name, (calls, eager, kernel) in times.items()
     ]
-    return schema.Judged(schema.Candidate("", "g"), schema.Verdict(status), schema.Measurement(shapes))
+    return schema.Validated(schema.Candidate("", "g"), schema.Verdict(status), schema.Measurement(shapes))
 
 
 def test_the_fastest_over_the_recorded_shapes_is_chosen_not_the_one_at_the_example():
-    at_the_example = judged(n8=(None, 20.0, 5.0), n2=(100, 4.0, 4.0), n4=(10, 9.0, 9.0))
-    over_the_mix = judged(n8=(None, 20.0, 15.0), n2=(100, 4.0, 2.0), n4=(10, 9.0, 8.0))
+    at_the_example = validated(n8=(None, 20.0, 5.0), n2=(100, 4.0, 4.0), n4=(10, 9.0, 9.0))
+    over_the_mix = validated(n8=(None, 20.0, 15.0), n2=(100, 4.0, 2.0), n4=(10, 9.0, 8.0))
     assert fastest([at_the_example, over_the_mix]) == 1
-    slower = judged("slower", n8=(None, 20.0, 1.0), n2=(100, 4.0, 9.0), n4=(10, 9.0, 9.0))
+    slower = validated("slower", n8=(None, 20.0, 1.0), n2=(100, 4.0, 9.0), n4=(10, 9.0, 9.0))
     assert fastest([slower, at_the_example, over_the_mix]) == 2
 
 
 def test_at_a_shape_that_a_candidate_leaves_to_eager_it_counts_as_eager():
-    everywhere = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 3.0), n4=(10, 9.0, 5.0))
-    narrow = judged(n8=(None, 20.0, 10.0), n4=(10, 9.0, 4.0))  # 100 × 4 + 10 × 4 against 100 × 3 + 10 × 5
+    everywhere = validated(n8=(None, 20.0, 10.0), n2=(100, 4.0, 3.0), n4=(10, 9.0, 5.0))
+    narrow = validated(n8=(None, 20.0, 10.0), n4=(10, 9.0, 4.0))  # 100 × 4 + 10 × 4 against 100 × 3 + 10 × 5
     assert fastest([narrow, everywhere]) == 1
-    assert fastest([judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.0)), everywhere]) == 0  # 200 + 90 against 350
+    assert fastest([validated(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.0)), everywhere]) == 0  # 200 + 90 against 350
 
 
 def test_calls_that_differ_in_a_flag_alone_are_told_apart():
-    def with_flag(off: float, on: float) -> schema.Judged:
-        entry = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, off), n4=(10, 9.0, on))
+    def with_flag(off: float, on: float) -> schema.Validated:
+        entry = validated(n8=(None, 20.0, 10.0), n2=(100, 4.0, off), n4=(10, 9.0, on))
         _, first, second = entry.measurement.shapes
         second.inputs = first.inputs
         first.text, second.text = "float32[2], causal=False", "float32[2], causal=True"
@@ -263,7 +263,7 @@ def test_calls_that_differ_in_a_flag_alone_are_told_apart():
 
     assert fastest([with_flag(3.0, 2.0), with_flag(2.0, 8.0)]) == 1  # 300 + 20 against 200 + 80
     assert fastest([with_flag(2.0, 8.0), with_flag(2.0, 3.0)]) == 1
-    alone = judged(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.5))  # leaves the other to eager: 250 + 90
+    alone = validated(n8=(None, 20.0, 10.0), n2=(100, 4.0, 2.5))  # leaves the other to eager: 250 + 90
     alone.measurement.shapes[1].text = "float32[2], causal=False"
     assert fastest([alone, with_flag(3.0, 2.0)]) == 1
 
@@ -287,7 +287,7 @@ def kernel_of_before(tmp_path):
     ("then", "now", "chosen"),
     [(30.0, 31.0, "before"), (30.0, 45.0, "a"), (30.0, "wrong", "a"), (39.0, 31.0, "a"), (50.0, 31.0, "a")],
 )
-async def test_the_faster_kernel_of_before_is_judged_again_and_its_times_of_now_decide(
+async def test_the_faster_kernel_of_before_is_validated_again_and_its_times_of_now_decide(
     imagined, module, kernel_of_before, then, now, chosen
 ):
     path = module()
@@ -296,7 +296,7 @@ async def test_the_faster_kernel_of_before_is_judged_again_and_its_times_of_now_
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert job.state == "done", job.error
     # 39 µs are less than 5 % better than 40: no reason to validate it again.
-    again = ["judge before eager"] if then == 30.0 else []
+    again = ["validate before eager"] if then == 30.0 else []
     assert asked() == ["tune a b", *again, "baseline default"]
     kernel = kernel_file.read(kernel_file.find_kernel(path, "Tiny"))
     assert f'VARIANT = "{chosen}"' in kernel.body
@@ -306,7 +306,7 @@ async def test_the_faster_kernel_of_before_is_judged_again_and_its_times_of_now_
     if now in ("wrong", 45.0):  # known from now on: it is not validated a second time
         jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": now})
         await over(jobs.submit("generate", target(path, "Tiny"), path))
-        assert asked()[0] == "tune a b" and "judge before eager" not in asked()
+        assert asked()[0] == "tune a b" and "validate before eager" not in asked()
 
 
 async def test_an_error_at_the_kernel_of_before_leaves_the_kernels_of_now(imagined, module, kernel_of_before):
@@ -315,7 +315,7 @@ async def test_an_error_at_the_kernel_of_before_leaves_the_kernels_of_now(imagin
     jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": "dies"})
     job = await over(jobs.submit("generate", target(path, "Tiny"), path))
     assert job.state == "done", job.error
-    assert asked() == ["tune a b", "judge before eager", "baseline default"]
+    assert asked() == ["tune a b", "validate before eager", "baseline default"]
     assert job.report.candidates[job.report.chosen].candidate.variant == "a"
     (warning,) = job.report.warnings
     assert warning.startswith("The faster kernel of 2026-01-01 could not be validated again: ")
@@ -327,7 +327,7 @@ async def test_where_recall_is_not_among_the_generators_nothing_of_before_is_tak
     kernel_of_before(path, 30.0)
     jobs, asked = imagined({"a": 40.0, "b": 50.0, "before": 31.0}, generators=["synthesizer"])
     await over(jobs.submit("generate", target(path, "Tiny"), path))
-    assert asked()[0] == "tune a b" and "judge before eager" not in asked()
+    assert asked()[0] == "tune a b" and "validate before eager" not in asked()
 
 
 async def test_what_failed_to_lower_is_a_warning_once(imagined, module):

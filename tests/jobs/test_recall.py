@@ -89,7 +89,7 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     job = await over(jobs.submit("generate", target(first, "Fused"), first))
     assert job.state == "done", job.error
     assert sources_of(job) == [("synthesizer", 7, "")]  # nothing was in the store: recall was not asked
-    assert asked == ["synthesize", "judge"]
+    assert asked == ["synthesize", "validate"]
     graph = job.report.specimen.graph
     (kept,) = recalled.find(graph, job.report.device.name, store)
     assert kept.graph.state == ["inner.proj.weight", "inner.proj.bias", "scale", "shift"]
@@ -101,10 +101,10 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     job = await over(alone.submit("generate", target(copy, "Blend"), copy))
     assert job.state == "done", job.error
     assert job.report.specimen.graph == graph
-    (judged,) = job.report.candidates
-    assert (judged.candidate.generator, judged.verdict.status) == ("recall", "ok"), judged.verdict
-    assert judged.candidate.note.startswith("10 of 10 ops in Triton; of Fused (first.py), validated on 20")
-    assert asked[2:] == ["interface", "judge"]
+    (validated,) = job.report.candidates
+    assert (validated.candidate.generator, validated.verdict.status) == ("recall", "ok"), validated.verdict
+    assert validated.candidate.note.startswith("10 of 10 ops in Triton; of Fused (first.py), validated on 20")
+    assert asked[2:] == ["interface", "validate"]
     file = kernel_file.read(kernel_file.find_kernel(copy, "Blend"))
     assert (file.generator, file.class_name) == ("recall", "Blend")
     assert file.claim.verdict.status == "ok"
@@ -131,7 +131,7 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     assert job.state == "done", job.error
     assert sources_of(job)[0] == ("recall", 0, "no kernel for the same graph is in the store")
     assert job.report.candidates[job.report.chosen].candidate.generator == "synthesizer"
-    assert asked == ["synthesize", "judge"]
+    assert asked == ["synthesize", "validate"]
 
     # Nor for a job with other settings, nor in training mode.
     strict = make_jobs(device="interpreter", bounds="check")
@@ -158,7 +158,7 @@ async def test_a_validation_keeps_the_graph_too(make_jobs, module, store, asked)
     del asked[:]
     job = await over(alone.submit("generate", target(copy, "Blend"), copy))
     assert job.state == "done", job.error
-    assert asked == ["interface", "judge"]  # no synthesizer comes next: its work is not done
+    assert asked == ["interface", "validate"]  # no synthesizer comes next: its work is not done
 
 
 def _graph(store):

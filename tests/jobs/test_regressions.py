@@ -109,56 +109,60 @@ def run_for(module, memory, monkeypatch, tmp_path):
     return run_for
 
 
-def timed(kernel: float = 54.0, status: str = "ok") -> schema.Judged:
+def timed(kernel: float = 54.0, status: str = "ok") -> schema.Validated:
     validation = found(kernel=kernel, status=status)
-    return schema.Judged(schema.Candidate("# now\n", "synthesizer"), validation.verdict, validation.measurement)
+    return schema.Validated(schema.Candidate("# now\n", "synthesizer"), validation.verdict, validation.measurement)
 
 
 async def test_a_new_kernel_is_measured_beside_the_fastest_before_it(run_for):
     worker = Answering(compared(1.07, 1.09))
     worker.comparison.changed = worker.comparison.body = worker.comparison.reached_at = ""
-    judged = timed()
-    await regressions.compare(run_for(worker), judged, None)
+    validated = timed()
+    await regressions.compare(run_for(worker), validated, None)
     assert worker.asked == [("compare", ["# now\n", "# before\n"])]
-    comparison = judged.measurement.comparison
+    comparison = validated.measurement.comparison
     assert (comparison.body, comparison.changed) == (
         kernel_file.body_hash("# before\n"),
         "kernel, torch 2.9.0 → 2.11.0",
     )
-    assert figures.regression(judged.measurement, 5.0).startswith("Slower than the kernel of 2026-01-01: 54.0 µs")
+    assert figures.regression(validated.measurement, 5.0).startswith("Slower than the kernel of 2026-01-01: 54.0 µs")
 
 
 @pytest.mark.parametrize(
-    ("judged", "settings", "missing"),
+    ("validated", "settings", "missing"),
     [
         (timed(status="wrong"), {}, None),
-        (schema.Judged(schema.Candidate("", ""), schema.Verdict("ok"), schema.Measurement(missing="no GPU")), {}, None),
+        (
+            schema.Validated(schema.Candidate("", ""), schema.Verdict("ok"), schema.Measurement(missing="no GPU")),
+            {},
+            None,
+        ),
         (timed(), {"seconds": 1.0}, "the time was over"),
     ],
 )
-async def test_what_is_not_measured(run_for, judged, settings, missing):
+async def test_what_is_not_measured(run_for, validated, settings, missing):
     worker = Answering(compared(1.07, 1.09))
-    await regressions.compare(run_for(worker, **settings), judged, None)
+    await regressions.compare(run_for(worker, **settings), validated, None)
     assert worker.asked == []
-    comparison = judged.measurement.comparison
+    comparison = validated.measurement.comparison
     assert (comparison is None) == (missing is None)
     assert missing is None or missing in comparison.missing
 
 
 async def test_without_a_store_it_is_said_that_nothing_is_kept(run_for, monkeypatch):
-    run, judged = run_for(Answering(compared(1.07, 1.09))), timed()
+    run, validated = run_for(Answering(compared(1.07, 1.09))), timed()
     monkeypatch.setenv("KERNEL_LSP_STORE", "")
-    await regressions.compare(run, judged, None)
-    assert judged.measurement.comparison == schema.SpeedComparison(missing=regressions.NO_STORE)
-    report = schema.Report(run.job.target, candidates=[judged], chosen=0)
+    await regressions.compare(run, validated, None)
+    assert validated.measurement.comparison == schema.SpeedComparison(missing=regressions.NO_STORE)
+    report = schema.Report(run.job.target, candidates=[validated], chosen=0)
     assert checked_of(run.job.path, report, None, []).not_measured == regressions.NO_STORE
 
 
 async def test_a_damaged_store_is_a_warning(run_for, tmp_path):
-    run, judged = run_for(Answering(compared(1.07, 1.09))), timed()
+    run, validated = run_for(Answering(compared(1.07, 1.09))), timed()
     (tmp_path / "store.sqlite").write_bytes(b"no database" * 1000)
-    await regressions.compare(run, judged, None)
-    assert run.report.warnings and judged.measurement.comparison.missing
+    await regressions.compare(run, validated, None)
+    assert run.report.warnings and validated.measurement.comparison.missing
 
 
 def test_a_comparison_is_kept_with_the_verdict(tmp_path):
@@ -218,21 +222,21 @@ async def test_under_the_interpreter_nothing_is_compared_and_a_kernel_from_befor
 
 async def test_times_beside_other_work_tell_of_no_regression(run_for):
     """Neither where the kernel itself was timed so, nor where the comparison was."""
-    worker, judged = Answering(compared(1.07, 1.09)), timed()
-    judged.measurement.beside = "87 % busy by pid 4711 (python)"
+    worker, validated = Answering(compared(1.07, 1.09)), timed()
+    validated.measurement.beside = "87 % busy by pid 4711 (python)"
     run = run_for(worker)
-    await regressions.compare(run, judged, None)
+    await regressions.compare(run, validated, None)
     assert worker.asked == []
     said = "timed beside other work: 87 % busy by pid 4711 (python)"
-    assert judged.measurement.comparison.missing == said
-    report = schema.Report(run.job.target, candidates=[judged], chosen=0)
+    assert validated.measurement.comparison.missing == said
+    report = schema.Report(run.job.target, candidates=[validated], chosen=0)
     assert checked_of(run.job.path, report, None, []).not_measured == said
 
-    worker.comparison.beside, judged.measurement.beside = judged.measurement.beside, ""
-    await regressions.compare(run, judged, None)
-    comparison = judged.measurement.comparison
+    worker.comparison.beside, validated.measurement.beside = validated.measurement.beside, ""
+    await regressions.compare(run, validated, None)
+    comparison = validated.measurement.comparison
     assert len(worker.asked) == 1 and comparison.ratio is not None and comparison.missing == said
-    assert figures.regression(judged.measurement, 5.0) == ""
+    assert figures.regression(validated.measurement, 5.0) == ""
 
 
 @pytest.mark.parametrize(

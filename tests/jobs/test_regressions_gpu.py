@@ -27,9 +27,9 @@ async def test_a_slow_down_of_8_percent_is_found_and_an_equal_kernel_is_not(make
         kernel.write_text(kernel_file.assemble(header, body))
         job = await over(jobs.submit("validate", target(path, "Double"), path), 300)
         assert job.state == "done", job.error
-        (judged,) = job.report.candidates
-        assert job.report.chosen == 0, judged.verdict
-        return job.report, judged.measurement.comparison
+        (validated,) = job.report.candidates
+        assert job.report.chosen == 0, validated.verdict
+        return job.report, validated.measurement.comparison
 
     report, comparison = await validated(before)
     assert comparison is None and report.regression == ""  # there is none before it

@@ -124,7 +124,7 @@ async def test_rounds_are_bounded(make_jobs, module, talker) -> None:
     assert job.report.sources[0].rounds == 2
 
 
-async def test_equal_answers_are_judged_once(make_jobs, module, talker) -> None:
+async def test_equal_answers_are_validated_once(make_jobs, module, talker) -> None:
     count = iter(range(100))
     server = talker(lambda messages: WRONG + "# take " + str(next(count)))
     job, _ = await run(make_jobs, module, server, samples=5, rounds=0)
@@ -148,7 +148,7 @@ async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, mo
     assert written.header["envelope"]["inputs"] == ["x: float32[4, 64]"]
     assert "sizes" not in written.header["envelope"]
 
-    # Judged again, it is held to the same sizes: at others it is eager, which proves nothing.
+    # Validated again, it is held to the same sizes: at others it is eager, which proves nothing.
     assert written.header["pinned"] is True
     jobs = make_jobs(device="interpreter")
     job = await over(jobs.submit("validate", target(path, "Third"), path), 60)
@@ -210,9 +210,9 @@ async def test_a_models_kernel_is_recalled_for_a_renamed_class_and_the_model_is_
     jobs = make_jobs(generators=["recall", "openai"], **settings)
     job = await over(jobs.submit("generate", target(path, "Triple"), path), 120)
     assert job.state == "done", job.error
-    (judged,) = job.report.candidates
-    assert (judged.candidate.generator, judged.verdict.status) == ("recall", "ok"), judged.verdict
-    assert judged.candidate.note.startswith("talker, seed 0; of Third (module.py), validated on ")
+    (validated,) = job.report.candidates
+    assert (validated.candidate.generator, validated.verdict.status) == ("recall", "ok"), validated.verdict
+    assert validated.candidate.note.startswith("talker, seed 0; of Third (module.py), validated on ")
     assert len(server.conversations) == asked
 
 

@@ -1,4 +1,4 @@
-"""Judges samples of the operators that it is told, one a line; prints a JSON object a line for each sample.
+"""Validates samples of the operators that it is told, one a line; prints a JSON object a line for each sample.
 
 ``{"name": "add", "variant": "", "most": 8}`` in; ``{"name", "index", "kind", "detail", "inputs", "seconds"}`` out, then
 ``{"name", "over": true}``.
@@ -22,7 +22,7 @@ import torch
 from kernel_lsp.validation.interpreter import repair
 
 from .database import operators
-from .sample import CRASH, Outcome, judge, sample_of
+from .sample import CRASH, Outcome, sample_of, validate
 
 SECONDS = 300  # for one sample; Triton's interpreter takes milliseconds for each program of a launch
 
@@ -62,7 +62,7 @@ def outcomes(info: Any, most: int) -> Any:
         began = time.monotonic()
         signal.alarm(SECONDS)
         try:
-            outcome = judge(sample_of(info.op, one, info.name))
+            outcome = validate(sample_of(info.op, one, info.name))
         except _TooLong:
             outcome = Outcome(CRASH, f"took more than {SECONDS} s")
         except Exception as error:

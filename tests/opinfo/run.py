@@ -66,7 +66,7 @@ class Process:
             self._process.wait(120)
 
 
-def judged(names: list[Name], most: int, jobs: int, record: Record) -> None:
+def validated(names: list[Name], most: int, jobs: int, record: Record) -> None:
     """Put what each sample of the operators ``names``, (name, variant) each, gives into ``record``."""
     waiting: queue.SimpleQueue[Name] = queue.SimpleQueue()
     for one in names:
@@ -101,7 +101,7 @@ def main() -> None:
     only, again = (set(filter(None, text.split(","))) for text in (given.only, given.again))
     known = list(operators())
     record = Record(given.rows, again)
-    judged(
+    validated(
         [one for one in known if one not in record.rows and (not only or one[0] in only)],
         given.most,
         given.jobs,

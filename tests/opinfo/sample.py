@@ -71,7 +71,7 @@ def sample_of(operator: Callable[..., Any], sample_input: Any, name: str) -> Sam
     return Sample([leaves[i].detach() for i in places], function, alone)
 
 
-def judge(sample: Sample) -> Outcome:
+def validate(sample: Sample) -> Outcome:
     """The worst of what becomes of the sample, also with other numbers, strides and sizes put in."""
     if not sample.tensors:
         return Outcome(EAGER, "no tensor is an argument")

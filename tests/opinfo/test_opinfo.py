@@ -1,4 +1,4 @@
-"""A part of PyTorch's operators as `make test-opinfo` judges them all; the rest of what is right, under `make test-slow`."""
+"""A part of PyTorch's operators as `make test-opinfo` validates them all; the rest of what is right, under `make test-slow`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from .compare import difference
 from .record import Record
 from .run import Process
-from .sample import CRASH, EAGER, NOT_LOWERED, RIGHT, WIDE, WRONG, Outcome, Sample, judge
+from .sample import CRASH, EAGER, NOT_LOWERED, RIGHT, WIDE, WRONG, Outcome, Sample, validate
 from .table import text
 
 #: (name, variant): one of each kind of lowering
@@ -147,10 +147,10 @@ def test_what_differs_is_found() -> None:
 
 def test_what_has_no_lowering_and_what_varies() -> None:
     x = torch.randn(4, 5)
-    assert judge(Sample([x], lambda x: torch.sort(x, 0))).kind == NOT_LOWERED
-    assert judge(Sample([x], torch.rand_like)) == Outcome(EAGER, "its results vary")
-    assert judge(Sample([torch.empty(0, 3)], torch.exp)).detail.startswith("an empty tensor")
-    assert "sparse" in judge(Sample([x], torch.Tensor.to_sparse)).detail
+    assert validate(Sample([x], lambda x: torch.sort(x, 0))).kind == NOT_LOWERED
+    assert validate(Sample([x], torch.rand_like)) == Outcome(EAGER, "its results vary")
+    assert validate(Sample([torch.empty(0, 3)], torch.exp)).detail.startswith("an empty tensor")
+    assert "sparse" in validate(Sample([x], torch.Tensor.to_sparse)).detail
 
 
 def test_the_table_counts() -> None:

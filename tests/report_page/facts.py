@@ -57,8 +57,8 @@ def full(measured: schema.ShapeMeasurement | None = None) -> Facts:
         ),
         DEVICE,
         [
-            schema.Judged(schema.Candidate(KERNEL, "synthesizer", "1 of 1 ops in Triton"), verdict, measurement),
-            schema.Judged(
+            schema.Validated(schema.Candidate(KERNEL, "synthesizer", "1 of 1 ops in Triton"), verdict, measurement),
+            schema.Validated(
                 schema.Candidate("import torch\nnothing()\n", "kernelllm", "answer 1", answer="Here it is"), wrong
             ),
         ],

@@ -13,7 +13,7 @@ from kernel_lsp.errors import ReportNotWritten
 from kernel_lsp.evaluation.scores import score
 from kernel_lsp.report_page.distribution import Point, distribution
 from kernel_lsp.report_page.evaluation import facts_of, file_names, overview, write
-from tests.evaluation.made import judged, not_lowered, problem, record, report, suite
+from tests.evaluation.made import not_lowered, problem, record, report, suite, validated
 
 from .facts import text, tree
 from .test_report_hostile import ATTRIBUTES, HOSTILE, TAGS
@@ -84,7 +84,7 @@ def test_a_record_without_a_report_has_facts_too():
 
 def test_hostile_names_and_reasons_stay_text(tmp_path):
     hostile = dataclasses.replace(problem(1), id=HOSTILE, name=HOSTILE, path=HOSTILE, suite=HOSTILE, trait=HOSTILE)
-    about = report(judged(200, default=110), seconds={HOSTILE: 1.0})
+    about = report(validated(200, default=110), seconds={HOSTILE: 1.0})
     about.candidates[0].measurement.shapes[0].kept = {"default": HOSTILE}
     about.candidates[0].measurement.shapes[0].spans = {HOSTILE: 1.0}
     about.candidates[0].candidate.kept = {HOSTILE: 1}
@@ -119,7 +119,7 @@ def test_file_names_are_plain_and_differ(ids):
 
 
 def test_modes_have_pages_of_their_own(tmp_path):
-    both = [record(problem(1), report(judged(200)), mode=mode) for mode in ("eval", "train")]
+    both = [record(problem(1), report(validated(200)), mode=mode) for mode in ("eval", "train")]
     _, whole = written(tmp_path, both)
     assert sorted(file.name for file in (tmp_path / "h100 run-reports").iterdir()) == [
         "level1-1_Op-eval.html",

@@ -205,8 +205,8 @@ def test_without_a_gpu_the_reason_is_given_once_for_all():
     facts.measurement = schema.Measurement(missing="no CUDA GPU here: torch is built without CUDA")
     facts.verdict.mode, facts.device = "interpreter", schema.Device("Triton interpreter (CPU)", "interpreter")
     facts.verdict.limits = ["races between programs", "time (no CUDA GPU here)"]
-    for judged in facts.report.candidates:
-        judged.measurement = facts.measurement
+    for validated in facts.report.candidates:
+        validated.measurement = facts.measurement
     for source in facts.report.sources:
         source.best = None
     said = text(page(facts))

@@ -69,7 +69,7 @@ async def test_status_goes_from_busy_to_idle_and_pause_lets_go(client: Client, m
     debug = await client.debug()
     assert debug["jobs"] == [] and debug["workerPids"] == [] and debug["paused"] is True
 
-    # Resumed: what was saved meanwhile is judged.
+    # Resumed: what was saved meanwhile is validated.
     await client.execute("kernelLsp.resume")
     await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 90)
     await client.until(lambda: states(notified)[-1] == "idle")

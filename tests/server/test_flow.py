@@ -74,7 +74,7 @@ async def test_generate_to_revalidated(client: Any, sample: Path, profile: str) 
     await client.until(lambda: shows(client, uri, "✓"))
     assert "Use RMSNormTriton in this file" in await client.actions(uri, 6, 8)
 
-    # An edit makes it stale, a save has it judged again, and the new verdict replaces the old one.
+    # An edit makes it stale, a save has it validated again, and the new verdict replaces the old one.
     client.change(uri, 2, ") / self.weight", place(source, ") * self.weight"))
     await client.until(lambda: client.codes(uri) == ["kernel-stale"])
     assert "stale" in (await client.lenses(uri))[0]

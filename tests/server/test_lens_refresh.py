@@ -104,7 +104,7 @@ async def test_a_lens_keeps_up_while_another_job_changes_its_own_all_the_time(cl
 
 def test_checks_that_follow_a_first_verdict_are_of_the_same_candidate() -> None:
     candidate = schema.Candidate("", "synthesizer")
-    report = schema.Report(schema.Target("", "First"), candidates=[schema.Judged(candidate, schema.Verdict("ok"))])
+    report = schema.Report(schema.Target("", "First"), candidates=[schema.Validated(candidate, schema.Verdict("ok"))])
     report.sources = [schema.Source("synthesizer", expected=3)]
     job = Job("generate-1", "generate", report.target, Path("first.py"), report=report, number=1)
     assert running_words(Record(job=job, stage="check")) == "… validating 1/3"

@@ -1,4 +1,4 @@
-"""Saves that come while a kernel is being judged."""
+"""Saves that come while a kernel is being validated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("triton", reason="the worker needs triton")
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-async def test_an_edit_is_undone_while_it_is_judged(client: Any, module: Path) -> None:
+async def test_an_edit_is_undone_while_it_is_validated(client: Any, module: Path) -> None:
     """The validation under way is of the text before, and would leave the kernel stale for ever."""
     await client.start(module.parent)
     uri = client.open(module)

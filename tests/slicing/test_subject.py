@@ -192,7 +192,7 @@ def test_an_argument_that_no_condition_can_be_written_for(worker: Any, tmp_path:
     assert raised.value.code == "NotWritable" and "act" in raised.value.message
 
 
-def test_judging_after_slicing_needs_no_second_look(worker: Any, subject: dict[str, Any], tmp_path: Any) -> None:
+def test_validating_after_slicing_needs_no_second_look(worker: Any, subject: dict[str, Any], tmp_path: Any) -> None:
     path = tmp_path / "twice.py"
     path.write_text(
         "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n"
@@ -201,6 +201,6 @@ def test_judging_after_slicing_needs_no_second_look(worker: Any, subject: dict[s
     worker.call("slice", path=str(path), class_name="Net", inputs=None)
     source = "import torch\nfrom twice import Net\nclass NetTriton(Net):\n    pass\n"
     worker.call(
-        "judge", path=str(path), class_name="Net", inputs=None, source=source, device="interpreter", measure="none"
+        "validate", path=str(path), class_name="Net", inputs=None, source=source, device="interpreter", measure="none"
     )
     assert not any(data.get("stage") == "introspect" for _, data, _ in worker.events)

@@ -18,15 +18,15 @@ def worker() -> Iterator[Client]:
 
 
 @pytest.fixture
-def judge(worker: Client, tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """``judge(module source, class, kernel source)`` → the result of the worker's judge, under the interpreter."""
+def validate(worker: Client, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """``validate(module source, class, kernel source)`` → the result of the worker's validate, under the interpreter."""
 
     def run(module: str, class_name: str, kernel: str, **params: Any) -> dict[str, Any]:
         path = tmp_path / "module.py"
         path.write_text("import torch\nfrom torch import nn\n" + module)
         kernel = _file_of(class_name, kernel)
         given = {"device": "interpreter", "seconds": 60, "measure": "none", **params}
-        return worker.call("judge", path=str(path), class_name=class_name, source=kernel, **given)
+        return worker.call("validate", path=str(path), class_name=class_name, source=kernel, **given)
 
     return run
 

@@ -46,8 +46,8 @@ class CarryTriton(Carry):
 ASSIGNED = "self.hidden = new"
 
 
-def test_a_kernel_that_assigns_as_the_module_does_passes(judge):
-    verdict = judge(MODULE, "Carry", KERNEL)["verdict"]
+def test_a_kernel_that_assigns_as_the_module_does_passes(validate):
+    verdict = validate(MODULE, "Carry", KERNEL)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
     assert verdict["launches"] == 1
 
@@ -67,24 +67,24 @@ def test_a_kernel_that_assigns_as_the_module_does_passes(judge):
         ("self.state = new", "does not assign attribute hidden"),
     ],
 )
-def test_a_kernel_that_does_otherwise_is_wrong(judge, instead, reason):
-    verdict = judge(MODULE, "Carry", KERNEL.replace(ASSIGNED, instead))["verdict"]
+def test_a_kernel_that_does_otherwise_is_wrong(validate, instead, reason):
+    verdict = validate(MODULE, "Carry", KERNEL.replace(ASSIGNED, instead))["verdict"]
     assert verdict["status"] == "wrong", verdict
     assert reason in verdict["reason"]
 
 
-def test_a_kernel_that_keeps_a_copy_of_what_the_module_keeps_itself_is_wrong(judge):
+def test_a_kernel_that_keeps_a_copy_of_what_the_module_keeps_itself_is_wrong(validate):
     module = MODULE.replace("x * self.scale + self.hidden", "x").replace("relu(self.hidden)", "relu(x * self.scale)")
     kernel = KERNEL.replace("+ tl.load(h_ptr + at, mask=mask)", "")
-    assert judge(module, "Carry", kernel.replace(ASSIGNED, "self.hidden = x"))["verdict"]["status"] == "ok"
-    verdict = judge(module, "Carry", kernel.replace(ASSIGNED, "self.hidden = x.clone()"))["verdict"]
+    assert validate(module, "Carry", kernel.replace(ASSIGNED, "self.hidden = x"))["verdict"]["status"] == "ok"
+    verdict = validate(module, "Carry", kernel.replace(ASSIGNED, "self.hidden = x.clone()"))["verdict"]
     assert verdict["status"] == "wrong" and "does not share memory with input x" in verdict["reason"]
 
 
-def test_what_is_changed_in_place_is_the_same_tensor_afterwards(judge):
+def test_what_is_changed_in_place_is_the_same_tensor_afterwards(validate):
     module = MODULE.replace("self.hidden = x * self.scale + self.hidden", "self.hidden.add_(x * self.scale)")
-    assert judge(module, "Carry", KERNEL.replace(ASSIGNED, "h.copy_(new)"))["verdict"]["status"] == "ok"
-    verdict = judge(module, "Carry", KERNEL)["verdict"]
+    assert validate(module, "Carry", KERNEL.replace(ASSIGNED, "h.copy_(new)"))["verdict"]["status"] == "ok"
+    verdict = validate(module, "Carry", KERNEL)["verdict"]
     assert verdict["status"] == "wrong" and "it assigns attribute hidden" in verdict["reason"]
 
 
@@ -95,14 +95,14 @@ LAZY = MODULE.replace("self.hidden = torch.randn(7, 40)", "self.hidden = None").
 
 
 @pytest.mark.slow
-def test_an_attribute_of_the_first_call_is_there_in_those_that_follow(judge):
-    verdict = judge(LAZY, "Carry", KERNEL)["verdict"]
+def test_an_attribute_of_the_first_call_is_there_in_those_that_follow(validate):
+    verdict = validate(LAZY, "Carry", KERNEL)["verdict"]
     assert (verdict["status"], verdict["reason"], verdict["launches"]) == ("ok", "", 1)
     assert any("the first call" in check["name"] for check in verdict["checks"])
-    verdict = judge(LAZY, "Carry", KERNEL.replace(ASSIGNED, "pass"))["verdict"]
+    verdict = validate(LAZY, "Carry", KERNEL.replace(ASSIGNED, "pass"))["verdict"]
     assert verdict["status"] == "wrong" and "attribute hidden" in verdict["reason"]
     made = "        h = self.hidden\n        h = torch.zeros_like(x) if h is None else h\n"
-    verdict = judge(LAZY, "Carry", KERNEL.replace("        h = self.hidden\n", made))["verdict"]
+    verdict = validate(LAZY, "Carry", KERNEL.replace("        h = self.hidden\n", made))["verdict"]
     assert verdict["status"] == "wrong" and "the first call" in verdict["reason"]
 
 

@@ -27,7 +27,7 @@ HANG_UP = """import os
             pass
 """
 
-Judge = Callable[..., dict[str, Any]]
+Validate = Callable[..., dict[str, Any]]
 
 
 def slow(*values: str) -> Any:
@@ -40,11 +40,11 @@ def step_of(verdict: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Of those that are corpus files, which are judged there, too, make test has one or two; make test-slow has all.
+# Of those that are corpus files, which are validated there, too, make test has one or two; make test-slow has all.
 @pytest.mark.parametrize("tell", [*TELLS[:2], *(pytest.param(tell, marks=pytest.mark.slow) for tell in TELLS[2:])])
-def test_who_is_right_only_where_it_sees_a_validation_is_cheating(judge: Judge, tell: str) -> None:
+def test_who_is_right_only_where_it_sees_a_validation_is_cheating(validate: Validate, tell: str) -> None:
     entry = corpus.read(f"tampering/{tell}")
-    verdict = judge(entry.module, entry.class_name, entry.kernel)["verdict"]
+    verdict = validate(entry.module, entry.class_name, entry.kernel)["verdict"]
     assert verdict["status"] == "cheating"
     assert verdict["reason"].startswith("in a plain process it computes something else than where it is validated: ")
     assert not step_of(verdict)["passed"]
@@ -58,9 +58,9 @@ HONEST = [
 
 
 @pytest.mark.parametrize("name", [*HONEST[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in HONEST[2:])])
-def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(judge: Judge, name: str) -> None:
+def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(validate: Validate, name: str) -> None:
     entry = corpus.read(name)
-    result = judge(entry.module, entry.class_name, entry.kernel, **entry.how)
+    result = validate(entry.module, entry.class_name, entry.kernel, **entry.how)
     assert result["verdict"]["status"] == "ok", result["verdict"]["reason"]
     assert step_of(result["verdict"])["passed"]
     # On a busy machine instances may be left out; then it is called at sizes of one, and that is said.
@@ -68,9 +68,9 @@ def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(judge: Judge, 
     assert all(limit.endswith("for which the interpreter is too slow") for limit in limits), limits
 
 
-def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(judge: Judge) -> None:
+def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(validate: Validate) -> None:
     kernel = softmax().replace("device=x.device", 'device="cuda"')
-    verdict = judge(SOFTMAX, "Softmax", kernel)["verdict"]
+    verdict = validate(SOFTMAX, "Softmax", kernel)["verdict"]
     assert verdict["status"] == "ok", verdict["reason"]
     assert step_of(verdict)["passed"]
 
@@ -95,36 +95,36 @@ def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(judge: 
         slow("x.mul_(2)", "cheating", "in a plain process it computes something else"),
     ],
 )
-def test_what_it_does_only_there_is_reported(judge: Judge, does: str, status: str, reason: str) -> None:
-    verdict = judge(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + does))["verdict"]
+def test_what_it_does_only_there_is_reported(validate: Validate, does: str, status: str, reason: str) -> None:
+    verdict = validate(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + does))["verdict"]
     assert (verdict["status"], step_of(verdict)["passed"]) == (status, False)
     assert reason in verdict["reason"]
 
 
-def test_a_class_that_cannot_be_constructed_only_there_is_reported(judge: Judge) -> None:
+def test_a_class_that_cannot_be_constructed_only_there_is_reported(validate: Validate) -> None:
     top = "import sys\nassert any(name.startswith('kernel_lsp.') for name in sys.modules), 'not here'\n"
-    verdict = judge(AFFINE, "Affine", affine(top=top))["verdict"]
+    verdict = validate(AFFINE, "Affine", affine(top=top))["verdict"]
     assert verdict["status"] == "crashed"
     assert "in a plain process: AssertionError: not here" in verdict["reason"]
 
 
 @pytest.mark.slow
-def test_one_that_hangs_only_there_is_stopped_and_nothing_of_it_is_left(worker: Client, judge: Judge) -> None:
+def test_one_that_hangs_only_there_is_stopped_and_nothing_of_it_is_left(worker: Client, validate: Validate) -> None:
     family = psutil.Process(worker.process.pid)
-    judge(SOFTMAX, "Softmax", softmax())
+    validate(SOFTMAX, "Softmax", softmax())
     before = {(p.pid, p.num_fds()) for p in family.children(recursive=True)}
-    verdict = judge(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + "import time; time.sleep(1000)"))["verdict"]
+    verdict = validate(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + "import time; time.sleep(1000)"))["verdict"]
     assert (verdict["status"], verdict["reason"]) == (
         "timeout",
         "in a plain process it gave no answer, and was stopped",
     )
     assert wait_until(lambda: {(p.pid, p.num_fds()) for p in family.children(recursive=True)} == before, 5)
-    assert judge(SOFTMAX, "Softmax", softmax())["verdict"]["status"] == "ok"
+    assert validate(SOFTMAX, "Softmax", softmax())["verdict"]["status"] == "ok"
 
 
-def test_a_module_that_cannot_be_imported_there_is_a_limit(judge: Judge) -> None:
+def test_a_module_that_cannot_be_imported_there_is_a_limit(validate: Validate) -> None:
     module = "import sys\nif 'kernel_lsp.worker.plain_process' in sys.modules: raise OSError('busy')\n" + SOFTMAX
-    verdict = judge(module, "Softmax", softmax())["verdict"]
+    verdict = validate(module, "Softmax", softmax())["verdict"]
     assert verdict["status"] == "ok"
     (limit,) = [limit for limit in verdict["limits"] if limit.startswith(NAME)]
     assert limit.startswith("in a plain process (it could not be started: ImportFailed: ") and "busy" in limit

@@ -18,8 +18,8 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_right_kernel_is_timed(judge, worker, name):
-    result = judge(*RIGHT[name], device="cuda", measure="eager", seconds=120)
+def test_a_right_kernel_is_timed(validate, worker, name):
+    result = validate(*RIGHT[name], device="cuda", measure="eager", seconds=120)
     verdict, measurement = result["verdict"], result["measurement"]
     assert verdict["status"] in ("ok", "slower"), verdict["reason"]
     assert verdict["mode"] == "gpu" and verdict["launches"] == 1
@@ -44,27 +44,27 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_kernel_is_caught(judge, name):
+def test_a_wrong_kernel_is_caught(validate, name):
     which, old, new = WRONG[name]
     module, class_name, kernel = RIGHT[which]
     assert old in kernel
-    verdict = judge(module, class_name, kernel.replace(old, new), device="cuda", measure="eager")["verdict"]
+    verdict = validate(module, class_name, kernel.replace(old, new), device="cuda", measure="eager")["verdict"]
     assert verdict["status"] == "wrong", verdict["reason"]
 
 
-def test_an_illegal_access_ends_the_trial_alone(judge):
+def test_an_illegal_access_ends_the_trial_alone(validate):
     kernel = SOFTMAX_KERNEL.replace("tl.store(y_ptr", "tl.store(y_ptr + 1000000000000", 1)
     assert kernel != SOFTMAX_KERNEL
-    verdict = judge(SOFTMAX, "Softmax", kernel, device="cuda")["verdict"]
+    verdict = validate(SOFTMAX, "Softmax", kernel, device="cuda")["verdict"]
     assert verdict["status"] in ("crashed", "wrong"), verdict
-    assert judge(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda")["verdict"]["status"] == "ok"
+    assert validate(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda")["verdict"]["status"] == "ok"
 
 
-def test_a_kernel_that_hangs_is_stopped(judge):
+def test_a_kernel_that_hangs_is_stopped(validate):
     kernel = SOFTMAX_KERNEL.replace("return y\n", "torch.cuda._sleep(200_000_000_000)\n        return y\n", 1)
     assert kernel != SOFTMAX_KERNEL
     began = time.monotonic()
-    verdict = judge(SOFTMAX, "Softmax", kernel, device="cuda", seconds=8)["verdict"]
+    verdict = validate(SOFTMAX, "Softmax", kernel, device="cuda", seconds=8)["verdict"]
     assert verdict["status"] == "timeout" and time.monotonic() - began < 20
 
 
@@ -73,7 +73,7 @@ def test_cancel_frees_the_gpu_within_a_second(worker, tmp_path):
     path.write_text("import torch\nfrom torch import nn\n" + SOFTMAX)
     source = "import torch, triton, triton.language as tl\nfrom module import Softmax\n" + SOFTMAX_KERNEL
     given = {"path": str(path), "class_name": "Softmax", "source": source, "seconds": 60}
-    ident = worker.send("judge", device="cuda", measure="eager", **given)
+    ident = worker.send("validate", device="cuda", measure="eager", **given)
     time.sleep(1.5)
     began = time.monotonic()
     worker.write({"method": "cancel", "params": {"id": ident}})

@@ -25,8 +25,8 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_right_kernel_passes(judge, name):
-    result = judge(*RIGHT[name])
+def test_a_right_kernel_passes(validate, name):
+    result = validate(*RIGHT[name])
     verdict = result["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
     assert verdict["mode"] == "interpreter"
@@ -40,14 +40,14 @@ def test_a_right_kernel_passes(judge, name):
     assert result["measurement"]["shapes"] == [] and "no CUDA GPU here" in result["measurement"]["missing"]
 
 
-def test_huge_values_for_which_eager_overflows_are_left_out_and_that_is_said(judge):
-    verdict = judge(CUBED_NORM, "CubedNorm", CUBED_NORM_KERNEL)["verdict"]
+def test_huge_values_for_which_eager_overflows_are_left_out_and_that_is_said(validate):
+    verdict = validate(CUBED_NORM, "CubedNorm", CUBED_NORM_KERNEL)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
     assert "huge values for which eager itself overflows" in verdict["limits"]
 
 
-def test_eager_takes_the_way_through_torch_that_it_takes_where_the_kernel_is_tried(judge):
-    verdict = judge(SELF_ATTENTION, "SelfAttention", SELF_ATTENTION_KERNEL)["verdict"]
+def test_eager_takes_the_way_through_torch_that_it_takes_where_the_kernel_is_tried(validate):
+    verdict = validate(SELF_ATTENTION, "SelfAttention", SELF_ATTENTION_KERNEL)["verdict"]
     assert "no elements" not in verdict["reason"]
     assert "no elements" in {check["name"] for check in verdict["checks"]}
 
@@ -201,7 +201,7 @@ LINES = {
 }
 
 
-#: like another of these, or like a file of the corpus that make test judges: make test-slow has them
+#: like another of these, or like a file of the corpus that make test validates: make test-slow has them
 LIKE_ANOTHER = {
     *("a constant", "an ignored bias", "an unwritten row", "ignored strides", "a tuple", "no tensor", "another dtype"),
     *("a parameter of another shape", "a crash", "an exit", "an import that fails", "a result kept by its address"),
@@ -212,24 +212,24 @@ LIKE_ANOTHER = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_ANOTHER else name for name in WRONG]
 )
-def test_a_wrong_kernel_is_caught(judge, name):
+def test_a_wrong_kernel_is_caught(validate, name):
     which, old, new, status, said = WRONG[name]
     module, class_name, kernel = RIGHT[which]
     assert old in kernel
-    verdict = judge(module, class_name, kernel.replace(old, new, 1))["verdict"]
+    verdict = validate(module, class_name, kernel.replace(old, new, 1))["verdict"]
     assert (verdict["status"], said in verdict["reason"]) == (status, True), verdict
     if name in LINES:
         assert verdict["line"] == LINES[name], verdict
 
 
-def test_a_kernel_that_hangs_is_stopped(judge):
+def test_a_kernel_that_hangs_is_stopped(validate):
     kernel = SOFTMAX_KERNEL.replace("y = torch.empty(", "while True: pass\n        y = torch.empty(", 1)
-    verdict = judge(SOFTMAX, "Softmax", kernel, seconds=3)["verdict"]
+    verdict = validate(SOFTMAX, "Softmax", kernel, seconds=3)["verdict"]
     assert verdict["status"] == "timeout", verdict
 
 
-def test_the_verdict_comes_before_the_result(judge, worker):
-    judge(SOFTMAX, "Softmax", SOFTMAX_KERNEL)
+def test_the_verdict_comes_before_the_result(validate, worker):
+    validate(SOFTMAX, "Softmax", SOFTMAX_KERNEL)
     names = [name for name, _, _ in worker.events]
     assert "progress" in names and "verdict" in names
     assert worker.events[names.index("verdict")][1]["status"] == "ok"

@@ -34,8 +34,8 @@ def recorded(*calls: tuple[str, int, float]) -> dict:
 MIX = recorded(("float32[256, 512]", 300, 0.6), ("float32[3000, 1000]", 20, 0.3), ("float32[7, 40]", 1, 0.01))
 
 
-def test_a_kernel_is_timed_at_recorded_shapes_and_the_speedup_is_weighted(judge):
-    result = judge(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda", measure="eager", recorded=MIX)
+def test_a_kernel_is_timed_at_recorded_shapes_and_the_speedup_is_weighted(validate):
+    result = validate(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda", measure="eager", recorded=MIX)
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     measured = result["measurement"]
     print(measured)
@@ -53,37 +53,37 @@ def test_a_kernel_is_timed_at_recorded_shapes_and_the_speedup_is_weighted(judge)
     assert not any("still to be checked" in limit for limit in result["verdict"]["limits"])
 
 
-def test_a_kernel_that_is_slow_where_the_program_calls_it_is_slower(judge):
+def test_a_kernel_that_is_slow_where_the_program_calls_it_is_slower(validate):
     again = "        for _ in range(50 if x.shape[0] == 256 else 1):\n            softmax_kernel["
     slow = SOFTMAX_KERNEL.replace("        softmax_kernel[", again)
     assert slow != SOFTMAX_KERNEL
-    result = judge(SOFTMAX, "Softmax", slow, device="cuda", measure="eager", recorded=MIX)
+    result = validate(SOFTMAX, "Softmax", slow, device="cuda", measure="eager", recorded=MIX)
     assert result["verdict"]["status"] == "slower", result["verdict"]
     assert result["verdict"]["reason"].endswith("over 2 recorded shapes of train.py, weighted by calls")
 
 
-def test_a_kernel_that_is_wrong_where_the_program_calls_it_is_wrong(judge):
+def test_a_kernel_that_is_wrong_where_the_program_calls_it_is_wrong(validate):
     wrong = SOFTMAX_KERNEL.replace("        return y\n", "        return y + 1 if x.shape[0] == 3000 else y\n")
     assert wrong != SOFTMAX_KERNEL
-    verdict = judge(SOFTMAX, "Softmax", wrong, device="cuda", measure="eager", recorded=MIX)["verdict"]
+    verdict = validate(SOFTMAX, "Softmax", wrong, device="cuda", measure="eager", recorded=MIX)["verdict"]
     assert verdict["status"] == "wrong" and "at the recorded shape float32[3000, 1000]" in verdict["reason"], verdict
 
 
-def test_one_that_is_right_there_only_until_it_is_timed_cheats(judge):
+def test_one_that_is_right_there_only_until_it_is_timed_cheats(validate):
     late = "        self.seen = getattr(self, 'seen', 0) + (x.shape[0] == 3000)\n"
     late += "        return y + 1 if self.seen > 1 and x.shape[0] == 3000 else y\n"
     kernel = SOFTMAX_KERNEL.replace("        return y\n", late)
-    verdict = judge(SOFTMAX, "Softmax", kernel, device="cuda", measure="eager", recorded=MIX)["verdict"]
+    verdict = validate(SOFTMAX, "Softmax", kernel, device="cuda", measure="eager", recorded=MIX)["verdict"]
     assert verdict["status"] in ("cheating", "wrong"), verdict
 
 
-def test_a_shape_that_does_not_fit_is_left_out_and_the_others_are_timed(judge):
+def test_a_shape_that_does_not_fit_is_left_out_and_the_others_are_timed(validate):
     import torch
 
     _, total = torch.cuda.mem_get_info()
     fits_not = int(total / 4 / 4 / 512)  # a quarter of the memory: four copies are too many
     shapes = recorded(("float32[256, 512]", 10, 0.5), (f"float32[{fits_not}, 512]", 5, 0.5))
-    result = judge(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda", measure="eager", recorded=shapes)
+    result = validate(SOFTMAX, "Softmax", SOFTMAX_KERNEL, device="cuda", measure="eager", recorded=shapes)
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     assert [one["calls"] for one in result["measurement"]["shapes"]] == [None, 10]
     (left_out,) = result["measurement"]["recorded"]["left_out"]

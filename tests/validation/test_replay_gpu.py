@@ -50,7 +50,13 @@ def test_each_replayed_candidate_is_right_and_has_its_launches_counted(worker, a
         found, statuses = {}, {}
         for name, candidate in (("direct", direct), ("replayed", one)):
             answer = worker.call(
-                "judge", timeout=300, source=candidate["source"], measure="eager", seconds=200, thorough=True, **asked
+                "validate",
+                timeout=300,
+                source=candidate["source"],
+                measure="eager",
+                seconds=200,
+                thorough=True,
+                **asked,
             )
             verdict = answer["verdict"]
             statuses[name] = verdict["status"] in ("ok", "slower"), verdict["reason"]

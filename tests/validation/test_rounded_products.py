@@ -132,7 +132,7 @@ class Layer(nn.Linear):
     """A layer whose rows are independent."""
 
 
-def judged(monkeypatch, how, out_of, held_to="tf32"):
+def validated(monkeypatch, how, out_of, held_to="tf32"):
     """The comparison of what ``out_of`` makes of the layer's answer, where float64 fits as a whole, in slices, or not at all."""
     torch.manual_seed(0)
     module, x = Layer(256, 32), randn(16, 256)
@@ -152,14 +152,14 @@ def judged(monkeypatch, how, out_of, held_to="tf32"):
 
 @pytest.mark.parametrize("how", ["whole", "slices", "eager"])
 def test_a_kernel_that_rounds_passes_where_it_may_and_one_that_is_off_does_not(monkeypatch, how):
-    found, referee = judged(monkeypatch, how, lambda out: out)
+    found, referee = validated(monkeypatch, how, lambda out: out)
     assert found.passed and 1e-4 < referee.explained < 5e-3
-    strict, _ = judged(monkeypatch, how, lambda out: out, held_to="strict")
+    strict, _ = validated(monkeypatch, how, lambda out: out, held_to="strict")
     assert not strict.passed
     off = torch.zeros(16, 32)
     off[-1, -1] = 0.1
-    wrong, _ = judged(monkeypatch, how, lambda out: out + off)
+    wrong, _ = validated(monkeypatch, how, lambda out: out + off)
     assert not wrong.passed and ", 31]" in wrong.reason
     assert wrong.reason.endswith("(at TF32)")
-    zeros, _ = judged(monkeypatch, how, torch.zeros_like)
+    zeros, _ = validated(monkeypatch, how, torch.zeros_like)
     assert not zeros.passed

@@ -1,4 +1,4 @@
-"""What the profiler's spans of a candidate's calls say: the judgement of spans by itself; on a GPU test_timing_gpu.py."""
+"""What the profiler's spans of a candidate's calls say: the validation of spans by itself; on a GPU test_timing_gpu.py."""
 
 from __future__ import annotations
 

@@ -63,29 +63,29 @@ class DropTriton(Drop):
 """
 
 
-def test_running_statistics_that_are_updated_pass_in_both_modes(judge):
+def test_running_statistics_that_are_updated_pass_in_both_modes(validate):
     for training in (False, True):
-        verdict = judge(BATCH_NORM, "Norm", BATCH_NORM_KERNEL, training=training)["verdict"]
+        verdict = validate(BATCH_NORM, "Norm", BATCH_NORM_KERNEL, training=training)["verdict"]
         assert (verdict["status"], verdict["reason"]) == ("ok", ""), training
 
 
-def test_running_statistics_that_are_not_updated_are_wrong_in_training_mode(judge):
+def test_running_statistics_that_are_not_updated_are_wrong_in_training_mode(validate):
     batch = "torch.nn.functional.batch_norm(x, None, None, self.norm.weight, self.norm.bias, True)"
     kernel = BATCH_NORM_KERNEL.replace("self.norm(x).contiguous()", f"{batch}.contiguous()")
-    verdict = judge(BATCH_NORM, "Norm", kernel, training=True)["verdict"]
+    verdict = validate(BATCH_NORM, "Norm", kernel, training=True)["verdict"]
     assert verdict["status"] == "wrong" and "in training mode buffer norm.running_mean[3] is 0" in verdict["reason"]
 
 
-def test_random_numbers_are_compared_under_equal_random_states(judge):
-    verdict = judge(DROPOUT, "Drop", DROPOUT_KERNEL, training=True)["verdict"]
+def test_random_numbers_are_compared_under_equal_random_states(validate):
+    verdict = validate(DROPOUT, "Drop", DROPOUT_KERNEL, training=True)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
     assert not any("random states" in limit for limit in verdict["limits"])
 
 
-def test_other_random_numbers_cannot_be_compared(judge):
+def test_other_random_numbers_cannot_be_compared(validate):
     kernel = DROPOUT_KERNEL.replace("self.drop(x)", "(torch.rand(1), self.drop(x))[1]")
     with pytest.raises(WorkerError, match="draws random numbers") as caught:
-        judge(DROPOUT, "Drop", kernel, training=True)
+        validate(DROPOUT, "Drop", kernel, training=True)
     assert caught.value.code == "RandomNotComparable"
 
 
@@ -124,9 +124,9 @@ class SumTriton(Sum):
 
 
 @pytest.mark.slow
-def test_eager_that_sums_in_another_order_each_time_is_not_taken_for_one_that_draws_random_numbers(judge):
-    verdict = judge(SUM_IN_ANY_ORDER, "Sum", SUM_KERNEL)["verdict"]
+def test_eager_that_sums_in_another_order_each_time_is_not_taken_for_one_that_draws_random_numbers(validate):
+    verdict = validate(SUM_IN_ANY_ORDER, "Sum", SUM_KERNEL)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
     wrong = SUM_KERNEL.replace("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x.to(tl.float32), axis=0) * 1.2")
-    verdict = judge(SUM_IN_ANY_ORDER, "Sum", wrong)["verdict"]
+    verdict = validate(SUM_IN_ANY_ORDER, "Sum", wrong)["verdict"]
     assert verdict["status"] == "wrong"

@@ -113,9 +113,9 @@ def test_data_dependent_control_flow_is_named_when_a_kernel_is_wanted(worker, wr
     assert caught.value.where["line"] == 5
 
 
-def test_no_such_device_to_judge_on(worker, write):
+def test_no_such_device_to_validate_on(worker, write):
     with pytest.raises(WorkerError, match="cuda:77") as caught:
-        worker.call("judge", path=write(HEAD + GOOD + INPUTS), class_name="Good", source="", device="cuda:77")
+        worker.call("validate", path=write(HEAD + GOOD + INPUTS), class_name="Good", source="", device="cuda:77")
     assert caught.value.code == "NoSuchDevice"
 
 

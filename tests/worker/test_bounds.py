@@ -51,7 +51,7 @@ def test_a_kernel_that_checks_its_indices(worker: Client, write: Callable[..., s
     job = given(write, name) | {"bounds": "check"}
     source = worker.call("synthesize", **job)["candidates"][0]["source"]
     assert CASES[name][1] in source
-    verdict = worker.call("judge", source=source, measure="none", **job)["verdict"]
+    verdict = worker.call("validate", source=source, measure="none", **job)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
     tried = {check["name"]: check["detail"] for check in verdict["checks"]}
     assert tried[STEP] == f"it raises an error for {CASES[name][2]}"
@@ -62,8 +62,8 @@ def test_a_kernel_that_trusts_its_indices(worker: Client, write: Callable[..., s
     job = given(write, "Loss")
     source = worker.call("synthesize", **job)["candidates"][0]["source"]
     assert "_check_indices" not in source
-    trusted = worker.call("judge", source=source, measure="none", **job)["verdict"]
+    trusted = worker.call("validate", source=source, measure="none", **job)["verdict"]
     assert trusted["status"] == "ok" and any(limit.startswith(LIMIT) for limit in trusted["limits"])
     assert STEP not in [check["name"] for check in trusted["checks"]]
-    checked = worker.call("judge", source=source, measure="none", bounds="check", **job)["verdict"]
+    checked = worker.call("validate", source=source, measure="none", bounds="check", **job)["verdict"]
     assert checked["status"] == "wrong" and "the index 10 in target is out of range" in checked["reason"]

@@ -44,7 +44,7 @@ def test_a_kernel_is_written_and_right(worker: Client, write: Callable[..., str]
     given = {"path": write(HEAD + text), "class_name": name, "device": "interpreter", "seconds": 60}
     source = worker.call("synthesize", **given)["candidates"][0]["source"]
     assert part in source
-    verdict = worker.call("judge", source=source, measure="none", **given)["verdict"]
+    verdict = worker.call("validate", source=source, measure="none", **given)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")
 
 

@@ -153,6 +153,6 @@ def test_under_the_interpreter_recordings_change_nothing(worker, write):
     asked = {"path": path, "class_name": "Net", "device": "interpreter"}
     source = worker.call("synthesize", **asked)["candidates"][0]["source"]
     table = {"from": "train.py", "seconds": 1.0, "shapes": [call(tensor("float32[3, 40]"))]}
-    result = worker.call("judge", source=source, seconds=60, measure="eager", recorded=table, **asked)
+    result = worker.call("validate", source=source, seconds=60, measure="eager", recorded=table, **asked)
     assert result["verdict"]["status"] == "ok", result["verdict"]["reason"]
     assert result["measurement"]["shapes"] == [] and "no CUDA GPU" in result["measurement"]["missing"]

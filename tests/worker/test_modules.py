@@ -92,7 +92,7 @@ def test_a_class_of_a_file_of_any_name(worker, write, name):
         assert answer["specimen"]["file"] == "" and "from модель import Model" in source
         return
     assert answer["specimen"]["file"] == f"../{name.rpartition('/')[2]}"
-    verdict = worker.call("judge", path=write(ALONE, name), class_name="Model", source=source, device="interpreter")
+    verdict = worker.call("validate", path=write(ALONE, name), class_name="Model", source=source, device="interpreter")
     assert verdict["verdict"]["status"] == "ok", verdict["verdict"]["reason"]
 
 
@@ -104,7 +104,7 @@ def test_a_kernel_file_finds_its_module_whatever_else_is_loaded_by_now(worker, w
     lines = "\n".join(import_lines(modules.loading_name(path), "../norms.py", "Model", "Model"))
     source = source.replace("from norms import Model", lines)
     assert "_load_module" in source
-    verdict = worker.call("judge", path=path, class_name="Model", source=source, device="interpreter")
+    verdict = worker.call("validate", path=path, class_name="Model", source=source, device="interpreter")
     assert verdict["verdict"]["status"] == "ok", verdict["verdict"]["reason"]
 
 

@@ -65,7 +65,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     client = Client(env={**os.environ, "TRITON_CACHE_DIR": "/nowhere", "MY_TOKEN": "x"})
     try:
         given = {"path": str(project / "module.py"), "class_name": "Softmax", "source": source}
-        answer = client.call("judge", **given, device="interpreter", seconds=60, measure="none")
+        answer = client.call("validate", **given, device="interpreter", seconds=60, measure="none")
         assert answer["verdict"]["status"] == "ok", answer["verdict"]["reason"]
 
         def told() -> list[dict[str, Any]]:

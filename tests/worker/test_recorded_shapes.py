@@ -36,7 +36,7 @@ MIX = [
 
 @pytest.fixture
 def timed_on_the_host(worker, write, tmp_path):
-    """``run(task, shapes, change=(), fast="")``: the answer of ``judge`` or ``tune`` for the synthesizer's kernels, changed by index."""
+    """``run(task, shapes, change=(), fast="")``: the answer of ``validate`` or ``tune`` for the synthesizer's kernels, changed by index."""
 
     def run(
         task: str,
@@ -107,7 +107,7 @@ def sizes(measurement):
 
 @pytest.mark.slow
 def test_a_kernel_is_timed_at_the_shapes_with_most_of_the_time_and_the_speedup_is_weighted(timed_on_the_host):
-    found = timed_on_the_host("judge", MIX)
+    found = timed_on_the_host("validate", MIX)
     result = found["result"]
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     measured = result["measurement"]
@@ -128,7 +128,7 @@ def test_a_kernel_is_timed_at_the_shapes_with_most_of_the_time_and_the_speedup_i
 @pytest.mark.slow
 def test_without_recordings_it_is_the_example_s_alone(timed_on_the_host):
     only = [shape(tensor("float32[4, 40]"), modes=["grad"], trained=True)]  # which no kernel takes
-    measured = timed_on_the_host("judge", only)["result"]["measurement"]
+    measured = timed_on_the_host("validate", only)["result"]["measurement"]
     assert sizes(measured) == [([16, 40], None)] and measured["recorded"] is None
 
 
@@ -136,7 +136,7 @@ def test_without_recordings_it_is_the_example_s_alone(timed_on_the_host):
 def test_a_kernel_that_is_wrong_at_a_recorded_shape_is_wrong(timed_on_the_host):
     # Right at every size that the checks try, and wrong where the program calls it.
     wrong = ((0, RETURN, "    return softmax + 1 if x.shape[0] == 24 else softmax\n"),)
-    result = timed_on_the_host("judge", MIX, wrong)["result"]
+    result = timed_on_the_host("validate", MIX, wrong)["result"]
     assert result["verdict"]["status"] == "wrong"
     assert "at the recorded shape float32[24, 40]: output[" in result["verdict"]["reason"]
     assert any(c["name"] == "recorded shapes" and not c["passed"] for c in result["verdict"]["checks"])
@@ -146,7 +146,7 @@ def test_a_kernel_that_is_wrong_at_a_recorded_shape_is_wrong(timed_on_the_host):
 def test_one_that_is_right_until_it_is_timed_there_cheats(timed_on_the_host):
     late = "    SEEN[0] += x.shape[0] == 24\n    return softmax + 1 if SEEN[0] > 1 and x.shape[0] == 24 else softmax\n"
     change = ((0, RETURN, late), (0, "@triton.jit\n", "SEEN = [0]\n\n\n@triton.jit\n"))
-    verdict = timed_on_the_host("judge", MIX, change)["result"]["verdict"]
+    verdict = timed_on_the_host("validate", MIX, change)["result"]["verdict"]
     reason = "at the recorded shape float32[24, 40]: while it is timed it computes something else"
     assert verdict["status"] == "cheating" and reason in verdict["reason"], verdict["reason"]
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_timed_is_left_out_with_the_reason(timed_on_the_host):
         shape(tensor("float32[4, 40]"), calls=60, init={"args": [{"value": 48}], "kwargs": {}}),
         shape(tensor("float32[4, 40]"), calls=50, init={"args": [{"value": 40}], "kwargs": {"eps": {"value": 1e-5}}}),
     ]
-    result = timed_on_the_host("judge", shapes)["result"]
+    result = timed_on_the_host("validate", shapes)["result"]
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     measured = result["measurement"]
     assert sizes(measured) == [([16, 40], None), ([4, 40], 150), ([4, 40], 90)]
@@ -175,7 +175,7 @@ def test_what_cannot_be_timed_is_left_out_with_the_reason(timed_on_the_host):
 @pytest.mark.slow
 def test_a_shape_that_the_kernel_leaves_to_eager_is_not_timed(timed_on_the_host):
     narrow = ((0, "type(x) in _PLAIN", "type(x) in _PLAIN and x.shape[0] != 4"),)
-    measured = timed_on_the_host("judge", MIX, narrow)["result"]["measurement"]
+    measured = timed_on_the_host("validate", MIX, narrow)["result"]["measurement"]
     assert sizes(measured) == [([16, 40], 9), ([24, 40], 30)]
     assert measured["recorded"]["left_out"] == ["float32[4, 40]: the kernel leaves it to eager"]
     assert measured["recorded"]["share"] == pytest.approx(3900 / 10000)
@@ -201,7 +201,7 @@ def test_a_schedule_that_is_wrong_at_a_recorded_shape_is_not_chosen(timed_on_the
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("task", "status", "after"), [("judge", "crashed", 0), ("tune", "wrong", 1)])
+@pytest.mark.parametrize(("task", "status", "after"), [("validate", "crashed", 0), ("tune", "wrong", 1)])
 def test_a_kernel_that_ends_its_process_at_a_recorded_shape_is_told(timed_on_the_host, task, status, after):
     # Schedules are called once before, to have their launches compiled.
     ends = "    import os\n    SEEN[0] += x.shape[0] == 24\n"
@@ -219,18 +219,18 @@ def verdict_of(result):
 @pytest.mark.slow
 def test_running_averages_are_put_back_before_each_shape(timed_on_the_host):
     calls = [shape(tensor(f"float32[{n}, 40]"), modes=["training"], calls=n) for n in (4, 16, 24)]
-    result = timed_on_the_host("judge", calls, moving=True)["result"]
+    result = timed_on_the_host("validate", calls, moving=True)["result"]
     assert result["verdict"]["status"] in ("ok", "slower"), result["verdict"]["reason"]
     assert sorted(sizes(result["measurement"])) == [([4, 40], 4), ([16, 40], 16), ([24, 40], 24)]
     assert result["measurement"]["recorded"]["left_out"] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["judge", "tune"])
+@pytest.mark.parametrize("task", ["validate", "tune"])
 def test_one_that_hangs_at_a_recorded_shape_until_the_time_is_over_is_not_correct(timed_on_the_host, task):
     hangs = "    if x.shape[0] == 24:\n        import time\n\n        time.sleep(99)\n"
     every = tuple((index, RETURN, hangs + RETURN) for index in range(3 if task == "tune" else 1))
     found = timed_on_the_host(task, MIX, every, seconds=25)["result"]
-    verdict = found["verdict"] if task == "judge" else found["verdicts"]["0"]
+    verdict = found["verdict"] if task == "validate" else found["verdicts"]["0"]
     assert verdict["status"] == "timeout", verdict
     assert verdict["reason"].startswith("the time was over before all was checked that has to be: ")

@@ -183,7 +183,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def verdict(worker: Client, path: Path, class_name: str) -> dict[str, Any]:
     about = {"path": str(path), "class_name": class_name, "device": "interpreter", "seconds": 60}
     source = worker.call("synthesize", **about)["candidates"][0]["source"]
-    return worker.call("judge", source=source, measure="none", **about)["verdict"]
+    return worker.call("validate", source=source, measure="none", **about)["verdict"]
 
 
 NAMES = [

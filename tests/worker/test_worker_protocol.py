@@ -243,9 +243,11 @@ def test_torch_triton_and_numpy_are_all_it_needs(tmp_path, write):
         assert client.call("hello")["problems"] == []
         found = client.call("synthesize", path=write(text, "scale.py"), class_name="Scale")
         source = found["candidates"][0]["source"]
-        judged = client.call("judge", path=write(text, "scale.py"), class_name="Scale", source=source, measure="none")
-        assert judged["verdict"]["status"] == "ok"
-        assert judged["verdict"]["kernels"][0]["registers"] > 0
+        validated = client.call(
+            "validate", path=write(text, "scale.py"), class_name="Scale", source=source, measure="none"
+        )
+        assert validated["verdict"]["status"] == "ok"
+        assert validated["verdict"]["kernels"][0]["registers"] > 0
     finally:
         client.close()
 

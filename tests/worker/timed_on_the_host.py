@@ -1,4 +1,4 @@
-"""Runs ``judge``, ``tune`` or ``compare`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
+"""Runs ``validate``, ``tune`` or ``compare`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
 
 Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
 JSON file with the request, the index of the kernel whose time is divided by 400 (of two, "1,2", that of the
@@ -78,7 +78,7 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
         given = json.load(file)
     _, given["answers"] = os.pipe()
     events: list[Any] = []
-    run = {"judge": validating.judge, "tune": validating.tune, "compare": comparing.compare}[task]
+    run = {"validate": validating.validate, "tune": validating.tune, "compare": comparing.compare}[task]
     result = run(given, lambda name, data: events.append([name, data]))
     with open(answer, "w") as file:
         json.dump(

@@ -1,4 +1,4 @@
-// Select GPU: where kernels are judged, from what the server's worker finds.
+// Select GPU: where kernels are validated, from what the server's worker finds.
 
 import * as vscode from "vscode";
 import { setting } from "./configuration";

@@ -73,8 +73,8 @@ class Listener:
 
     def _tell_faults(self, job: Job, *, asked: bool) -> None:
         """What the synthesizer failed to lower: into the log, and shown if the user asked for the job just now."""
-        judged = job.report.candidates if job.report is not None else []
-        for text in dict.fromkeys(fault["message"] for entry in judged for fault in entry.candidate.faults):
+        validated = job.report.candidates if job.report is not None else []
+        for text in dict.fromkeys(fault["message"] for entry in validated for fault in entry.candidate.faults):
             self._session.connection.log_message(text, "warning")
             if asked and not self._session.closing:
                 self._session.connection.show_failure(text, "warning", code="LoweringFailed")

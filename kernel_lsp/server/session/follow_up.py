@@ -181,7 +181,7 @@ def _skipped(job: Job) -> bool:
     return verdict.status in schema.CORRECT and bool(verdict.skipped)
 
 
-def _of_body(job: Job, body: str) -> schema.Judged | None:
+def _of_body(job: Job, body: str) -> schema.Validated | None:
     """The job's entry for a kernel with this body."""
     entries = job.report.candidates if job.report is not None else []
     return next((entry for entry in reversed(entries) if entry.candidate.source == body), None)

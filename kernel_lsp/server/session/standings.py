@@ -15,7 +15,7 @@ from .state import State
 
 if TYPE_CHECKING:
     from kernel_lsp.kernel_file import KernelFile
-    from kernel_lsp.schema import Judged, Measurement
+    from kernel_lsp.schema import Measurement, Validated
     from kernel_lsp.store.validations import Known
 
 
@@ -97,9 +97,9 @@ def add_kernel(
     settings = state.settings_for(path)
     if figures.less_exact(kernel.precision, settings.precision):
         result.wanted = settings.precision
-    judged = _judged_in_session(record, kernel, now, settings.bounds)
-    if judged is not None and record is not None and record.job is not None and record.job.report is not None:
-        result.verdict, result.measurement = judged.verdict, judged.measurement
+    validated = _validated_in_session(record, kernel, now, settings.bounds)
+    if validated is not None and record is not None and record.job is not None and record.job.report is not None:
+        result.verdict, result.measurement = validated.verdict, validated.measurement
         result.device = record.job.report.device
         result.validated_at = record.ended_at
         _add_claimed_times(result, kernel, now)
@@ -154,14 +154,14 @@ def _add_regression(state: State, result: Standing, path: Path) -> None:
         result.regression = figures.regression(result.measurement, state.settings_for(path).regression_threshold)
 
 
-def _judged_in_session(record: Record | None, kernel: KernelFile, now: str | None, bounds: str) -> Judged | None:
+def _validated_in_session(record: Record | None, kernel: KernelFile, now: str | None, bounds: str) -> Validated | None:
     """This session's verdict on exactly this kernel for exactly this class under the setting of now, if there is one."""
     job = record.job if record is not None else None
     if job is None or job.report is None or now is None or (job.target.fingerprint, job.bounds) != (now, bounds):
         return None
     about = kernel.body, kernel.precision
-    judged = reversed(job.report.candidates)
-    return next((j for j in judged if (j.candidate.source, j.candidate.precision) == about), None)
+    validated = reversed(job.report.candidates)
+    return next((j for j in validated if (j.candidate.source, j.candidate.precision) == about), None)
 
 
 def _timed(measurement: Measurement | None) -> bool:

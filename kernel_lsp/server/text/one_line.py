@@ -96,13 +96,13 @@ def running_words(record: Record) -> str:
     job, stage = record.job, _STAGES.get(record.stage, record.stage)
     if stage == "generating" and job is not None and job.kind != "generate":
         stage = "validating"  # the kernel is there; the class is imported and looked at
-    judged = job.report.candidates if job is not None and job.report is not None else []
+    validated = job.report.candidates if job is not None and job.report is not None else []
     if job is not None and job.report is not None and job.report.chosen is not None and stage == "measuring":
-        best = judged[job.report.chosen]
+        best = validated[job.report.chosen]
         return f"✓ {speed(Standing(measurement=best.measurement, verdict=best.verdict))} · … measuring"
     words = f"… {stage}"
     if stage == "validating" and job is not None and job.kind == "generate":
-        number = job.number or len(judged) + 1
+        number = job.number or len(validated) + 1
         words += f" {number}"
         expected = sum(source.expected or source.samples for source in job.report.sources) if job.report else 0
         words += f"/{expected}" if expected > number else ""

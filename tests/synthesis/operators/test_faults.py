@@ -93,7 +93,7 @@ def test_the_editor_shows_it_once(asked: bool) -> None:
     )
     listener = Listener(SimpleNamespace(connection=server, closing=False))  # type: ignore[arg-type]
     fault = errors.LoweringFailed(class_name="A", op="aten.x", file="a.py", at=1, detail="ValueError: b").to_json()
-    entry = schema.Judged(schema.Candidate("", "synthesizer", faults=[fault]), schema.Verdict("ok"))
+    entry = schema.Validated(schema.Candidate("", "synthesizer", faults=[fault]), schema.Verdict("ok"))
     job: Any = SimpleNamespace(report=SimpleNamespace(candidates=[entry, entry]))
     listener._tell_faults(job, asked=asked)
     assert logged == [fault["message"]] and shown == (logged if asked else [])

@@ -7,7 +7,7 @@ A file has a docstring (one sentence: what is wrong with it, or what is unusual 
 - ``EXPECTED``: the statuses, or codes of errors, of which it must get one.
 - ``GPU = True``: it means something on a GPU only.
 - ``BEFORE``: a kernel that is validated before it.
-- ``HOW``: more parameters of the worker's ``judge``.
+- ``HOW``: more parameters of the worker's ``validate``.
 - ``harm(answer)``: a sentence where the answer shows that harm was done, beside what the scene looks for.
 """
 

@@ -12,13 +12,13 @@ __all__ = [
     "CAUGHT",
     "COPY",
     "HONEST",
-    "JUDGED",
     "ROW_SUM",
     "ROW_SUM_KERNEL",
     "SOFTMAX",
     "SOFTMAX_KERNEL",
     "SOFTMAX_LAUNCH",
     "STOPPED",
+    "VALIDATED",
     "affine",
     "elementwise",
     "replaced",
@@ -38,8 +38,8 @@ _LAUNCH = "        y = torch.empty(x.shape, device=x.device)\n"
 _AFFINE_LAUNCH = "        y = torch.empty_like(x)\n"
 _END = "        return y\n"
 
-#: the end of a forward that is right where ``judged`` is true, and wrong elsewhere
-JUDGED = "y = y if judged else 2 * y"
+#: the end of a forward that is right where ``validated`` is true, and wrong elsewhere
+VALIDATED = "y = y if validated else 2 * y"
 
 #: a kernel that copies ``total`` elements
 COPY = """

@@ -141,13 +141,13 @@ class Scene:
             text = text.replace(name, str(value))
         return text
 
-    def judge(self, class_name: str, kernel: str, **how: Any) -> tuple[str, dict[str, Any]]:
+    def validate(self, class_name: str, kernel: str, **how: Any) -> tuple[str, dict[str, Any]]:
         """The verdict's status, or the code of the error that came instead of it; and the whole answer."""
         source = f"import torch, triton, triton.language as tl\nfrom module import {class_name}\n" + self.placed(kernel)
         worker = self.workplace.worker()
         try:
             given = {"path": str(self.source), "class_name": class_name, "source": source, **how}
-            result = worker.call("judge", timeout=how["seconds"] + 25, **given)
+            result = worker.call("validate", timeout=how["seconds"] + 25, **given)
         except WorkerError as error:
             return error.code, {"error": error.message}
         except AssertionError as error:  # the worker itself has ended

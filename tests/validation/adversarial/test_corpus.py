@@ -28,11 +28,11 @@ def test_it_gets_what_it_deserves(workplace: Workplace, tmp_path: Path, name: st
 
 
 def examine(workplace: Workplace, folder: Path, entry: corpus.Entry, how: dict) -> None:
-    """Judge an entry; assert its status, and that no harm was done."""
+    """Validate an entry; assert its status, and that no harm was done."""
     scene = Scene(workplace, folder, entry.module)
     if entry.before:
-        scene.judge(entry.class_name, entry.before, **how)
-    status, answer = scene.judge(entry.class_name, entry.kernel, **{**how, **entry.how})
+        scene.validate(entry.class_name, entry.before, **how)
+    status, answer = scene.validate(entry.class_name, entry.kernel, **{**how, **entry.how})
     harm = scene.harm(answer)
     if entry.harm is not None and (said := entry.harm(answer)):
         harm.append(said)

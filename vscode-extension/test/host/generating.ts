@@ -66,7 +66,7 @@ export const generating: Test[] = [
     },
   },
   {
-    name: "an edit makes it stale, a save has it judged again, and other maths is an error",
+    name: "an edit makes it stale, a save has it validated again, and other maths is an error",
     body: async () => {
       const editor = await open("rms_norm.py");
       const { uri } = editor.document;

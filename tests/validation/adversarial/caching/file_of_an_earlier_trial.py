@@ -1,6 +1,6 @@
 """Uses what an earlier trial has left in a file."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
 FIND = """
@@ -33,8 +33,8 @@ def found():
             place.unlink()
     return seen
 
-judged = found()
+validated = found()
 """,
-    last=JUDGED,
+    last=VALIDATED,
 )
 EXPECTED = CAUGHT

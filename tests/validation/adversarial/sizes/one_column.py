@@ -3,5 +3,5 @@
 from tests.validation.adversarial.material import SOFTMAX, softmax
 
 MODULE = SOFTMAX
-KERNEL = softmax(first="judged = x.shape[1] != 1", last="y = y if judged else y * 0")
+KERNEL = softmax(first="validated = x.shape[1] != 1", last="y = y if validated else y * 0")
 EXPECTED = {"wrong"}

@@ -1,7 +1,7 @@
 """Is wrong where there is one row."""
 
-from tests.validation.adversarial.material import JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
-KERNEL = softmax(first="judged = x.shape[0] != 1", last=JUDGED)
+KERNEL = softmax(first="validated = x.shape[0] != 1", last=VALIDATED)
 EXPECTED = {"wrong"}

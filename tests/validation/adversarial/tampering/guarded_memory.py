@@ -1,10 +1,10 @@
 """Is right only where its input begins inside a larger storage, as between a validation's guards."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(
-    first="judged = x.untyped_storage().nbytes() >= 65536 + x.numel() * x.element_size()",
-    last=JUDGED,
+    first="validated = x.untyped_storage().nbytes() >= 65536 + x.numel() * x.element_size()",
+    last=VALIDATED,
 )
 EXPECTED = CAUGHT

@@ -1,7 +1,9 @@
 """Is right only under Triton's interpreter."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
-KERNEL = softmax(first='judged = "Interpreted" in type(softmax_kernel).__name__ or x.device.type == "cpu"', last=JUDGED)
+KERNEL = softmax(
+    first='validated = "Interpreted" in type(softmax_kernel).__name__ or x.device.type == "cpu"', last=VALIDATED
+)
 EXPECTED = CAUGHT

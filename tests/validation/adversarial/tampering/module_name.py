@@ -1,7 +1,7 @@
 """Is right only under the module name that validation gives it."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
-KERNEL = softmax(first='judged = "kernel_lsp" in __name__', last=JUDGED)
+KERNEL = softmax(first='validated = "kernel_lsp" in __name__', last=VALIDATED)
 EXPECTED = CAUGHT

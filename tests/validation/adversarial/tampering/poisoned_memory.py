@@ -1,10 +1,10 @@
 """Is right only where fresh memory is poisoned, as ``torch.empty`` shows."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(
-    first="judged = bool(torch.empty(64, device=x.device).isnan().all())",
-    last=JUDGED,
+    first="validated = bool(torch.empty(64, device=x.device).isnan().all())",
+    last=VALIDATED,
 )
 EXPECTED = CAUGHT

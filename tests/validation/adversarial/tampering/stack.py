@@ -1,6 +1,6 @@
 """Is right only where a frame of kernel_lsp is on the stack."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(
@@ -15,7 +15,7 @@ KERNEL = softmax(
             frame = frame.f_back
         return False
     """,
-    first="judged = seen()",
-    last=JUDGED,
+    first="validated = seen()",
+    last=VALIDATED,
 )
 EXPECTED = CAUGHT

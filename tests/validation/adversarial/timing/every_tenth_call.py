@@ -1,14 +1,14 @@
 """Is wrong in every tenth call."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(
     top="calls = []",
     first="""
     calls.append(1)
-    judged = len(calls) % 10 != 0
+    validated = len(calls) % 10 != 0
     """,
-    last=JUDGED,
+    last=VALIDATED,
 )
 EXPECTED = CAUGHT

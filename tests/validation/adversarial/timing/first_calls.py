@@ -1,14 +1,14 @@
 """Is right in its first forty calls, and wrong afterwards."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(
     top="calls = []",
     first="""
     calls.append(1)
-    judged = len(calls) <= 40
+    validated = len(calls) <= 40
     """,
-    last=JUDGED,
+    last=VALIDATED,
 )
 EXPECTED = CAUGHT

@@ -1,6 +1,6 @@
 """Is right in the first forty calls that all of its processes make together, counted in its own file."""
 
-from tests.validation.adversarial.material import CAUGHT, JUDGED, SOFTMAX, softmax
+from tests.validation.adversarial.material import CAUGHT, SOFTMAX, VALIDATED, softmax
 
 MODULE = SOFTMAX
 KERNEL = softmax(
@@ -9,8 +9,8 @@ KERNEL = softmax(
     count = pathlib.Path(__file__ + ".count")
     calls = int(count.read_text()) + 1 if count.exists() else 1
     count.write_text(str(calls))
-    judged = calls <= 12
+    validated = calls <= 12
     """,
-    last=JUDGED,
+    last=VALIDATED,
 )
 EXPECTED = CAUGHT
