@@ -5,8 +5,11 @@ Then the elementwise work after a product stays in its kernel, which stores no m
 
 from __future__ import annotations
 
-from ..graph.map import dims
-from ..graph.sizes import ONE, same, same_shape
+import torch
+
+from ..graph.build import Build
+from ..graph.map import Map, dim, dims
+from ..graph.sizes import ONE, ZERO, same, same_shape
 from ..graph.value import Contract, Graph, Pointwise, Shape, Value, View, operands, topological
 
 
@@ -25,10 +28,11 @@ def cut_last(graph: Graph) -> None:
         if not same_shape(cut.shape, value.shape):
             continue
         gone = [d - len(whole) for d in range(len(whole)) if not same(whole[d], cut.shape[d])]
-        others = [o for o in operands(value) if o not in cuts]
-        if any(len(o.shape) >= -d and o.shape[d] != ONE for o in others for d in gone):
+        along = any(len(o.shape) >= -d and o.shape[d] != ONE for o in operands(value) if o not in cuts for d in gone)
+        if along and cut.op.name != "cut":  # a part of a product may be much smaller, and combined with another part
             continue
-        parts = tuple(_whole(o) if isinstance(o, Value) and o in cuts else o for o in op.operands)
+        longer = {o: _whole(o) if o in cuts else _longer(o, whole, gone) for o in operands(value)}
+        parts = tuple(longer[o] if isinstance(o, Value) else o for o in op.operands)
         before = Value(Pointwise(op.function, parts), whole, value.dtype, value.name, value.meaning, value.node)
         value.op = View(cut.op.map, before, cut.op.name)
 
@@ -42,6 +46,18 @@ def is_cut(value: Value) -> bool:
         and op.map.index == dims(len(value.shape))
         and not op.map.guard
     )
+
+
+def _longer(value: Value, whole: Shape, gone: list[int]) -> Value:
+    """``value`` as long as ``whole`` along the dimensions ``gone``, counted from the end, unless it is the same along one; zeros are added."""
+    rank = len(value.shape)
+    ends = [rank + d for d in gone if rank >= -d and value.shape[d] != ONE]
+    if not ends:
+        return value
+    shape = tuple(whole[d - rank] if d in ends else n for d, n in enumerate(value.shape))
+    guard = tuple((dim(d), ZERO, value.shape[d]) for d in ends)
+    pad = 0.0 if value.dtype.is_floating_point else False if value.dtype == torch.bool else 0
+    return Build.view(value, Map(shape, value.shape, dims(rank), guard, pad), "longer")
 
 
 def _whole(value: Value) -> Value:

@@ -75,7 +75,7 @@ class _Printer:
                 return f"{wrap(text, precedence, ATOM)}.permute({order})", ATOM
             if op.name == "slice":
                 return f"part of {text}" if precedence == ATOM else f"part of ({text})", UNARY
-            if op.name in (*_SAME_ELEMENTS, "select", "flip", "cut"):
+            if op.name in (*_SAME_ELEMENTS, "select", "flip", "cut", "longer"):
                 return text, precedence
             return f"{op.name}({text})", ATOM
         if isinstance(op, Scan):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ..graph.value import Contract
+from ..graph.value import Contract, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from .chain_space import chains
@@ -143,6 +143,9 @@ _NARROW = 32
 #: The tile of each of two phases whose results alternate: both are in registers at once.
 _PAIRS = Product(128, 64, 32, 4, 3)
 
+#: The same where each result takes a number of another tensor, too: with more of them a thread spills (docs/performance.md).
+_PAIRS_WITH_OTHERS = Product(64, 64, 32, 4, 3)
+
 #: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
 _RESTART = 512
 
@@ -197,7 +200,8 @@ def _walked(
     ]
     found = list(dict.fromkeys(found))[:3]
     if not emulated and phases:  # written by hand it took 302 µs beside 490 (docs/performance.md)
-        pairs = _fitted(_PAIRS, m, n, k, itemsize, target)
+        others = any(2 * hint(numel(v.shape), hints) >= m * n * batch for v in kernel.leaves)
+        pairs = _fitted(_PAIRS_WITH_OTHERS if others else _PAIRS, m, n, k, itemsize, target)
         found.insert(0, dataclasses.replace(pairs, joined=True))
     return found
 

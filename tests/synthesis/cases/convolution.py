@@ -55,6 +55,27 @@ class TransposedTail(nn.Module):
 
 
 CASES["transposed_tail"] = Case(TransposedTail, lambda n: [r(2, 6, 5 + n, 4)], kernels=1)
+
+
+class TransposedResidual(nn.Module):
+    """What is added to a transposed convolution, or multiplied with it, as long as what is left of it; one NaN is added."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.rows = nn.ConvTranspose2d(6, 8, 3, stride=2), nn.Parameter(torch.randn(8, 15, 1))
+
+    def forward(self, x, y, mask):
+        z = torch.relu(self.up(x) * self.rows[:, : y.shape[-2]]) + y
+        return torch.where(mask & (z == z), z, 500.0)
+
+
+def residual_inputs(n: int) -> list[torch.Tensor]:
+    y = r(2, 8, 9 + 2 * n, 11)
+    y[1, 2, -1, -1] = float("nan")
+    return [r(2, 6, 4 + n, 5), y, torch.rand(9 + 2 * n, 11) > 0.5]
+
+
+CASES["transposed_residual"] = Case(TransposedResidual, residual_inputs, kernels=1)
 module("conv3d", nn.Conv3d, (3, 4, (2, 3, 3), 1, (0, 1, 1)), lambda n: [r(2, 3, 5 + n, 7, 6)], kernels=1)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .convolution import TransposedResidual, residual_inputs
 from .halves import HALF
-from .registry import case, module, r
+from .registry import CASES, Case, case, module, r
 
 PLANES = {"halves": True, "tf32": False}
 
@@ -67,6 +68,7 @@ module(
 )
 module("float16_phases_1d", nn.ConvTranspose1d, (16, 72, 4, 2, 1), lambda n: [r(2, 16, 150 + n)], **HALF)
 module("planes_phases", nn.ConvTranspose3d, (20, 8, 3, 2, 1), lambda n: [r(1, 20, 2 + n, 3, 4)], **PLANES)
+CASES["float16_transposed_residual"] = Case(TransposedResidual, residual_inputs, kernels=4, **HALF)
 case(
     "float16_phases_with_nan",
     lambda self, x, w: torch.nan_to_num(torch.nn.functional.conv_transpose2d(x, w, stride=(3, 2)), nan=500.0),

@@ -14,6 +14,8 @@ from kernel_lsp.synthesis.graph.map import dims
 from kernel_lsp.synthesis.graph.value import Contract, Value, View, topological
 from kernel_lsp.synthesis.kernel.steps import Planned
 from kernel_lsp.synthesis.schedule.extents import share_of_places
+from kernel_lsp.synthesis.schedule.schedules import Product as Tile
+from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target
 
 
@@ -185,7 +187,7 @@ def test_what_follows_a_product_that_gives_too_much_stays_in_its_kernel() -> Non
     assert sympy.expand(height - kernel.cut.shape[2] * kernel.cut.shape[3]) != 0
 
 
-def test_the_end_of_a_product_is_cut_off_first_where_what_follows_varies_along_it() -> None:
+def test_what_is_added_to_a_product_that_gives_too_much_is_read_in_its_kernel() -> None:
     class Along(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -195,7 +197,42 @@ def test_the_end_of_a_product_is_cut_off_first_where_what_follows_varies_along_i
             return self.up(x) + y
 
     found = planned(Along(), torch.empty(2, 4, 6), torch.empty(2, 4, 13), halves=False)
-    assert len(found.kernels) == 2
+    (kernel,) = found.kernels
+    assert kernel.cut is found.graph.outputs[0]
+
+
+def test_a_part_of_a_product_that_is_combined_with_another_part_is_no_longer_than_that() -> None:
+    class Gate(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.both = nn.Linear(32, 64)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            left, right = self.both(x).chunk(2, 1)
+            return left * torch.sigmoid(right)
+
+    found = planned(Gate(), torch.empty(48, 32), halves=False)
+    assert [kernel.cut for kernel in found.kernels] == [None, None]
+    assert tuple(found.kernels[-1].outputs[0].shape)[1] == 32
+
+
+def test_what_is_added_to_phases_in_pairs_gets_a_smaller_tile() -> None:
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = nn.ConvTranspose2d(64, 128, 3, 2, 1)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.up(x)) + y
+
+    rows = {}
+    for module, shapes in ((Decoder(), [(16, 128, 255, 255)]), (nn.ConvTranspose2d(64, 128, 3, 2, 1), [])):
+        found = planned(module, torch.empty(16, 64, 128, 128), *map(torch.empty, shapes))
+        (fast,) = (kernel for kernel in found.kernels if kernel.contract is not None and not kernel.exact)
+        default = space(fast, target("H100"), found.hints)[0]
+        assert isinstance(default, Tile) and default.joined
+        rows[len(shapes)] = default.m
+    assert rows == {1: 64, 0: 128}
 
 
 def test_pieces_of_one_tensor_are_stored_by_one_kernel() -> None:
