@@ -1,6 +1,6 @@
 """Write what is documented from the code.
 
-Those are docs/settings.md, docs/errors.md, the table of operators in docs/synthesizer.md, and the settings in the VS Code
+Those are docs/settings.md, docs/errors.md, docs/generated.md, the table of operators in docs/synthesizer.md, and the settings in the VS Code
 extension.
 
 ``--check`` writes nothing and exits with 1 if a page is not up to date.
@@ -12,6 +12,8 @@ import sys
 import typing
 from pathlib import Path
 from typing import Any
+
+import generated_page
 
 from kernel_lsp import errors
 from kernel_lsp.settings import Settings, camel, kebab
@@ -209,6 +211,7 @@ def main() -> int:
         docs / "settings.md": settings_page(),
         docs / "errors.md": errors_page(),
         synthesizer: synthesizer_page(synthesizer.read_text("utf-8")),
+        docs / "generated.md": generated_page.page(),
         PACKAGE: extension_package(),
     }
     for page, text in pages.items():

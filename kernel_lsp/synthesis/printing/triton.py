@@ -25,7 +25,7 @@ from ..kernel.ir import (
 )
 from ..kernel.statements import Add, Arrive, Await, Barrier, Leave, Set, Split, Statement, Store, TakeTurn
 from ..schedule.program import Program
-from . import helpers
+from . import helpers, index_parts
 
 #: Words that Triton has for dtypes, where they differ from torch's.
 _DTYPES = {torch.bool: "tl.int1", torch.float8_e4m3fn: "tl.float8e4nv", torch.float8_e5m2: "tl.float8e5"}
@@ -37,7 +37,7 @@ def definition(program: Program, docstring: str) -> str:
     parameters = [printer.names[v] for v in program.parameters()]
     parameters += [f"{name}: tl.constexpr" for name in constants(program)]
     lines = ["@triton.jit", f"def {program.name}({', '.join(parameters)}):", f'    """{docstring}"""']
-    return "\n".join([*lines, *printer.block(program.body, 1)])
+    return "\n".join([*lines, *printer.block(printer.body, 1)])
 
 
 def constants(program: Program) -> list[str]:
@@ -46,10 +46,13 @@ def constants(program: Program) -> list[str]:
     return [names[v] for v in program.constants()]
 
 
-def kernel_names(program: Program) -> dict[Variable, str]:
-    """Names in the order in which they were wanted. The kernel's own first: nothing inside may hide it."""
+def kernel_names(program: Program, further: list[Variable] | None = None) -> dict[Variable, str]:
+    """Names in the order in which they were wanted. The kernel's own first: nothing inside may hide it.
+
+    ``further``: variables beside those of the program.
+    """
     names = Names([program.name])
-    result = {v: names.fresh(v.wanted) for v in program.arguments.variables}
+    result = {v: names.fresh(v.wanted) for v in [*program.arguments.variables, *(further or [])]}
     return result | {v: v.wanted for v in program.blocks}
 
 
@@ -57,7 +60,8 @@ class Printer:
     """Writes the statements and expressions of one kernel as Triton, under the names that its variables get."""
 
     def __init__(self, program: Program) -> None:
-        self.names = kernel_names(program)
+        self.body, parts = index_parts.named(program)
+        self.names = kernel_names(program, parts)
         self.wide = program.wide
 
     def name(self, variable: Variable) -> str:

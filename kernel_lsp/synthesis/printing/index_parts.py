@@ -1,0 +1,202 @@
+"""Names for the parts of an index that a kernel needs several times: the image, the row and the column of a flat index.
+
+The arithmetic stays the same. ``cols // (width * height)``, ``cols // width % height`` and ``cols % width`` become
+``cols_outer``, ``cols_middle`` and ``cols_inner``, each computed once, where they are long or stand there often.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..kernel.ir import Apply, AxisIndex, Expr, Number, Ref, Variable, width
+from ..kernel.statements import For, Set, Statement
+from ..schedule.program import Program
+
+_QUOTIENT, _REST = "floordiv_int", "mod_int"
+#: what every size counts as where parts are put in order
+_SIZE = 1009
+#: the parts of an index get names where one of them is longer than its name by so many characters, or stands there as often
+_LONGER, _OFTEN = 8, 4
+
+_Node = TypeVar("_Node", bound=Any)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """``once``: variables that one statement sets; ``given``: the kernel's arguments and constants, which none does."""
+
+    once: frozenset[Variable]
+    given: frozenset[Variable]
+
+
+def named(program: Program) -> tuple[list[Statement], list[Variable]]:
+    """The program's body with names for such parts, and the new variables."""
+    times: dict[Variable, int] = {}
+    for statement in _statements(program.body):
+        for variable in _set_by(statement):
+            times[variable] = times.get(variable, 0) + 1
+    given = {*program.arguments.variables, *program.blocks} - times.keys()
+    scope = _Scope(frozenset(v for v, count in times.items() if count == 1), frozenset(given))
+    counts: dict[Variable, dict[Expr, int]] = {}
+    for statement in _statements(program.body):
+        for part in _parts_of(statement, scope):
+            of_one = counts.setdefault(_index(part).axis.variable, {})
+            of_one[_flat(part)] = of_one.get(_flat(part), 0) + 1
+    chosen: dict[Expr, Variable] = {}
+    for index, of_one in counts.items():
+        names = {p: f"{index.wanted}_{_place(p)}" for p in sorted(of_one, key=_divisor, reverse=True) if of_one[p] > 1}
+        if any(width(p) >= len(name) + _LONGER or of_one[p] >= _OFTEN for p, name in names.items()):
+            chosen |= {part: Variable(name) for part, name in names.items()}
+    if not chosen:
+        return program.body, []
+    return _block(program.body, chosen, dict(chosen), scope, set()), list(chosen.values())
+
+
+# -- what there is --------------------------------------------------------------------------------------------------
+
+
+def _statements(body: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements, those of loops after the loop itself."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, For):
+            yield from _statements(statement.body)
+
+
+def _set_by(statement: Statement) -> list[Variable]:
+    variables = [getattr(statement, "variable", None), *getattr(statement, "variables", ())]
+    return [variable for variable in variables if variable is not None]
+
+
+def _parts_of(node: Statement | Expr, scope: _Scope) -> Iterator[Expr]:
+    """The parts of indices in a statement without a loop's body, or in an expression; none within another."""
+    for value in _fields(node):
+        if _is_division(value) and _is_part(value, scope):
+            yield value
+        elif isinstance(value, Expr):
+            yield from _parts_of(value, scope)
+
+
+def _fields(node: Any) -> Iterator[Any]:
+    for field in dataclasses.fields(node):
+        value = getattr(node, field.name)
+        yield from value if isinstance(value, tuple) else [value]
+
+
+def _is_division(expr: Any) -> bool:
+    return isinstance(expr, Apply) and expr.function in (_QUOTIENT, _REST)
+
+
+def _is_part(expr: Expr, scope: _Scope) -> bool:
+    """Whether it is an index, divided by sizes."""
+    if isinstance(expr, Apply):
+        return _is_division(expr) and _is_part(expr.operands[0], scope) and _is_size(expr.operands[1], scope)
+    return isinstance(expr, AxisIndex) and expr.axis.variable in scope.once
+
+
+def _is_size(expr: Expr, scope: _Scope) -> bool:
+    if isinstance(expr, Ref):
+        return expr.variable in scope.given
+    return isinstance(expr, Number) or (isinstance(expr, Apply) and all(_is_size(o, scope) for o in expr.operands))
+
+
+def _index(part: Expr) -> AxisIndex:
+    while isinstance(part, Apply):
+        part = part.operands[0]
+    assert isinstance(part, AxisIndex)
+    return part
+
+
+def _flat(part: Expr) -> Expr:
+    """The part before the index gets its place in a tile: the same for every place."""
+    if isinstance(part, Apply):
+        return dataclasses.replace(part, operands=(_flat(part.operands[0]), part.operands[1]))
+    assert isinstance(part, AxisIndex)
+    return Ref(part.axis.variable)
+
+
+# -- names ----------------------------------------------------------------------------------------------------------
+
+
+def _place(part: Expr) -> str:
+    """Which part of the index it is."""
+    if _divisor(part) == 1:
+        return "inner"
+    return "middle" if isinstance(part, Apply) and part.function == _REST else "outer"
+
+
+def _divisor(part: Expr) -> int:
+    """What the index is divided by, with a number for each size: how far out the part stands."""
+    if not isinstance(part, Apply):
+        return 1
+    return _divisor(part.operands[0]) * (_number(part.operands[1]) if part.function == _QUOTIENT else 1)
+
+
+def _number(size: Expr) -> int:
+    if isinstance(size, Number):
+        return max(1, int(size.value))
+    inner = [_number(part) for part in size.parts] or [_SIZE]
+    return math.prod(inner) if isinstance(size, Apply) and size.function.startswith("mul") else sum(inner)
+
+
+# -- the body -------------------------------------------------------------------------------------------------------
+
+
+def _block(
+    statements: Iterable[Statement],
+    chosen: dict[Expr, Variable],
+    waiting: dict[Expr, Variable],
+    scope: _Scope,
+    known: set[Variable],
+) -> list[Statement]:
+    """The statements with the variables in place of the parts, which are set before the first statement that needs one.
+
+    ``waiting``: those that are not set yet, ``known``: the variables that are set before the block.
+    """
+    result: list[Statement] = []
+    for statement in statements:
+        within = _statements([statement])
+        needed = {_flat(part) for one in within for part in _parts_of(one, scope)} & waiting.keys()
+        indices = {_leaf(part) for part in needed} & known
+        for part in [part for part in waiting if _leaf(part) in indices]:  # all parts of an index at once
+            result.append(Set(waiting.pop(part), part))
+        changed = _with_names(statement, chosen, scope)
+        known = known | {*_set_by(statement)}
+        if isinstance(changed, For) and isinstance(statement, For):
+            body = _block(statement.body, chosen, waiting, scope, known)
+            changed = dataclasses.replace(changed, body=tuple(body))
+        result.append(changed)
+    return result
+
+
+def _leaf(part: Expr) -> Variable:
+    while isinstance(part, Apply):
+        part = part.operands[0]
+    assert isinstance(part, Ref)
+    return part.variable
+
+
+def _with_names(node: _Node, chosen: dict[Expr, Variable], scope: _Scope) -> _Node:
+    """A statement without a loop's body, or an expression, with variables in place of the parts."""
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(renamed, value))
+        if not isinstance(value, Expr):
+            return value
+        if _is_division(value) and _is_part(value, scope) and _flat(value) in chosen:
+            return AxisIndex(dataclasses.replace(_index(value).axis, variable=chosen[_flat(value)]))
+        return _with_names(value, chosen, scope)
+
+    return _changed(node, renamed)
+
+
+def _changed(node: _Node, change: Callable[[Any], Any]) -> _Node:
+    """A dataclass with ``change`` applied to each field."""
+    fields = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+    changed: _Node = dataclasses.replace(node, **{name: change(value) for name, value in fields.items()})
+    return changed
