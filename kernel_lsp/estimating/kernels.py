@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.errors import Unwritable
@@ -15,7 +16,8 @@ from kernel_lsp.synthesis import LEFT
 from kernel_lsp.synthesis.graph.value import Input, TorchCall, Value, input_of, numel, topological
 from kernel_lsp.synthesis.kernel.domain import Unalignable
 from kernel_lsp.synthesis.kernel.steps import Call, Kernel, Planned, hint
-from kernel_lsp.synthesis.schedule.cost import REACHED, REACHED_SPLIT, cost
+from kernel_lsp.synthesis.schedule.cost import REACHED, cost, multiplied_as
+from kernel_lsp.synthesis.schedule.extents import product_extents
 from kernel_lsp.synthesis.schedule.replay import COPY, LAUNCH, NODE, REPLAY
 from kernel_lsp.synthesis.schedule.schedules import Chained, Product, Resident, Steps
 from kernel_lsp.synthesis.schedule.space import space
@@ -24,6 +26,10 @@ from kernel_lsp.targets import Target
 
 from .operators import Operator
 from .times import AHEAD, COPIED, SMALLEST, Work, seconds, work_of
+
+#: Share of the tensor cores' rate that float32 products reach which a kernel splits as it goes, the rows of tiles that are not full aside:
+#: 4096 x 4096 x 4096 in 1846 us ("Products in float32" in docs/performance.md).
+SPLIT = 0.45
 
 
 @dataclass(frozen=True)
@@ -58,23 +64,29 @@ def fastest(
 def _ways(
     exported: ExportedProgram, operators: list[Operator], target: Target, class_name: str, precision: str
 ) -> Iterator[Kernels]:
-    yield _way(exported, operators, target, class_name, precision, frozenset())
+    yield way(exported, operators, target, class_name, precision)
     called = {str(node.target).rpartition(".")[0] for node in exported.graph.nodes if node.op == "call_function"}
     for left in LEFT.values():
         if not called.isdisjoint(left):  # without them there may be no kernel, which is no error
             with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-                yield _way(exported, operators, target, class_name, precision, left)
+                yield way(exported, operators, target, class_name, precision, left)
 
 
-def _way(
+def way(
     exported: ExportedProgram,
     operators: list[Operator],
     target: Target,
     class_name: str,
-    precision: str,
-    left: frozenset[str],
+    precision: str = "strict",
+    left: frozenset[str] = frozenset(),
+    *,
+    halves: bool = True,
 ) -> Kernels:
-    plan = planned(lowered(exported, left, target, halves=True, joined=True, precision=precision))
+    """The way that leaves the operators in ``left`` to torch. ``halves``: float32 products may be made of float16 ones.
+
+    Raises what the synthesizer's stages do.
+    """
+    plan = planned(lowered(exported, left, target, halves=halves, joined=True, precision=precision))
     check_writable(plan, class_name)
     works, moved, operations, launches = [], 0, 0, 0
     torchs = _by_target(operators)
@@ -108,16 +120,20 @@ def _kernel(kernel: Kernel, target: Target, plan: Planned) -> tuple[_One, float]
     """What a kernel moves and multiplies in its default schedule, and its seconds at the shares that products reach."""
     schedule = space(kernel, target, plan.hints)[0]
     found = cost(kernel, schedule, target, plan.hints)
-    memory = found.bytes / target.bandwidth
-    if isinstance(schedule, Steps | Resident):
+    moved = found.bytes
+    if isinstance(schedule, Product | Chained):
+        dtype = product_extents(kernel, plan.hints)[4]
+        split = dtype == torch.float32 and schedule.precision in ("tf32x3", "bf16x6")
+        rate = target.rate(multiplied_as(dtype, schedule.precision)) * (SPLIT if split else REACHED)
+        busy = min(1.0, found.programs / target.multiprocessors)
+        # Windows overlap: what is not in the cache is read once.
+        moved = sum(hint(numel(v.shape), plan.hints) * v.dtype.itemsize for v in (*kernel.leaves, *kernel.outputs))
+        took = max(found.operations / rate / busy, moved / target.bandwidth / COPIED)
+    elif isinstance(schedule, Steps | Resident):
         took = found.seconds
-    elif isinstance(schedule, Product | Chained):
-        split = schedule.precision in ("tf32x3", "bf16x6")
-        busy = found.seconds if found.seconds > memory * 1.01 else 0.0
-        took = max(busy / (REACHED_SPLIT if split else REACHED), memory / COPIED)
     else:
         took = found.seconds / COPIED
-    return _One(found.bytes, found.operations), max(took, SMALLEST)
+    return _One(moved, found.operations), max(took, SMALLEST)
 
 
 def _by_target(operators: list[Operator]) -> dict[str, deque[list[Operator]]]:

@@ -130,7 +130,9 @@ class _Runner(torch.fx.Interpreter):
         """One kernel, as flash and memory-efficient attention are."""
         query, key, value = args[:3]
         with self.recorder.silent():
-            result = query.new_empty((*query.shape[:-1], value.shape[-1]))
+            shape = (*query.shape[:-1], value.shape[-1])
+            # What comes after it may rely on the order in memory, which is that of the queries.
+            result = torch.empty_like(query) if query.shape == shape else query.new_empty(shape)
         scores = query.shape[:-1].numel() * key.shape[-2]
         share = 0.5 if kwargs.get("is_causal") or (len(args) > 5 and args[5]) else 1.0
         operations = int(2 * scores * (query.shape[-1] + value.shape[-1]) * share)

@@ -31,9 +31,9 @@ COPIED = 0.88
 POOLED = 0.3
 #: Shares of the rate that cuBLAS reaches: 51 of 67 TFLOP/s in float32, 390 of 495 in TF32.
 CUBLAS = 0.77
-#: Share of float32's rate that cuDNN reaches in three dimensions: torch does not allow TF32 there since 2.9.1 (pytorch#167024), and level 1 of KernelBench #54, #59, #60
-#: and #66 reach 13 to 23 of 67 TFLOP/s.
-CUDNN_3D = 0.25
+#: Share of TF32's rate that cuDNN reaches in three dimensions, about half of that in two: level 2 of KernelBench #43 and #47, 79 and 87
+#: TFLOP/s at 64 channels, level 1 #54, #60 and #66 13 to 23 at three, which fill three of eight.
+CUDNN_3D = 0.12
 #: Tensor cores take channels by so many: the rest of a step or a tile is multiplied, too.
 CHANNELS, COLUMNS = 8, 32
 #: Share of bandwidth that torch's own depthwise kernel reaches, which reads its windows through the cache. An assumption.
@@ -99,13 +99,13 @@ def _convolution(one: Operator, target: Target) -> float:
     if found.depthwise:
         return moved * COPIED / DEPTHWISE
     filled = _filled(found.channels, CHANNELS) * _filled(found.columns, COLUMNS)
-    if found.dtype == torch.float32 and found.spatial == 3:
-        rate, filled = CUDNN_3D * target.rate("float32"), 1.0
-    elif found.dtype == torch.float32:
-        tf32 = torch.backends.cudnn.allow_tf32
-        rate = REACHED_CUDNN * target.rate("tf32") if tf32 else CUBLAS * target.rate("float32")
+    reached = CUDNN_3D if found.spatial == 3 else REACHED_CUDNN
+    if found.dtype != torch.float32:
+        rate = reached * _product_rate(found.dtype, target)
+    elif torch.backends.cudnn.allow_tf32:
+        rate = reached * target.rate("tf32")
     else:
-        rate = REACHED_CUDNN * _product_rate(found.dtype, target)
+        rate, filled = CUBLAS * target.rate("float32"), 1.0
     return max(moved, one.operations * filled / rate)
 
 

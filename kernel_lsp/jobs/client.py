@@ -113,6 +113,7 @@ class Worker:
         seconds: float,
         stage: str,
         on_event: EventHandler | None = None,
+        leave: bool = False,
     ) -> Any:
         """The worker's answer to one request; it is started first if it is not running.
 
@@ -120,15 +121,22 @@ class Worker:
             seconds: how long it may take; after that it is cancelled, and killed if it does not answer.
             stage: what is going on, for the message when the time is over.
             on_event: called with each event's name and data.
+            leave: whether a cancel is told to the worker and not waited for: it is then never killed for not answering.
 
         Raises:
             UserError: the one the worker answered with, or WorkerDied, WorkerTimedOut, InterpreterMissing.
         """
         await self.start()
-        return await self._ask(method, params, on_event, seconds, stage)
+        return await self._ask(method, params, on_event, seconds, stage, leave)
 
     async def _ask(
-        self, method: str, params: dict[str, Any], on_event: EventHandler | None, seconds: float, stage: str
+        self,
+        method: str,
+        params: dict[str, Any],
+        on_event: EventHandler | None,
+        seconds: float,
+        stage: str,
+        leave: bool = False,
     ) -> Any:
         number, self._next_id = self._next_id, self._next_id + 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -139,11 +147,13 @@ class Worker:
                     raise errors.WorkerDied(detail=self._last_words() or "it was stopped")
                 self._process.write({"id": number, "method": method, "params": params})
                 return await future
-        except TimeoutError:
-            await self._cancel(number)
-            raise errors.WorkerTimedOut(seconds=seconds, stage=stage) from None
-        except asyncio.CancelledError:
-            await self._cancel(number)
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if not leave:
+                await self._cancel(number)
+            elif self._process is not None and not self.closing:
+                self._process.write({"method": "cancel", "params": {"id": number}})
+            if isinstance(error, TimeoutError):
+                raise errors.WorkerTimedOut(seconds=seconds, stage=stage) from None
             raise
         finally:
             self._pending.pop(number, None)

@@ -14,6 +14,7 @@ from kernel_lsp import schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
 from kernel_lsp.jobs import validations
 from kernel_lsp.jobs.client import Worker
+from kernel_lsp.jobs.estimating import estimate
 from kernel_lsp.jobs.explain import explain
 from kernel_lsp.jobs.generate import generate
 from kernel_lsp.jobs.hosts import ModelHosts
@@ -56,6 +57,7 @@ class Jobs:
         self._gpu = gpu or asyncio.Lock()
         self._numbers = itertools.count(1)
         self._background: set[asyncio.Task[Any]] = set()
+        self._estimating: asyncio.Task[schema.Estimate | None] | None = None
         self._closed = False
 
     def submit(
@@ -81,6 +83,7 @@ class Jobs:
         second one; one for an older version is cancelled, since nobody waits for its result any more. ``source`` is
         the text in the editor; work is done on what is on disk, and the fingerprint tells the two apart.
         """
+        self._drop_estimate()
         for other in list(self._jobs.values()):
             if other.over or (other.kind, other.path, other.kernel) != (kind, path, kernel):
                 continue
@@ -103,6 +106,35 @@ class Jobs:
         job.task.add_done_callback(lambda _: self._never_began(job))
         self._forget_old()
         return job
+
+    async def estimate(self, path: Path, class_name: str) -> schema.Estimate | None:
+        """What a kernel for a class is estimated to gain.
+
+        None where the class cannot be looked at without real tensors.
+
+        Raises:
+            Cancelled: a job is there, or one was submitted meanwhile: no job waits for this.
+            UserError: the worker cannot start, or something is wrong with the class.
+        """
+        if self._closed or self.active():
+            raise Cancelled
+        settings = self._settings_for(path)
+        self._drop_estimate()
+        asking = asyncio.get_running_loop().create_task(estimate(self._worker(settings), settings, path, class_name))
+        self._estimating = asking
+        self._keep(asking)
+        try:
+            await asyncio.wait({asking})
+            if asking.cancelled():
+                raise Cancelled
+            return asking.result()
+        finally:
+            asking.cancel()
+
+    def _drop_estimate(self) -> None:
+        if self._estimating is not None:
+            self._estimating.cancel()
+            self._estimating = None
 
     def get(self, job_id: str) -> Job | None:
         """A job by its id, also one that is over as long as it is kept."""

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from kernel_lsp.targets import NAMED, named
+
 #: modes of torch.compile that can be baselines
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 
@@ -63,6 +65,10 @@ def _model_device(value: str) -> str:
 def _known_modes(value: list[str]) -> str:
     unknown = [mode for mode in value if mode not in COMPILE_MODES]
     return f"{unknown[0]!r} is none of {', '.join(COMPILE_MODES)}" if unknown else ""
+
+
+def _known_gpu(value: str) -> str:
+    return "" if named(value) is not None else f"{value!r} is none of {', '.join(NAMED)}"
 
 
 def _not_empty(value: Any) -> str:
@@ -284,6 +290,22 @@ class Settings:
         _one_of("strict", "tf32", "half"),
     )
     inlay_hints: bool = _option(False, "Show the speedup after the class name.")
+    estimate_above: float = _option(
+        1.2,
+        "Above a class without a kernel, show how many times faster than eager one is estimated to be, where that is at least so many "
+        "times. The estimate is made while nothing else is done, without a GPU; the class is imported for it. 0: no estimates.",
+        _zero_or_more,
+    )
+    estimate_gpu: str = _option(
+        "H100",
+        "The GPU that estimates are for where there is none here: " + ", ".join(f"`{name}`" for name in NAMED) + ".",
+        _known_gpu,
+    )
+    torch_hints: bool = _option(
+        False,
+        "Say of a class without a kernel what torch does slowly on a GPU: a convolution that cuDNN does not take, a depthwise one of "
+        "channels_last input, recurrent layers with a launch a step, and a module that torch.compile cannot take whole.",
+    )
     overwrite: bool = _option(False, "Overwrite a kernel file that was edited since kernel-lsp wrote it.")
 
     kernelllm: KernelLLM = field(default_factory=KernelLLM, metadata={"group": KernelLLM})

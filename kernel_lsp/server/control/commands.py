@@ -62,7 +62,7 @@ def register(session: Session) -> None:
     @command("kernelLsp.cancel")
     def cancel(*arguments: Any) -> str | None:
         cancelled = _cancel(session, _argument(arguments))
-        session.follow_up.interrupt(for_good=True)
+        session.interrupt(for_good=True)
         return cancelled
 
     @command("kernelLsp.showReport")

@@ -40,7 +40,7 @@ class Server(Connection):
         document = self.session.documents.open(item)
         self.session.show_changes()
         asyncio.get_running_loop().call_later(WARM_SECONDS, self.session.warm_worker, document.path)
-        self.session.follow_up.rest()
+        self.session.rest()
 
     def on_change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Apply an edit, and show soon what it changes; validation in idle time is put off."""
@@ -48,7 +48,7 @@ class Server(Connection):
         if document is not None:
             self.session.refresher.changed(document.uri)
             self.session.rounds.edited(document)
-            self.session.follow_up.interrupt()
+            self.session.interrupt()
 
     def on_close(self, uri: str) -> None:
         """Forget the document; what was shown for it is taken back."""

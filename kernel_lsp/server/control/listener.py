@@ -64,6 +64,7 @@ class Listener:
         if record is not None and record.asked and not session.closing:
             session.validate_changed()  # saves there were meanwhile did not push in
         session.follow_up.job_over(job)
+        session.estimates.rest()
         session.show_changes()
 
     def _record(self, job: Job) -> Record | None:

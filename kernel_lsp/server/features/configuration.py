@@ -48,7 +48,7 @@ def register(session: Session) -> None:
     def saved(params: types.DidSaveTextDocumentParams) -> None:
         session.forget_settings()
         session.documents.touch()
-        session.follow_up.interrupt()
+        session.interrupt()
         session.validate_changed()
         session.show_changes()
 
@@ -118,7 +118,7 @@ def _settings_changed(session: Session) -> None:
     session.status_reports.forget_error()
     for document in session.documents:
         asyncio.get_running_loop().call_soon(session.warm_worker, document.path)
-    asyncio.get_running_loop().call_soon(session.follow_up.rest)
+    asyncio.get_running_loop().call_soon(session.rest)
 
 
 def _section(settings: Any) -> Any:

@@ -12,35 +12,43 @@ from kernel_lsp.analysis import ModuleClass, Range
 from ..model.documents import Document
 from ..model.standing import Standing
 from ..protocol.raw import Raw
-from ..session.standings import settled, standing_of_kernel_file, standings
-from ..session.state import State
-from ..text.one_line import before_words, claim_words, no_inputs_words, no_model_words, stale_words, verdict_words
+from ..session.session import Session
+from ..session.standings import has_inputs, settled, standing_of_kernel_file, standings
+from ..text.one_line import (
+    before_words,
+    claim_words,
+    no_inputs_words,
+    no_model_words,
+    stale_words,
+    torch_hint_words,
+    verdict_words,
+)
 
 SOURCE = "kernel-lsp"
 ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
 
 
-def register(state: State) -> None:
+def register(session: Session) -> None:
     """Answer ``textDocument/diagnostic``, for clients that pull."""
 
-    @state.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, types.DiagnosticOptions(True, False, identifier=SOURCE))
+    @session.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, types.DiagnosticOptions(True, False, identifier=SOURCE))
     async def pull(params: types.DocumentDiagnosticParams) -> Raw:
-        document = await settled(state, params.text_document.uri)
-        items = diagnostics(state, document) if document is not None else []
+        document = await settled(session, params.text_document.uri)
+        items = diagnostics(session, document) if document is not None else []
         return Raw({"kind": "full", "items": items})
 
 
-def diagnostics(state: State, document: Document) -> list[dict[str, Any]]:
+def diagnostics(session: Session, document: Document) -> list[dict[str, Any]]:
     """The diagnostics of a document as it is now, as JSON data."""
     if document.is_kernel_file:
-        return _of_kernel_file(state, document)
+        return _of_kernel_file(session, document)
     found: list[dict[str, Any]] = []
-    for c, s in standings(state, document):
-        found += _of_class(state, document, c, s)
+    for c, s in standings(session, document):
+        found += _of_class(session, document, c, s)
     return found
 
 
-def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> list[dict[str, Any]]:
+def _of_class(session: Session, document: Document, c: ModuleClass, s: Standing) -> list[dict[str, Any]]:
     found = []
 
     def add(code: str, severity: int, message: str, area: Range = c.name_range) -> None:
@@ -56,10 +64,13 @@ def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> 
         add(code, HINT, str(s.error), area)
     elif s.no_kernel:
         add("cannot-validate", HINT, f"No kernel for {c.name}. {s.no_kernel}")
-    elif s.kernel is None and s.running is None and not _has_inputs(state, document, c):
+    elif s.kernel is None and s.running is None and not has_inputs(session, document, c):
         add("no-example-inputs", HINT, no_inputs_words(c))
-    if state.model_hint == (document.path, c.name):
+    if session.model_hint == (document.path, c.name):
         add("no-model", HINT, no_model_words())
+    if s.kernel is None:
+        for hint in session.estimates.hints(document, c):
+            add("slow-in-torch", HINT, torch_hint_words(hint))
     if s.kernel is None or s.pending:
         return found
     if s.says_nothing:
@@ -81,20 +92,11 @@ def _of_class(state: State, document: Document, c: ModuleClass, s: Standing) -> 
     return found
 
 
-def _has_inputs(state: State, document: Document, c: ModuleClass) -> bool:
-    if c.inputs is not None:
-        return True
-    if state.settings_for(document.path).inputs_for(document.path, c.name) is not None:
-        return True
-    recorded = state.recordings.of(document.path, c.name)
-    return recorded is not None and recorded.usable
-
-
 def _is_here(error_path: str | None, path: Path) -> bool:
     return error_path is None or Path(error_path) == path or Path(error_path).name == path.name
 
 
-def _of_kernel_file(state: State, document: Document) -> list[dict[str, Any]]:
+def _of_kernel_file(session: Session, document: Document) -> list[dict[str, Any]]:
     """The verdict's own line where it has one (a compile error), else nothing: the class carries the rest."""
     from kernel_lsp import kernel_file
     from kernel_lsp.errors import NotAKernelFile
@@ -104,7 +106,7 @@ def _of_kernel_file(state: State, document: Document) -> list[dict[str, Any]]:
     except NotAKernelFile as error:
         area = document.line_range((error.line or 1) - 1)
         return [_diagnostic(document, area, "cannot-validate", HINT, str(error))]
-    s = standing_of_kernel_file(state, document, parsed)
+    s = standing_of_kernel_file(session, document, parsed)
     if s.pending:
         return []
     area = document.line_range(0)

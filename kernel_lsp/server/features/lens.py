@@ -42,7 +42,9 @@ def _lenses(session: Session, document: Document) -> list[dict[str, Any]]:
         area = document.wire_range(c.name_range)
         plain = s.running is None and (s.kernel is None or s.says_nothing)
         command = "kernelLsp.generate" if plain else "kernelLsp.showReport"
-        found.append(_lens(area, lens_title(s, session.recordings.of(document.path, c.name)), command, arguments))
+        recorded = session.recordings.of(document.path, c.name)
+        title = lens_title(s, recorded, session.estimates.worth_it(document, c) if plain else None)
+        found.append(_lens(area, title, command, arguments))
         if s.running is not None and s.running.job is not None:
             found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
         elif s.stale or (s.verdict is None and (s.claim is not None or s.before is not None)):

@@ -16,6 +16,7 @@ from ..model.records import Record
 from ..protocol.connection import Connection
 from ..text.titles import job_title
 from .changed import changed
+from .estimates import Estimates
 from .follow_up import FollowUp
 from .refresh import Refresher
 from .rounds import Rounds
@@ -44,11 +45,22 @@ class Session(State):
         self.status_reports = StatusReports(self)
         self.rounds = Rounds(self, self.show_changes, self.validate_changed)
         self.follow_up = FollowUp(self, self.submit)
+        self.estimates = Estimates(self, self.show_changes)
 
     def show_changes(self) -> None:
         """Something happened that what is shown may depend on, in any document."""
         if not self.closing:
             self.refresher.soon(0.0)
+
+    def interrupt(self, for_good: bool = False) -> None:
+        """The user did something: what nobody asked for ends, and begins again at rest; not so what was cancelled for good."""
+        self.follow_up.interrupt(for_good)
+        self.estimates.interrupt()
+
+    def rest(self) -> None:
+        """What is done once nobody does anything may begin after a while."""
+        self.follow_up.rest()
+        self.estimates.rest()
 
     def submit(
         self,
@@ -72,7 +84,7 @@ class Session(State):
         if document.is_kernel_file:
             path, kernel = document.source_of_kernel(), document.path
         jobs = self.start_jobs()
-        self.follow_up.interrupt()
+        self.interrupt()
         target = schema.Target(document.uri, class_name, document.version)
         record = Record(asked=asked, text=document.text)
         if kernel is None:
@@ -91,6 +103,7 @@ class Session(State):
         """As after a save: start a validation for every class that ``changed`` names."""
         for document, name in changed(self):
             self.submit("validate", document, name, asked=False)
+        self.estimates.rest()
 
     def warm_worker(self, path: Path) -> None:
         """Start the worker for a file that holds a module class, so that the first kernel need not wait for torch."""
@@ -108,12 +121,12 @@ class Session(State):
         """The worker named its devices: what was validated on another one may not hold here."""
         self.validations.ask_again()
         self.show_changes()
-        self.follow_up.rest()
+        self.rest()
 
     def pause(self) -> None:
         """Stop what nobody asked for, and let go of the GPU. What somebody asks for still runs."""
         self.paused = True
-        self.follow_up.interrupt()
+        self.interrupt()
         if self.jobs is not None:
             for record in self.records.values():
                 if record.job is not None and not record.job.over and not record.asked:
@@ -128,7 +141,7 @@ class Session(State):
         for document in self.documents:
             self.warm_worker(document.path)
         self.validate_changed()
-        self.follow_up.interrupt()
+        self.interrupt()
         self.status_reports.soon()
 
     async def close(self) -> None:

@@ -52,6 +52,16 @@ def standing_of_kernel_file(state: State, document: Document, parsed: KernelFile
     return result
 
 
+def has_inputs(state: State, document: Document, c: ModuleClass) -> bool:
+    """Whether there are example inputs for a class: in its file, in pyproject.toml, or recorded."""
+    if c.inputs is not None:
+        return True
+    if state.settings_for(document.path).inputs_for(document.path, c.name) is not None:
+        return True
+    recorded = state.recordings.of(document.path, c.name)
+    return recorded is not None and recorded.usable
+
+
 async def settled(state: State, uri: str) -> Document | None:
     """The open document, once what this machine validated for its classes is known; None where it is not open."""
     document = state.documents.get(uri)

@@ -24,6 +24,7 @@ from .titles import GET_MODEL, validate_title
 if TYPE_CHECKING:
     from kernel_lsp.jobs import Job
     from kernel_lsp.recording.examples import Recorded
+    from kernel_lsp.schema import Estimate, TorchHint
 
 
 def speed(s: Standing) -> str:
@@ -57,15 +58,16 @@ def _before(s: Standing) -> str:
     return speed(s) if speedups(s.measurement)[0] else f"correct{at_precision(s.verdict.held_to)}"
 
 
-def lens_title(s: Standing, recorded: Recorded | None = None) -> str:
-    """The text above the class; without a kernel, how much of a recorded run it is."""
+def lens_title(s: Standing, recorded: Recorded | None = None, estimate: Estimate | None = None) -> str:
+    """The text above the class; without a kernel, what one is estimated to gain, and how much of a recorded run it is."""
     if s.running is not None:
         return running_words(s.running)
     if s.kernel is not None and s.pending:
         return "…"
     if s.kernel is None or s.says_nothing:
         share = share_words(recorded) if recorded is not None else ""
-        return f"Generate Triton kernel · {share}" if share else "Generate Triton kernel"
+        gain = f"est. {estimate.speedup:.1f}×" if estimate is not None and estimate.speedup else ""
+        return " · ".join(filter(None, ["Generate Triton kernel", gain, share]))
     if s.stale:
         return f"↻ stale · {'was' if s.verdict is not None else 'says it was'} {_before(s)}"
     if s.before is not None:
@@ -212,3 +214,21 @@ def outcome_words(job: Job) -> str:
     if report is None or report.chosen is None:
         return report.why if report is not None and report.why else "No correct kernel"
     return report.why or report.candidates[report.chosen].verdict.status
+
+
+def estimate_words(estimate: Estimate) -> str:
+    """As in ``Estimated 2.1× eager by the data sheet of H100, not measured. Eager: 11 launches, 4.2× the least traffic. …``."""
+    eager, kernel = _launches(estimate.launches), _launches(estimate.kernel_launches)
+    moved = estimate.bytes / estimate.least_bytes if estimate.least_bytes else 0.0
+    traffic = f", {moved:.1f}× the least traffic" if moved >= 1.05 else ""
+    gain = f"Estimated {estimate.speedup:.1f}× eager by the data sheet of {estimate.target}, not measured"
+    return f"{gain}. Eager: {eager}{traffic}. With a kernel: {kernel}."
+
+
+def _launches(count: int) -> str:
+    return f"{count} launch{'es' if count != 1 else ''}"
+
+
+def torch_hint_words(hint: TorchHint) -> str:
+    """The message of slow-in-torch: what torch does, and where that is known from."""
+    return f"{hint.message} (Known from {hint.source}.)"

@@ -114,7 +114,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     summed = places * -(-k // places // schedule.k) * schedule.k
     share = 1.0 if schedule.flat else share_of_places(kernel.product, hints)
     operations = int(share * 2 * programs * schedule.m * schedule.n * summed * products)
-    rate = target.rate(_multiplied(dtype, schedule.precision))
+    rate = target.rate(multiplied_as(dtype, schedule.precision))
     shared = (schedule.m * left + schedule.n * read) * schedule.k * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
     waves, full = _waves(programs, fit, target)
@@ -139,7 +139,7 @@ def _chain(kernel: Kernel, schedule: Chained, target: Target, hints: Hints) -> C
     for width, dtype in zip((-(-found.depth // schedule.k) * schedule.k, schedule.d), found.dtypes, strict=True):
         one = 2 * steps * width * (_PARTS[schedule.precision] if dtype == torch.float32 else 1)
         operations += one
-        busy += one / target.rate(_multiplied(dtype, schedule.precision))
+        busy += one / target.rate(multiplied_as(dtype, schedule.precision))
     if kernel.chain is not None and kernel.chain.highest is not None:
         busy += steps * _EXPONENTIAL / target.rate("float32")
     first, second = (dtype.itemsize for dtype in found.dtypes)
@@ -321,7 +321,7 @@ def _recurrence(kernel: Kernel, schedule: Steps | Resident, target: Target, hint
     return Cost(moved, operations * found.steps, split * blocks, waves, kept, seconds)
 
 
-def _multiplied(dtype: torch.dtype, precision: str) -> str:
+def multiplied_as(dtype: torch.dtype, precision: str) -> str:
     """The sort of number that the tensor cores multiply."""
     if dtype != torch.float32:
         return str(dtype).removeprefix("torch.")
