@@ -45,7 +45,7 @@ export async function classHere(session: Session, classes?: ModuleClass[]): Prom
   return known.findLast(({ range }) => range.start.line <= line && line <= range.end.line);
 }
 
-function classesOf(session: Session, document: vscode.TextDocument): Promise<ModuleClass[]> {
+export function classesOf(session: Session, document: vscode.TextDocument): Promise<ModuleClass[]> {
   return session.execute<ModuleClass[]>("kernelLsp.classes", { uri: document.uri.toString() });
 }
 

@@ -13,6 +13,7 @@ import { explicitSettings, type Settings, settingNames } from "./configuration";
 import { restartPolicy } from "./crashes";
 import { selectedInterpreter } from "./interpreter";
 import type { Logs } from "./logs";
+import { explain } from "./messages";
 import type { Reported } from "./progress";
 import { SECTION } from "./protocol";
 
@@ -51,7 +52,7 @@ export function createClient(
     traceOutputChannel: logs.trace,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     // Asked for again when a server that ended is started again.
-    initializationOptions: () => ({ trusted: vscode.workspace.isTrusted, status: true, review: true, paused: paused() }),
+    initializationOptions: () => ({ trusted: vscode.workspace.isTrusted, status: true, review: true, failures: true, paused: paused() }),
     initializationFailedHandler: () => false, // the one who starts it says so
     errorHandler: restartPolicy(events.wanted, events.gaveUp),
     middleware: middleware(settingNames(context.extension), events),
@@ -66,6 +67,15 @@ export function createClient(
 
 function middleware(names: string[], events: ClientEvents): Middleware {
   return {
+    // From a lens or a code action. What comes through the palette is explained there.
+    executeCommand: async (command, args, next) => {
+      try {
+        return await next(command, args);
+      } catch (error) {
+        void explain(error);
+        return undefined;
+      }
+    },
     workspace: {
       configuration: async (params) =>
         await Promise.all(

@@ -1,11 +1,10 @@
 // The commands of the palette. The server's own, which lenses and code actions carry, are registered by the client.
 
 import * as vscode from "vscode";
-import { ResponseError } from "vscode-languageclient/node";
 import { chooseClass, classHere } from "./classes";
 import { printDebugInformation } from "./debug_information";
 import { selectGpu } from "./gpu";
-import { ACTION_TITLES, type Action, Problem } from "./problems";
+import { explain } from "./messages";
 import type { Job } from "./protocol";
 import type { Session } from "./session";
 
@@ -57,20 +56,4 @@ async function pickJob(jobs: Job[]): Promise<Job | undefined> {
   if (jobs.length < 2) return jobs[0];
   const items = jobs.map((job) => ({ label: job.className, description: job.message, job }));
   return (await vscode.window.showQuickPick(items, { placeHolder: "Cancel which job?" }))?.job;
-}
-
-/** The user asked for something, and it failed: that is said, with what helps. */
-async function explain(error: unknown): Promise<void> {
-  const actions = error instanceof Problem ? error.actions : isUntrusted(error) ? (["manageTrust"] as Action[]) : [];
-  const text = error instanceof Error ? error.message : String(error);
-  const chosen = await vscode.window.showErrorMessage(text, ...actions.map((action) => ACTION_TITLES[action]));
-  const action = actions.find((candidate) => ACTION_TITLES[candidate] === chosen);
-  if (action === "openSettings") await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp");
-  else if (action === "manageTrust") await vscode.commands.executeCommand("workbench.trust.manage");
-  else if (action !== undefined) await vscode.commands.executeCommand(action);
-}
-
-/** The server's refusal, with its error's code (docs/errors.md). */
-function isUntrusted(error: unknown): boolean {
-  return error instanceof ResponseError && (error.data as { code?: string } | undefined)?.code === "UntrustedWorkspace";
 }

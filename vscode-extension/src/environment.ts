@@ -111,7 +111,7 @@ function pipProblem(error: unknown): problems.Problem {
 function lastLine(error: unknown): string {
   const lines = (error instanceof ProgramFailed ? error.output : String(error)).split("\n").filter(Boolean);
   const line = lines.findLast((candidate) => candidate.startsWith("ERROR")) ?? lines.at(-1) ?? "";
-  return `${line.replace(/^ERROR: */, "")} (The log has all of it.)`;
+  return line.replace(/^ERROR: */, "");
 }
 
 interface Python {

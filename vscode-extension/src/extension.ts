@@ -7,6 +7,7 @@ import type { LanguageClient } from "vscode-languageclient/node";
 import { registerCommands } from "./commands";
 import { onInterpreterChange } from "./interpreter";
 import { createLogs } from "./logs";
+import { tellFailure } from "./messages";
 import { killAll } from "./programs";
 import { Progress } from "./progress";
 import type { Job } from "./protocol";
@@ -38,7 +39,6 @@ export function activate(context: vscode.ExtensionContext): Api {
   const logs = createLogs(context);
   const item = new StatusItem(context);
   const reports = new Reports();
-  const review = new Review(context);
   const progress = new Progress();
   let jobs: Job[] = [];
   context.subscriptions.push(reports, progress);
@@ -59,11 +59,13 @@ export function activate(context: vscode.ExtensionContext): Api {
       jobs = status.jobs;
       item.update(status);
     },
-    proposal: (proposal) => void review.show(proposal).then(undefined, (error: unknown) => logs.main.error(String(error))),
+    proposal: (proposal) => review.offer(proposal),
+    failure: (failure) => void tellFailure(failure),
     showDocument: (uri) => reports.show(uri),
     progress: (token, reported) => progress.report(token, reported),
   });
   session = current;
+  const review = new Review(current);
   current.tellPaused();
   const activationMilliseconds = (): number => LOADED - LOADING + (current.firstStart ?? performance.now()) - began;
   registerCommands({ session: current, jobs: () => jobs, activationMilliseconds });

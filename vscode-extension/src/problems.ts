@@ -1,23 +1,25 @@
-// What can go wrong before the server runs, in the user's words: what happened, and what to do about it.
+// What can go wrong before the server runs, in the user's words: what happened, what to do about it, and last the details.
 
-/** A problem with a message for the user, and the ids of the commands that help. */
+/** What a button of a message does: a command of the palette, or one of messages.ts. */
+export type Action =
+  | "kernelLsp.restartServer"
+  | "kernelLsp.selectGpu"
+  | "kernelLsp.showLogs"
+  | "addExampleInputs"
+  | "manageTrust"
+  | "openSettings"
+  | "selectInterpreter";
+
+/** A problem with a message for the user, and what helps. `detail` comes last, since a notification may show one line. */
 export class Problem extends Error {
   constructor(
     message: string,
-    readonly actions: Action[] = ["kernelLsp.restartServer", "kernelLsp.showLogs"],
+    readonly actions: Action[] = ["kernelLsp.restartServer"],
+    detail = "",
   ) {
-    super(message);
+    super(detail === "" ? message : `${message} ${detail}`);
   }
 }
-
-export type Action = "kernelLsp.restartServer" | "kernelLsp.showLogs" | "openSettings" | "manageTrust";
-
-export const ACTION_TITLES: Record<Action, string> = {
-  "kernelLsp.restartServer": "Try Again",
-  "kernelLsp.showLogs": "Show Logs",
-  openSettings: "Open Settings",
-  manageTrust: "Manage Workspace Trust",
-};
 
 export function noPython(): Problem {
   return new Problem(
@@ -27,10 +29,8 @@ export function noPython(): Problem {
 }
 
 export function pythonDoesNotRun(python: string, detail: string): Problem {
-  return new Problem(`Kernel LSP could not run ${python} for its server: ${detail}. Name another Python in the setting kernelLsp.python.`, [
-    "openSettings",
-    "kernelLsp.restartServer",
-  ]);
+  const message = `Kernel LSP could not run ${python} for its server. Name another Python in the setting kernelLsp.python.`;
+  return new Problem(message, ["openSettings", "kernelLsp.restartServer"], detail);
 }
 
 export function pythonTooOld(python: string, version: string): Problem {
@@ -49,7 +49,7 @@ export function noVenv(python: string, version: string): Problem {
 export function offline(): Problem {
   return new Problem(
     "Kernel LSP could not install its server, because Python's package index cannot be reached. Try again when this machine is online, or set kernelLsp.importStrategy to fromEnvironment and install kernel-lsp in your own environment.",
-    ["kernelLsp.restartServer", "openSettings", "kernelLsp.showLogs"],
+    ["kernelLsp.restartServer", "openSettings"],
   );
 }
 
@@ -60,29 +60,27 @@ export function certificate(): Problem {
 }
 
 export function installFailed(detail: string): Problem {
-  return new Problem(`Kernel LSP could not install its server: ${detail}`);
+  return new Problem("Kernel LSP could not install its server. Try again, or look into the log.", undefined, detail);
 }
 
 export function didNotStart(detail: string): Problem {
-  return new Problem(`The server of Kernel LSP did not start: ${detail}`);
+  return new Problem("The server of Kernel LSP did not start. Try again, or look into the log.", undefined, detail);
 }
 
 export function notRunning(): Problem {
-  return new Problem("The server of Kernel LSP is starting. Try again in a moment.", ["kernelLsp.showLogs"]);
+  return new Problem("The server of Kernel LSP is starting. Try again in a moment.", []);
 }
 
 export function notInEnvironment(python: string): Problem {
   return new Problem(
     `kernel-lsp is not installed in ${python}, and kernelLsp.importStrategy is fromEnvironment. Install it there, select another interpreter, or set importStrategy to useBundled.`,
-    ["openSettings", "kernelLsp.restartServer"],
+    ["selectInterpreter", "openSettings", "kernelLsp.restartServer"],
   );
 }
 
 export function environmentDoesNotRun(python: string, detail: string): Problem {
-  return new Problem(
-    `Kernel LSP could not run ${python}, from which kernelLsp.importStrategy has its server taken: ${detail}. Select another interpreter, or set importStrategy to useBundled.`,
-    ["openSettings", "kernelLsp.restartServer"],
-  );
+  const message = `Kernel LSP could not run ${python}, from which kernelLsp.importStrategy has its server taken. Select another interpreter, or set importStrategy to useBundled.`;
+  return new Problem(message, ["selectInterpreter", "openSettings", "kernelLsp.restartServer"], detail);
 }
 
 export function untrustedEnvironment(): Problem {
@@ -93,6 +91,6 @@ export function untrustedEnvironment(): Problem {
 }
 
 export function crashed(times: number, lastWords: string): Problem {
-  const words = lastWords === "" ? "" : ` Its last words: ${lastWords}`;
-  return new Problem(`The server of Kernel LSP ended ${times} times within three minutes, and was not started again.${words}`);
+  const message = `The server of Kernel LSP ended ${times} times within three minutes, and was not started again. Try again, or look into the log.`;
+  return new Problem(message, undefined, lastWords === "" ? "" : `Its last words: ${lastWords}`);
 }

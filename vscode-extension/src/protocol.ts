@@ -35,6 +35,18 @@ export interface Proposal {
   why: string;
 }
 
+/** `kernelLsp/failure`, a notification: what the user asked for has failed, or (a warning) something on the way. */
+export interface Failure {
+  /** What happened, what to do, and last the details. */
+  message: string;
+  severity: "error" | "warning";
+  /** Of the error, as in docs/errors.md; "" where it has none. */
+  code: string;
+  /** The class that it is about; "" where it is about none. */
+  uri: string;
+  className: string;
+}
+
 /** One entry of what the command `kernelLsp.classes` returns. */
 export interface ModuleClass {
   className: string;

@@ -7,7 +7,7 @@ import { distrustServer } from "./environment";
 import type { Logs } from "./logs";
 import { crashed, didNotStart, notRunning, Problem } from "./problems";
 import type { Progress } from "./progress";
-import type { Proposal, Status } from "./protocol";
+import type { Failure, Proposal, Status } from "./protocol";
 import { serverCommand, strategy } from "./server";
 
 const PAUSED = "paused"; // key in the workspace's state
@@ -19,6 +19,7 @@ export interface SessionEvents {
   failed: (problem: Problem) => void;
   status: (status: Status) => void;
   proposal: (proposal: Proposal) => void;
+  failure: (failure: Failure) => void;
   showDocument: (uri: vscode.Uri) => Promise<boolean>;
   progress: Progress["report"];
 }
@@ -103,6 +104,7 @@ export class Session {
       };
     client.onNotification("kernelLsp/status", current(this.events.status));
     client.onNotification("kernelLsp/proposal", current(this.events.proposal));
+    client.onNotification("kernelLsp/failure", current(this.events.failure));
     client.onDidChangeState(
       current(({ newState }) => {
         if (newState === State.Running) this.events.running();

@@ -17,16 +17,16 @@ export async function runHostSuites(run: Run, installation: Installation, only: 
     const workspace = createWorkspace(join(run.folder, "first"));
     const impostors = createImpostors(join(run.folder, "impostors"));
     const environment = { PIP_INDEX_URL: CLOSED, PIP_EXTRA_INDEX_URL: "", PIP_FIND_LINKS: "", PYTHONPATH: impostors };
-    failed += await runSuite(run, installation, { name: "installing", workspace, seconds: 120, environment });
+    failed += await runSuite(run, installation, { name: "installing", workspace, seconds: 600, environment });
   }
   if (wanted("trusted")) {
     const workspace = createWorkspace(join(run.folder, "trusted"));
-    failed += await runSuite(run, installation, { name: "trusted", workspace, seconds: 400 });
+    failed += await runSuite(run, installation, { name: "trusted", workspace, seconds: 3000 });
   }
   if (wanted("untrusted")) {
     const workspace = createUntrusted(join(run.folder, "untrusted"));
     run.change(installation, { "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never" });
-    failed += await runSuite(run, installation, { name: "untrusted", workspace, seconds: 120 });
+    failed += await runSuite(run, installation, { name: "untrusted", workspace, seconds: 600 });
   }
   return failed;
 }

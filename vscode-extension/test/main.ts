@@ -1,7 +1,7 @@
 // Usage: node main.js test | host [SUITE…] | session | screenshots | typing OUTPUT
 
 import { join } from "node:path";
-import { IMAGES } from "./harness/paths";
+import { FRAMES, IMAGES } from "./harness/paths";
 import { type Run, withRun } from "./harness/run";
 import { runHostSuites } from "./host_suites";
 import { runSession } from "./session/run";
@@ -22,7 +22,7 @@ async function main(run: Run): Promise<number> {
     case "session":
       return await runSession(run, installation, pictures);
     case "screenshots":
-      return await runSession(run, installation, IMAGES);
+      return await runSession(run, installation, IMAGES, FRAMES);
     default:
       throw new Error(`there is no part ${part}`);
   }

@@ -7,6 +7,8 @@ export const TOOLS = join(ROOT, ".editors", "vscode");
 export const SERVER = join(TOOLS, "code-server", "node_modules", "code-server", "lib", "vscode", "out", "server-main.js");
 export const VSIX = join(ROOT, "vscode-extension", "kernel-lsp.vsix");
 export const BUILT = join(ROOT, "vscode-extension", "test", "dist");
+/** Of the film of a session, which tools/recording.py reads. */
+export const FRAMES = join(TOOLS, "frames");
 export const IMAGES = join(ROOT, "docs", "images");
 
 /** The Python that has torch and triton. */

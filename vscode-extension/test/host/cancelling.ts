@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { api, codes, lenses, open, pause, place, replace, until, WORKSPACE } from "./editor";
+import { api, codes, JOB, lenses, open, pause, place, replace, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
 
 const CANCEL_MILLISECONDS = 1500;
@@ -42,12 +42,12 @@ export const cancelling: Test[] = [
       assert.equal(found.status().state, "paused");
       assert.deepEqual(codes(uri), ["kernel-stale"]);
       await vscode.commands.executeCommand("kernelLsp.validateAtCursor");
-      await until("kernel-valid", () => codes(uri).join() === "kernel-valid", 60);
+      await until("kernel-valid", () => codes(uri).join() === "kernel-valid", JOB);
       await vscode.commands.executeCommand("kernelLsp.resumeBackground");
       await until("status: idle", () => found.status().state === "idle");
       await replace(editor, "self.eps) * 1.0 *", "self.eps) *");
       await editor.document.save();
-      await until("kernel-valid again", () => codes(uri).join() === "kernel-valid" && found.status().state === "idle", 60);
+      await until("kernel-valid again", () => codes(uri).join() === "kernel-valid" && found.status().state === "idle", JOB);
     },
   },
 ];

@@ -7,6 +7,9 @@ import type { Api } from "../../src/extension";
 
 export const WORKSPACE = process.env.TEST_WORKSPACE ?? "";
 
+/** Seconds that a job may take where other programs keep the processor busy. On a machine at rest it takes a few. */
+export const JOB = 400;
+
 /** The extension's API, once its first server runs or could not be started. */
 export async function api(): Promise<Api> {
   const extension = vscode.extensions.getExtension<Api>("kernel-lsp.kernel-lsp");
@@ -17,7 +20,7 @@ export async function api(): Promise<Api> {
 }
 
 /** Asks again and again until the answer is neither undefined nor false. The last error is thrown when time is over. */
-export async function until<T>(what: string, ask: () => T | Promise<T>, seconds = 30): Promise<Exclude<NonNullable<T>, false>> {
+export async function until<T>(what: string, ask: () => T | Promise<T>, seconds = 60): Promise<Exclude<NonNullable<T>, false>> {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const answer = await ask();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { actions, api, codes, hover, lenses, open, ours, place, replace, until, WORKSPACE } from "./editor";
+import { actions, api, codes, hover, JOB, lenses, open, ours, place, replace, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
 
 const KERNEL = join(WORKSPACE, "kernels", "rms_norm_triton.py");
@@ -39,7 +39,7 @@ export const generating: Test[] = [
       await until("status: busy", () => found.status().state === "busy");
       assert.equal(found.status().text, "Generating RMSNorm");
       await until("the running lens", async () => (await lenses(uri)).includes("Cancel"));
-      await until("kernel-valid", () => codes(uri).includes("kernel-valid"), 100);
+      await until("kernel-valid", () => codes(uri).includes("kernel-valid"), JOB);
       assert.deepEqual(codes(uri), ["kernel-valid"]);
       const text = readFileSync(KERNEL, "utf8");
       assert.match(text, /^# \/\/\/ kernel-lsp/);
@@ -74,7 +74,7 @@ export const generating: Test[] = [
       await until("kernel-stale", () => codes(uri).join() === "kernel-stale");
       await until("lens: stale", async () => (await lenses(uri))[0]?.includes("stale"));
       await editor.document.save();
-      await until("kernel-wrong", () => codes(uri).join() === "kernel-wrong", 60);
+      await until("kernel-wrong", () => codes(uri).join() === "kernel-wrong", JOB);
       assert.equal(ours(uri)[0]?.severity, vscode.DiagnosticSeverity.Error);
       await until("lens: ✗ wrong", async () => (await lenses(uri))[0] === "✗ wrong");
     },
@@ -86,7 +86,7 @@ export const generating: Test[] = [
       const { uri } = editor.document;
       await replace(editor, ") / self.weight", ") * self.weight");
       await editor.document.save();
-      await until("kernel-valid", () => codes(uri).join() === "kernel-valid", 60);
+      await until("kernel-valid", () => codes(uri).join() === "kernel-valid", JOB);
       assert.ok(existsSync(KERNEL));
     },
   },

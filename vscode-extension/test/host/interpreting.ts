@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as vscode from "vscode";
-import { api, codes, open, ours, place, until, WORKSPACE } from "./editor";
+import { api, codes, JOB, open, ours, place, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
 
 const TORCH = process.env.TEST_PYTHON ?? "";
@@ -36,7 +36,7 @@ export const interpreting: Test[] = [
       const python = join(FOLDER, "without-torch", "bin", "python");
       await vscode.commands.executeCommand("pythonStub.select", python);
       const uri = await generate("softmax.py");
-      await until("cannot-validate", () => codes(uri).join() === "cannot-validate", 60);
+      await until("cannot-validate", () => codes(uri).join() === "cannot-validate", JOB);
       const message = ours(uri)[0]?.message ?? "";
       assert.match(message, /torch/);
       assert.ok(message.includes(python), message);
@@ -48,7 +48,7 @@ export const interpreting: Test[] = [
       const used = join(FOLDER, "used");
       await vscode.commands.executeCommand("pythonStub.select", createPython("other", `: >'${used}'; exec '${TORCH}' "$@"`));
       const uri = await generate("softmax.py");
-      await until("kernel-valid", () => codes(uri).join() === "kernel-valid" && existsSync(used), 100);
+      await until("kernel-valid", () => codes(uri).join() === "kernel-valid" && existsSync(used), JOB);
     },
   },
   {
@@ -60,8 +60,8 @@ export const interpreting: Test[] = [
       await settings.update("interpreter", python, vscode.ConfigurationTarget.Workspace);
       await open("softmax.py");
       await vscode.commands.executeCommand("kernelLsp.validateAtCursor");
-      await until("the interpreter", () => existsSync(used), 60);
-      await until("status: idle", async () => (await api()).status().state === "idle", 60);
+      await until("the interpreter", () => existsSync(used), JOB);
+      await until("status: idle", async () => (await api()).status().state === "idle", JOB);
       await settings.update("interpreter", undefined, vscode.ConfigurationTarget.Workspace);
       await vscode.commands.executeCommand("pythonStub.select", TORCH);
       rmSync(FOLDER, { recursive: true });

@@ -7,7 +7,7 @@ export interface Test {
   body: () => Promise<void>;
 }
 
-const SECONDS = 120;
+const SECONDS = 900;
 
 export function say(text: string): void {
   appendFileSync(process.env.TEST_OUTPUT ?? "/dev/stderr", `${text}\n`);

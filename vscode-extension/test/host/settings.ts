@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { codes, debugInformation, open, pause, place, replace, until, WORKSPACE } from "./editor";
+import { codes, debugInformation, JOB, open, pause, place, replace, until, WORKSPACE } from "./editor";
 import type { Test } from "./runner";
 
 async function set(name: string, value: unknown): Promise<void> {
@@ -43,7 +43,7 @@ export const settings: Test[] = [
       await set("validateOnSave", undefined);
       await replace(editor, "self.eps) * 1.5 *", "self.eps) *");
       await editor.document.save();
-      await until("kernel-valid", () => codes(uri).join() === "kernel-valid", 60);
+      await until("kernel-valid", () => codes(uri).join() === "kernel-valid", JOB);
       assert.equal((await debugInformation()).pid, pid);
     },
   },
@@ -55,7 +55,7 @@ export const settings: Test[] = [
       const at = place(editor, "class ").start;
       editor.selection = new vscode.Selection(at, at);
       await vscode.commands.executeCommand("kernelLsp.generateAtCursor");
-      await until("the file", () => existsSync(join(WORKSPACE, "fast", "temperature_softmax_triton.py")), 100);
+      await until("the file", () => existsSync(join(WORKSPACE, "fast", "temperature_softmax_triton.py")), JOB);
       await until("kernel-valid", () => codes(editor.document.uri).join() === "kernel-valid");
       await set("kernelFolder", undefined);
       await until("no kernel", async () => codes(editor.document.uri).length === 0);

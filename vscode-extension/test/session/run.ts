@@ -5,24 +5,33 @@ import type { Run } from "../harness/run";
 import type { Installation } from "../harness/vscode";
 import { createWorkspace } from "../harness/workspace";
 import { Camera } from "./camera";
-import { flow } from "./flow";
-import { openFile, TIDY } from "./window";
+import { Film } from "./film";
+import { flow, JOB } from "./flow";
+import { lensLink, openFile, TIDY } from "./window";
 
-/** One user's session; pictures go to `images`. The number of failures. */
-export async function runSession(run: Run, installation: Installation, images: string): Promise<number> {
+/** The buttons of editors, which a tidy window does without. VS Code looks at the folder's settings while it runs. */
+const BUTTONS = { "workbench.editor.editorActionsLocation": "default" };
+
+/** One user's session; pictures go to `images`, and the frames of a film to `frames`. The number of failures. */
+export async function runSession(run: Run, installation: Installation, images: string, frames?: string): Promise<number> {
   const began = Date.now();
   const folder = createWorkspace(join(run.folder, "llama"), ["rms_norm.py"]);
   mkdirSync(images, { recursive: true });
   symlinkSync(dirname(dirname(torchPython())), join(folder, ".venv"));
   mkdirSync(join(folder, ".vscode"));
-  writeFileSync(join(folder, ".vscode", "settings.json"), documentedSettings());
+  const settings = join(folder, ".vscode", "settings.json");
+  writeFileSync(settings, documentedSettings());
   run.change(installation, TIDY);
   // What the Python extension has selected does not run, so that the settings decide.
   const server = await run.start(installation, { TEST_PYTHON: join(folder, "no-python") });
   const page = await openFile(run, server, folder, "rms_norm.py");
   const camera = new Camera(page, images);
   try {
-    await flow(page, folder, camera);
+    await lensLink(page, /^Generate Triton kernel$/).waitFor({ timeout: JOB }); // the film leaves out how the server is installed
+    const film = frames === undefined ? undefined : await Film.start(page, frames);
+    const showButtons = (): void => writeFileSync(settings, JSON.stringify({ ...JSON.parse(documentedSettings()), ...BUTTONS }));
+    await flow(page, folder, camera, showButtons);
+    await film?.stop();
     console.log(`✓ session (${((Date.now() - began) / 1000).toFixed(1)} s)`);
     return 0;
   } catch (error) {

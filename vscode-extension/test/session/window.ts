@@ -33,7 +33,7 @@ export async function openFile(run: Run, server: Server, folder: string, name: s
   const remote = server.url.replace("http:", "vscode-remote:");
   const payload = encodeURIComponent(JSON.stringify([["openFile", `${remote}${join(folder, name)}`]]));
   await page.goto(`${server.url}/?folder=${folder}&payload=${payload}`);
-  await page.waitForSelector(".monaco-editor .view-line", { timeout: 60_000 });
+  await page.waitForSelector(".monaco-editor .view-line", { timeout: 180_000 });
   await page.keyboard.press("Control+b"); // the side bar, which is open in a new window
   return page;
 }

@@ -1,0 +1,81 @@
+// Error messages, each with the buttons that help. All have Show Log.
+
+import * as vscode from "vscode";
+import { ResponseError } from "vscode-languageclient/node";
+import { type Action, Problem } from "./problems";
+import type { Failure } from "./protocol";
+
+const TITLES: Record<Action, string> = {
+  "kernelLsp.restartServer": "Try Again",
+  "kernelLsp.selectGpu": "Select GPU",
+  "kernelLsp.showLogs": "Show Log",
+  addExampleInputs: "Add Example Inputs",
+  manageTrust: "Manage Trust",
+  openSettings: "Open Settings",
+  selectInterpreter: "Select Interpreter",
+};
+
+/** What helps against an error of the server's, by its code (docs/errors.md). */
+const HELP: Record<string, Action[]> = {
+  ImportFailed: ["selectInterpreter"],
+  InterpreterMissing: ["selectInterpreter"],
+  NoExampleInputs: ["addExampleInputs"],
+  NoSuchDevice: ["kernelLsp.selectGpu"],
+  PackageBroken: ["selectInterpreter"],
+  PackageMissing: ["selectInterpreter"],
+  PackageTooOld: ["selectInterpreter"],
+  UntrustedWorkspace: ["manageTrust"],
+};
+
+/** The user asked for something, and it could not even begin. */
+export async function explain(error: unknown): Promise<void> {
+  if (error instanceof Problem) return await tell(error.message, error.actions);
+  const code = error instanceof ResponseError ? (error.data as { code?: string } | undefined)?.code : undefined;
+  await tell(error instanceof Error ? error.message : String(error), HELP[code ?? ""]);
+}
+
+/** What the user asked for has failed on the way. */
+export async function tellFailure(failure: Failure): Promise<void> {
+  await tell(failure.message, HELP[failure.code], failure);
+}
+
+async function tell(text: string, actions: Action[] = [], failure?: Failure): Promise<void> {
+  const all: Action[] = [...actions, "kernelLsp.showLogs"];
+  const show = failure?.severity === "warning" ? vscode.window.showWarningMessage : vscode.window.showErrorMessage;
+  const chosen = await show(text, ...all.map((action) => TITLES[action]));
+  const action = all.find((candidate) => TITLES[candidate] === chosen);
+  if (action !== undefined) await act(action, failure);
+}
+
+async function act(action: Action, failure: Failure | undefined): Promise<void> {
+  switch (action) {
+    case "addExampleInputs":
+      if (failure !== undefined) await addExampleInputs(failure);
+      break;
+    case "manageTrust":
+      await vscode.commands.executeCommand("workbench.trust.manage");
+      break;
+    case "openSettings":
+      await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp.python");
+      break;
+    case "selectInterpreter":
+      if (vscode.extensions.getExtension("ms-python.python") !== undefined) await vscode.commands.executeCommand("python.setInterpreter");
+      else await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp.interpreter");
+      break;
+    default:
+      await vscode.commands.executeCommand(action);
+  }
+}
+
+/** Makes the edit of the server's code action, where the user sees it. */
+async function addExampleInputs({ uri, className }: Failure): Promise<void> {
+  const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri));
+  const whole = new vscode.Range(0, 0, document.lineCount, 0);
+  const found = await vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", document.uri, whole);
+  const edit = found.find(({ title }) => title === `Add example inputs for ${className}`)?.edit;
+  if (edit === undefined) return;
+  const end = document.lineCount;
+  await vscode.workspace.applyEdit(edit);
+  const editor = await vscode.window.showTextDocument(document);
+  editor.revealRange(new vscode.Range(end, 0, document.lineCount, 0), vscode.TextEditorRevealType.InCenter);
+}
