@@ -136,3 +136,14 @@ def test_a_recurrent_layer_is_a_launch_a_step_unless_cudnn_keeps_it_in_one_kerne
     assert of_large.launches == 2 * (1 + 32) and of_small.launches == 2 * 2
     weights = 4 * 256 * (64 + 256) + 4 * 256 * (256 + 256)
     assert of_large.operations == 2 * 32 * 4 * weights
+
+
+class Heads(nn.Module):
+    def forward(self, x):
+        q = x.view(2, 512, 8, 64).transpose(1, 2)
+        return functional.scaled_dot_product_attention(q, q, q).transpose(1, 2).view(2, 512, 512)
+
+
+def test_what_attention_gives_lies_in_memory_as_its_queries_do() -> None:
+    found = run(Heads, (2, 512, 512))
+    assert [one.name for one in found.operators] == ["aten.scaled_dot_product_attention"]
