@@ -221,16 +221,25 @@ class Builder:
         pairs = operand_indices(value, index, self.domain)
         end = ZERO
         pieces: list[tuple[Expr, Expr]] = []
-        for i, (operand, at) in enumerate(pairs):
+        along, extent = self.domain.simplify(index[op.dim]), value.shape[op.dim]
+        for operand, at in pairs:
             begin, end = end, sympy.expand(end + operand.shape[op.dim])
-            least, limit = self.arguments.size(begin), self.arguments.size(end)
-            below = apply("lt", place, limit, dtype=torch.bool)
-            if i == 0:
-                condition = below
-            else:
-                condition = apply("ge", place, least, dtype=torch.bool)
-                if i < len(pairs) - 1:
-                    condition = apply("and", condition, below, dtype=torch.bool)
+            last = operand is pairs[-1][0] and same(end, extent)
+            if self._is_outside(along, begin, end) and (pieces or not last):
+                continue
+            starts, stops = division.within(along, begin, end, self.domain.size)
+            sides = (
+                [apply("ge", place, self.arguments.size(begin), dtype=torch.bool)]
+                if begin != ZERO and not starts
+                else []
+            )
+            if not stops and not same(end, extent):
+                sides.append(apply("lt", place, self.arguments.size(end), dtype=torch.bool))
+            if not sides:  # the others have no element here
+                return self.value(operand, at)
+            condition = sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)
+            if condition in self.conditions:  # elsewhere nobody looks at the result
+                return self.value(operand, at)
             self.conditions.append(condition)
             pieces.append((condition, self.value(operand, at)))
             self.conditions.pop()
@@ -238,6 +247,13 @@ class Builder:
         for holds, piece in reversed(pieces[:-1]):
             result = apply("where", holds, piece, result, dtype=value.dtype)
         return result
+
+    def _is_outside(self, place: sympy.Expr, begin: sympy.Expr, end: sympy.Expr) -> bool:
+        """Whether provably no index is from ``begin`` to before ``end``."""
+        ends = division.bounds(place, self.domain.size)
+        if ends is None:
+            return False
+        return division.nonnegative(begin - 1 - ends[1]) or division.nonnegative(ends[0] - end)
 
     # -- memory -----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from .chained import chained
 from .contract import contract
 from .cost import cost
 from .elementwise import elementwise
-from .program import Program
+from .program import Program, needed
 from .recurrent import recurrent
 from .reduction import reduction
 from .resident import resident
@@ -51,6 +51,7 @@ def scheduled(
         program = resident(kernel, name, arguments, hints, stored, schedule)
     else:
         program = reduction(kernel, name, arguments, hints, stored, schedule)
+    program.body = needed(program.body)
     verify(program)
     return program
 

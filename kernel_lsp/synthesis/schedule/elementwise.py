@@ -52,9 +52,9 @@ def _flat(kernel: Kernel, program: Program, block: int) -> list[Axis]:
     size = program.block("BLOCK", block)
     program.grid = [[Blocks(n, block)]]
     axis = Axis(fixed("offsets"), list(domain.kept), "tile")
-    program.body += set_all(
-        (axis.variable, blocked(ProgramId(0), size, axis)), mask_of(axis, "mask", arguments.size(n))
-    )
+    program.body += set_all((axis.variable, blocked(ProgramId(0), size, axis)))
+    if not (n.is_Integer and n % block == 0):
+        program.body += set_all(mask_of(axis, "mask", arguments.size(n)))
     program.tiling = f"One program takes {block} consecutive elements."
     return [axis]
 

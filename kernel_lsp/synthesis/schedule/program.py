@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import sympy
 
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
-from ..kernel.ir import Expr, Variable, walk
-from ..kernel.statements import Arrive, Await, Barrier, For, Leave, Set, Statement, Store, TakeTurn
+from ..kernel.ir import AxisIndex, Expr, Ref, Variable, walk
+from ..kernel.statements import Add, Arrive, Await, Barrier, For, Leave, Set, Statement, Store, TakeTurn
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,26 @@ def expressions(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Expr]
     for statement in statements(body):
         for top in expressions_of(statement):
             yield from walk(top)
+
+
+def needed(body: list[Statement] | tuple[Statement, ...]) -> list[Statement]:
+    """The body without what it sets and never reads."""
+    while True:
+        read = {
+            e.axis.variable if isinstance(e, AxisIndex) else e.variable
+            for e in expressions(body)
+            if isinstance(e, AxisIndex | Ref)
+        }
+        read |= {s.variable for s in statements(body) if isinstance(s, Add)}
+        kept = _reading(body, read)
+        if kept == list(body):
+            return kept
+        body = kept
+
+
+def _reading(body: list[Statement] | tuple[Statement, ...], read: set[Variable]) -> list[Statement]:
+    left = [s for s in body if not (isinstance(s, Set) and s.variable not in read)]
+    return [replace(s, body=tuple(_reading(s.body, read))) if isinstance(s, For) else s for s in left]
 
 
 @functools.cache

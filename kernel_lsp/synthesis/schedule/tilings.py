@@ -151,9 +151,9 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
         )
     else:
         statements += set_all((block, place))
-    statements += set_all(
-        (cols.variable, blocked(Ref(block), breadth, cols, (1, 2))), mask_of(cols, "col_mask", col_end)
-    )
+    statements += set_all((cols.variable, blocked(Ref(block), breadth, cols, (1, 2))))
+    if not (n_cols.is_Integer and n_cols % block_cols == 0):
+        statements += set_all(mask_of(cols, "col_mask", col_end))
     loop: list[Statement] = []
     begin: Expr = Number(0)
     last = row_end
@@ -163,7 +163,9 @@ def column_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Colu
         if kernel.in_chunks:
             begin, last = _chunk(kernel, program, row_end, statements)
     else:
-        statements += set_all((rows.variable, Arange(height, rows, (0, 2))), mask_of(rows, "row_mask", row_end))
+        statements += set_all((rows.variable, Arange(height, rows, (0, 2))))
+        if n_rows != block_rows:
+            statements += set_all(mask_of(rows, "row_mask", row_end))
     axes += [rows, cols]
     program.tiling = (
         f"One program takes {block_cols} neighbouring columns and walks down {length} rows, {block_rows} at a time."

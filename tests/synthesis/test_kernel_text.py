@@ -1,0 +1,116 @@
+"""What a reader of a kernel does not have to read: loads of what was loaded, masks that cannot fail, values that nobody uses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.synthesis.golden import FOLDER
+
+FILES = sorted(FOLDER.glob("*.txt"))
+
+
+def kernels(path: Path) -> Iterator[tuple[ast.Module, ast.FunctionDef]]:
+    """The kernels of a file, and its whole text."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list):
+            yield tree, node
+
+
+def names(node: ast.AST, kind: type[ast.expr_context]) -> Counter[str]:
+    return Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, kind))
+
+
+def repeated(body: list[ast.stmt], known: dict[str, set[str]]) -> Iterator[str]:
+    """Loads whose text was there before in this block or around it, with nothing set or stored in between that it depends on."""
+    for statement in body:
+        inner = [getattr(statement, field, []) for field in ("body", "orelse")]
+        if any(inner):
+            changed = set(names(statement, ast.Store))
+            stores = "tl.store" in ast.unparse(statement) or "tl.atomic" in ast.unparse(statement)
+            for text in [t for t, read in known.items() if stores or read & changed]:
+                del known[text]
+            for block in inner:
+                yield from repeated(block, dict(known))
+            continue
+        for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
+            if ast.unparse(call.func) == "tl.load":
+                if ast.unparse(call) in known:
+                    yield ast.unparse(call)
+                known[ast.unparse(call)] = set(names(call, ast.Load))
+            elif ast.unparse(call.func).startswith(("tl.store", "tl.atomic", "tl.debug_barrier")):
+                known.clear()
+        changed = set(names(statement, ast.Store))
+        for text in [t for t, read in known.items() if read & changed]:
+            del known[text]
+
+
+def launched_with(tree: ast.Module, kernel: ast.FunctionDef) -> list[dict[str, int]]:
+    """The numbers that each launch of a kernel gives it."""
+    found = []
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Subscript)):
+        if ast.unparse(call.func.value) == kernel.name:  # type: ignore[attr-defined]
+            given = {a.arg: v for a, v in zip(kernel.args.args, call.args, strict=False)}
+            given |= {k.arg: k.value for k in call.keywords if k.arg}
+            found.append({k: v.value for k, v in given.items() if isinstance(v, ast.Constant) and type(v.value) is int})
+    return found
+
+
+def certain(tree: ast.Module, kernel: ast.FunctionDef) -> Iterator[str]:
+    """Comparisons that come out the same for every lane: of numbers, of a thing with itself, of a range with its own size."""
+    ranges = {
+        n.targets[0].id: n.value
+        for n in ast.walk(kernel)
+        if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name) and "tl.arange" in ast.unparse(n.value)
+    }
+    for compared in (n for n in ast.walk(kernel) if isinstance(n, ast.Compare)):
+        left, right = compared.left, compared.comparators[0]
+        if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+            yield ast.unparse(compared)
+        if isinstance(compared.ops[0], (ast.Lt, ast.GtE)) and ast.unparse(left) == ast.unparse(right):
+            yield ast.unparse(compared)
+        whole = re.fullmatch(
+            r"tl\.arange\(0, (\w+)\)(\[:, None\]|\[None, :\])?", ast.unparse(ranges.get(ast.unparse(left), left))
+        )
+        if not isinstance(compared.ops[0], ast.Lt) or whole is None:
+            continue
+        for sizes in launched_with(tree, kernel):
+            size, end = (sizes.get(t, int(t) if t.isdigit() else None) for t in (whole[1], ast.unparse(right)))
+            if size is not None and end is not None and size <= end:
+                yield ast.unparse(compared)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_kernel_does_nothing_that_comes_to_nothing(path: Path) -> None:
+    for tree, kernel in kernels(path):
+        assert not [*repeated(kernel.body, {})]
+        assert not [*certain(tree, kernel)]
+        read = names(kernel, ast.Load)
+        assert not [name for name in names(kernel, ast.Store) if name not in read and name != "_"]
+
+
+def test_what_comes_to_nothing_would_be_found(tmp_path: Path) -> None:
+    text = """
+@triton.jit
+def a_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + cols, mask=mask & (7 >= 6))
+    x2 = tl.load(x_ptr + cols, mask=mask & (7 >= 6))
+    tl.store(out_ptr + cols, x)
+
+def a(x):
+    a_kernel[(1,)](x, x, 64, BLOCK=64)
+"""
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    ((tree, kernel),) = kernels(path)
+    assert [*repeated(kernel.body, {})] == ["tl.load(x_ptr + cols, mask=mask & (7 >= 6))"]
+    assert sorted(certain(tree, kernel)) == ["7 >= 6", "7 >= 6", "cols < n"]
+    assert [name for name in names(kernel, ast.Store) if name not in names(kernel, ast.Load)] == ["x2"]
