@@ -60,7 +60,8 @@ def hooks(module: torch.nn.Module) -> list[str]:
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:
-    """That nobody asks for gradients of the floating-point tensors ``tracked``, and that autocast is off."""
+    """That nobody asks for gradients of the floating-point tensors ``tracked``, in either mode, and that autocast is off."""
     either = " or ".join(f"{source}.requires_grad" for source in tracked)
     grad = f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})"
-    return [*([grad] if tracked else []), "not torch.is_autocast_enabled(_DEVICE)"]
+    forward = "torch.autograd.forward_ad._current_level < 0"  # a dual tensor does not say that it is one
+    return [*([grad, forward] if tracked else []), "not torch.is_autocast_enabled(_DEVICE)"]

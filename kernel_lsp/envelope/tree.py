@@ -11,6 +11,7 @@ from .held_settings import absent, literal, of_every_module, read, setting, sett
 from .modes import mode_dependent
 from .modules import is_of_torch, submodules
 
+#: what forward of a module of torch does not read, or what the shapes of its parameters say as well
 _TORCH_DERIVED = frozenset(
     [
         "in_features",
@@ -24,14 +25,12 @@ _TORCH_DERIVED = frozenset(
         "inplace",
         "in_channels",
         "out_channels",
-        "kernel_size",
         "elementwise_affine",
         "affine",
         "track_running_stats",
         "dump_patches",
         "call_super_init",
         "transposed",
-        "output_padding",
     ]
 )
 
@@ -70,7 +69,7 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
             if (
                 f"{source}.{name}" in carried
                 or of_every_module(name)
-                or (own and (name.startswith("_") or name in _TORCH_DERIVED))
+                or (own and (name.startswith("_") or name in _TORCH_DERIVED or _of_weight(child, name)))
             ):
                 continue
             if name.startswith("_") and not read(kind, name):
@@ -90,6 +89,13 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
         if not own:
             result += absent(source, child, carried)
     return result
+
+
+def _of_weight(module: torch.nn.Module, name: str) -> bool:
+    """Whether a convolution's setting is in its weight's shape, or is read by transposed ones alone. Pooling reads its own."""
+    if not isinstance(module, torch.nn.modules.conv._ConvNd):
+        return False
+    return name == "kernel_size" or (name == "output_padding" and not module.transposed)
 
 
 def _held_tensor(source: str, tensor: torch.Tensor) -> list[str]:

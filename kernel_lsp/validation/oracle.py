@@ -40,6 +40,8 @@ _SLICE = 1 << 30
 
 #: how often eager is looked at on neighbouring inputs before a candidate is found wrong
 _NEIGHBOURS = 4
+#: parameters of a smaller mean magnitude (LayerScale begins with 1e-6 to 1e-4) hide what they scale, and are moved as zeros are
+_FAINT = 1e-3
 #: what eager and the candidate start from where the module draws random numbers
 SEED = 20
 #: an answer of eager that is further from float64's than this, relatively, is not the answer to the same random numbers
@@ -121,7 +123,7 @@ class Oracle:
     def perturb(self, seed: int) -> None:
         """Move every float parameter and persistent float buffer off its initial value, keeping its sign and scale.
 
-        So a kernel that ignores a bias of zeros or a weight of ones is found out.
+        So a kernel that ignores a bias of zeros or a weight of ones is found out, or a branch behind a scale of nearly nothing.
         """
         parameters = {name for name, _ in self.module.named_parameters()}
         with torch.no_grad():
@@ -135,7 +137,7 @@ class Oracle:
                 scale = finite.float().abs().mean().item() if tensor.numel() else 0.0
                 del finite
                 if name in parameters:
-                    tensor.add_(noise.mul_(0.2 * scale + (0.3 if scale == 0 else 0)))
+                    tensor.add_(noise.mul_(0.2 * scale + (0.3 if scale < _FAINT else 0)))
                 elif scale > 0:
                     tensor.mul_(noise.abs_().mul_(0.1).add_(1))
                 elif tensor.dim():

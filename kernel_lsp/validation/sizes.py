@@ -131,7 +131,7 @@ _LONGEST_ROW = 1 << 18
 
 def one_row(inputs: Inputs, base: dict[str, int]) -> dict[str, int] | None:
     """The last dimensions as long as the example's, the others as short as can be; None where ``base`` is so long."""
-    last = {s for s in _trailing(inputs) if inputs.example_sizes[s] > base[s]}
+    last = {s for s in _trailing(inputs) if s in base and inputs.example_sizes[s] > base[s]}
     sizes = {s: inputs.example_sizes[s] if s in last else min(n, _least(inputs, s)) for s, n in base.items()}
     return sizes if last and inputs.elements(sizes) <= _LONGEST_ROW else None
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
@@ -123,6 +124,18 @@ def test_a_setting_changed_later_is_outside(generated: Any) -> None:
     kernel.norm = nn.LayerNorm(16).requires_grad_(False)
     kernel.norm.weight = nn.Parameter(torch.ones(32)[::2], requires_grad=False)
     assert not kernel._in_envelope(X), "a parameter that is not contiguous"
+
+
+def test_with_forward_mode_gradients_eager_runs(generated: Any) -> None:
+    kernel, eager, along = frozen(generated.ScaledTriton), frozen(Scaled), torch.randn(4, 16)
+    with torch.no_grad(), forward_ad.dual_level():
+        dual = forward_ad.make_dual(X, along)
+        assert not kernel._in_envelope(dual)
+        tangent = forward_ad.unpack_dual(kernel(dual)).tangent
+        assert torch.equal(tangent, forward_ad.unpack_dual(eager(dual)).tangent)
+    assert kernel._in_envelope(X)
+    result = torch.func.jvp(kernel, (X,), (along,))
+    assert all(map(torch.equal, result, torch.func.jvp(eager, (X,), (along,))))
 
 
 def test_under_autocast_eager_runs(generated: Any) -> None:

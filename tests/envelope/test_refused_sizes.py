@@ -67,9 +67,47 @@ class Smaller(nn.Module):
         return F.interpolate(x, scale_factor=0.6, mode="area", recompute_scale_factor=True) * 2.0
 
 
+class Pooled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = nn.MaxPool2d(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.pool(x) * 2.0
+
+
+class Convolved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x) * 2.0
+
+
+class Upsampled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.ConvTranspose2d(3, 4, 3, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.up(x) * 2.0
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 20)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.lstm(x)[0]
+
+
 @pytest.mark.parametrize(
     ("kind", "shape", "taken", "refused"),
     [
+        (Pooled, (2, 3, 8, 8), (2, 3, 2, 2), (2, 3, 1, 8)),
+        (Convolved, (2, 3, 8, 8), (2, 3, 3, 3), (2, 3, 2, 8)),
         (Wide, (3, 4, 8), (3, 4, 3), (3, 4, 1)),
         (Mirrored, (3, 4, 8), (3, 4, 3), (3, 4, 2)),
         (Shuffled, (3, 8, 2, 3), (3, 12, 2, 3), (3, 6, 2, 3)),
@@ -106,6 +144,34 @@ def test_sizes_that_leave_nothing_are_outside(
     with torch.no_grad():
         assert kernel._in_envelope(torch.randn(taken))
         assert not kernel._in_envelope(torch.randn(refused))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "name", "value"),
+    [
+        (Pooled, "pool", "kernel_size", 3),
+        (Upsampled, "up", "output_padding", (1, 1)),
+        (Upsampled, "up", "stride", (3, 3)),
+        (Convolved, "conv", "padding", (1, 1)),
+    ],
+)
+def test_a_setting_of_a_layer_that_is_changed_later_is_outside(
+    kind: type[nn.Module], path: str, name: str, value: object, tmp_path: Path
+) -> None:
+    _, kernel = _built(kind, (2, 3, 8, 8), tmp_path)
+    with torch.no_grad():
+        assert kernel._in_envelope(torch.randn(2, 3, 8, 8))
+        setattr(kernel.get_submodule(path), name, value)
+        assert not kernel._in_envelope(torch.randn(2, 3, 8, 8))
+
+
+def test_more_programs_than_a_grid_has_along_its_second_dimension_are_outside(tmp_path: Path) -> None:
+    _, kernel = _built(Recurrent, (5, 3, 6), tmp_path)
+    source = (tmp_path / "recurrent_sizes.py").read_text()
+    rows = int(source.partition("triton.cdiv(x.shape[1], ")[2].partition(")")[0])
+    with torch.no_grad():
+        assert kernel._in_envelope(torch.zeros(1, rows * 65535, 6))
+        assert not kernel._in_envelope(torch.zeros(1, rows * 65535 + 1, 6))
 
 
 def test_an_empty_example_is_refused() -> None:

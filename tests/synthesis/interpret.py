@@ -118,10 +118,13 @@ def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) ->
             before = [t.clone() for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
             inside.append(bool(kernel._in_envelope(*arguments)))
             held, theirs = attributes(kernel), attributes(module)
+            versions = [[(b, b._version) for b in one.buffers()] for one in (kernel, module)]
             got, expected = kernel(*arguments), module(*arguments)
             assert pytree.tree_structure(got) == pytree.tree_structure(expected)
             pairs = [*zip(pytree.tree_leaves(got), pytree.tree_leaves(expected), strict=True)]
             pairs += zip(kernel.buffers(), module.buffers(), strict=True)
+            changed = [[b._version > version for b, version in one] for one in versions]
+            assert changed[0] == changed[1], "autograd is not told of the same buffers that are changed in place"
             for old, new, results in ((held, attributes(kernel), got), (theirs, attributes(module), expected)):
                 pairs_of_memory = [*old.values(), *new.values(), *pytree.tree_leaves(results), *arguments]
                 memory.append(one_memory(pairs_of_memory))

@@ -101,3 +101,20 @@ def test_a_product_that_devices_scale_otherwise_has_no_reference_in_float64():
     reference = subject.answer(((x, y, torch.tensor(0.5)), {}))
     assert reference.exact is reference.eager
     assert subject.limits == ["the reference is eager in its own precision, not float64 (NotImplementedError there)"]
+
+
+@pytest.mark.parametrize("begins", [0.0, 1e-6, 1e-4])
+def test_a_branch_behind_a_scale_of_nearly_nothing_shows_in_the_answer(begins):
+    class LayerScale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gamma = nn.Parameter(begins * torch.ones(8))
+
+        def forward(self, x):
+            return x + self.gamma * torch.tanh(x)
+
+    module, x = LayerScale(), torch.randn(16, 8)
+    held = oracle.Oracle(module, [])
+    held.perturb(3)
+    branch = held.answer(((x,), {})).eager - x
+    assert branch.abs().mean() > 0.01 * x.abs().mean()

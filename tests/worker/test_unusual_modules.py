@@ -144,6 +144,11 @@ class Table(nn.Module):
         return self.table(i) * 2
 def get_inputs_Table(): return [torch.randint(0, 50, (7,))]
 
+class DoubledAndSkip(nn.Module):
+    def forward(self, x, skip):
+        return torch.relu(F.interpolate(x, scale_factor=2) + skip)
+def get_inputs_DoubledAndSkip(): return [torch.randn(1, 4, 8, 8), torch.randn(1, 4, 16, 16)]
+
 class Pair(NamedTuple):
     total: torch.Tensor
     each: torch.Tensor
@@ -196,6 +201,7 @@ NAMES = [
     "SwitchesOff",
     "SpectralNorm",
     "NamedResult",
+    "DoubledAndSkip",
 ]
 
 

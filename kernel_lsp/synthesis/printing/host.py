@@ -10,7 +10,7 @@ from typing import Any
 import sympy
 import torch
 
-from kernel_lsp.envelope.vanishing import divisor_conditions, may_fall_below, may_vanish
+from kernel_lsp.envelope.vanishing import divisor_conditions, may_vanish
 from kernel_lsp.size_text import python
 
 from ..graph.functions import literal
@@ -38,6 +38,12 @@ from .formula import formula
 from .returned import returned
 from .sharing import form
 from .triton import constants, definition, kernel_names
+
+#: An operator that changes a tensor in place counts that, and a backward that has saved the tensor raises an error then. torch's own
+#: batch norm does not count it for these buffers.
+_UNCOUNTED = ("running_mean", "running_var")
+#: programs along the second and third dimension of CUDA's grid (CUDA C++ Programming Guide, compute capabilities)
+_MOST_PROGRAMS = 65535
 
 
 @dataclass
@@ -139,7 +145,9 @@ class _Printer:
             (operand,) = operands(operation.value)
             self.variables[operation.value] = f"{self.variables[operand]}{_view(operation.value, self.sizes)}"
         elif isinstance(operation, InPlace):
-            self.variables[operation.value] = self.variables[operation.buffer]
+            buffer = self.variables[operation.value] = self.variables[operation.buffer]
+            if input_of(operation.buffer).source.rpartition(".")[2] not in _UNCOUNTED:
+                self.host.body.append(f"torch.autograd.graph.increment_version({buffer})")
         elif isinstance(operation, Update):
             self.host.body.append(f"{self.updated[operation.buffer]}.copy_({self.variables[operation.value]})")
         elif isinstance(operation, CheckIndices):
@@ -160,9 +168,12 @@ class _Printer:
 
     def _allocate(self, operation: Allocate) -> None:
         value = operation.value
-        for size in value.shape:  # a slice of more than there is has none, and not less
-            if may_fall_below(size, 0):
-                self._require(f"{python(size, self.given)} >= 0")
+        for (
+            size
+        ) in value.shape:  # for windows that do not fit eager raises an error, a slice of more than there is has none
+            if may_vanish(size):
+                self._require_divisors(size)
+                self._require(f"{python(size, self.given)} > 0")
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
         first = self.host.parameters[0][0]
@@ -204,6 +215,8 @@ class _Printer:
             # A tile grows with a size that is limited: a tile of nothing there is not.
             grows = any(isinstance(c, PowerOfTwo) and c.extent == extent for c in program.blocks.values())
             self._require(f"0 < {limit}" if grows and may_vanish(extent) else limit)
+        for factors in program.grid[1:]:
+            self._require_few(factors)
 
     def _launched(self, program: Program, function: Program) -> list[str]:
         """Statements that run ``program``: compound sizes get a variable first.
@@ -258,6 +271,21 @@ class _Printer:
     def _require(self, condition: str) -> None:
         if condition not in self.host.requires:
             self.host.requires.append(condition)
+
+    def _require_few(self, factors: list[Factor]) -> None:
+        """A second or third dimension of a grid may have ``_MOST_PROGRAMS`` at most."""
+        texts = []
+        for factor in factors:
+            extent = factor.extent if isinstance(factor, Blocks | OfAll) else factor
+            if extent.is_number:
+                continue
+            self._require_divisors(extent)
+            text = python(extent, self.given)
+            if isinstance(factor, Blocks):
+                text = f"triton.cdiv({text}, {factor.size})"
+            texts.append(f"({text})" if " " in text and len(factors) > 1 and not isinstance(factor, Blocks) else text)
+        if texts:
+            self._require(f"{' * '.join(texts)} <= {_MOST_PROGRAMS}")
 
     def _require_divisors(self, size: sympy.Expr) -> None:
         for condition in divisor_conditions(size, self.given):
