@@ -18,7 +18,7 @@
 #               into .editors/
 # make test-terminal-editors  a session in Neovim, Emacs and Helix, with the configuration in docs/editors.md
 # make screenshots  a user's session in VS Code, whose pictures go to docs/images/, and the animated one that tools/recording.py makes
-# make docs     docs/settings.md, docs/errors.md and the settings in vscode-extension/package.json, from the code
+# make docs     docs/settings.md, docs/errors.md, docs/generated.md and the settings in vscode-extension/package.json, from the code
 # make golden   tests/synthesis/golden/: the kernels of the samples and cases as text, to be read before it is committed
 # make picture  make demo, and save its table as docs/images/demo.svg; and draw the recorded times of a GPU as such a table
 #

@@ -65,7 +65,7 @@ SETTINGS = """\
 
 The same everywhere: `kernelLsp.*` in the editor, `[tool.kernel-lsp]` in the nearest pyproject.toml, options on the
 command line. The later named wins over the earlier: pyproject.toml, editor, command line. A value that is not valid is
-reported; editors keep the earlier one, commands end with status 2 before any work. In a workspace that is not trusted, settings that name programs or the store, or where
+reported; editors, `watch` and `eval` keep the earlier one; `generate`, `validate`, `check` and `explain` end with status 2 before any work. In a workspace that is not trusted, settings that name programs or the store, or where
 your code and keys are sent (marked ⚙), are ignored. `openai.base-url` is `base-url` in the table `[tool.kernel-lsp.openai]`.
 The settings of *VS Code's server* are in VS Code alone.
 

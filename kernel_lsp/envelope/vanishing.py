@@ -12,12 +12,16 @@ _DIVISIONS = frozenset(
 
 
 def may_fall_below(size: sympy.Expr, least: int) -> bool:
-    """Whether ``size`` may be less than ``least``. Symbols stand for sizes of at least one, what is no polynomial for at least 0."""
+    """Whether ``size`` may be less than ``least``.
+
+    Symbols stand for sizes of at least one, what is no polynomial for at least 0, or 1 where what is divided is no less than a number.
+    """
     if size.is_number:
         return bool(size < least)
     terms = {part: sympy.Dummy() for part in _irreducible(size)}
     free = sorted(size.free_symbols, key=str)
-    above = size.xreplace(terms).subs({s: s + 1 for s in free}, simultaneous=True)
+    counted = {part: dummy + int(_is_not_zero(part)) for part, dummy in terms.items()}
+    above = size.xreplace(counted).subs({s: s + 1 for s in free}, simultaneous=True)
     shifted = sympy.Poly(above, *free, *terms.values())
     return shifted.coeff_monomial(1) < least or any(c < 0 for powers, c in shifted.terms() if any(powers))
 
@@ -25,6 +29,13 @@ def may_fall_below(size: sympy.Expr, least: int) -> bool:
 def may_vanish(size: sympy.Expr) -> bool:
     """Whether ``size`` may be zero or less; symbols stand for sizes of at least one."""
     return may_fall_below(size, 1)
+
+
+def _is_not_zero(part: sympy.Expr) -> bool:
+    if part.func.__name__ not in ("FloorDiv", "CleanDiv"):
+        return False
+    divided, divisor = part.args
+    return bool(divisor.is_number) and bool(divisor > 0) and not may_fall_below(divided, int(divisor))
 
 
 def _irreducible(size: sympy.Expr) -> list[sympy.Expr]:

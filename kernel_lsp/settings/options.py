@@ -293,7 +293,7 @@ class Settings:
     estimate_above: float = _option(
         1.2,
         "Above a class without a kernel, show how many times faster than eager one is estimated to be, where that is at least so many "
-        "times. The estimate is made while nothing else is done, without a GPU; the class is imported for it. 0: no estimates.",
+        "times. The estimate is made after `validateWhenIdle` seconds of rest, never where that is 0, and without a GPU; the class is imported for it. 0: no estimates.",
         _zero_or_more,
     )
     estimate_gpu: str = _option(

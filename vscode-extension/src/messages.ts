@@ -56,7 +56,7 @@ async function act(action: Action, failure: Failure | undefined): Promise<void> 
       await vscode.commands.executeCommand("workbench.trust.manage");
       break;
     case "openSettings":
-      await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp.python");
+      await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp");
       break;
     case "selectInterpreter":
       if (vscode.extensions.getExtension("ms-python.python") !== undefined) await vscode.commands.executeCommand("python.setInterpreter");

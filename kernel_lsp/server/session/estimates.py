@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_lsp.analysis import ModuleClass
-from kernel_lsp.errors import Cancelled, UserError, WorkerDied, WorkerTimedOut
+from kernel_lsp.errors import Cancelled, UserError
 
 from ..model.documents import Document
 from .changed import is_unsaved
@@ -130,10 +130,7 @@ class Estimates:
             found = await self._state.start_jobs().estimate(document.path, c.name)
         except Cancelled:  # a job has begun
             raise asyncio.CancelledError from None
-        except (WorkerDied, WorkerTimedOut) as error:  # not of the class: after what is done next it is asked again
-            log.info("no estimate for %s: %s", c.name, error)
-            raise asyncio.CancelledError from None
-        except UserError as error:  # whoever generates a kernel is told
+        except UserError as error:  # whoever generates a kernel is told; the same class is not asked for again as it is
             log.info("no estimate for %s: %s", c.name, error)
         if self._state.document_at(document.path) is not document or is_unsaved(document):
             return

@@ -89,7 +89,7 @@ def test_the_editor_shows_it_once(asked: bool) -> None:
     logged: list[str] = []
     server = SimpleNamespace(
         log_message=lambda text, level: logged.append(text),
-        show_message=lambda text, level: shown.append(text),
+        show_failure=lambda text, level, *, code: shown.append(text),
     )
     listener = Listener(SimpleNamespace(connection=server, closing=False))  # type: ignore[arg-type]
     fault = errors.LoweringFailed(class_name="A", op="aten.x", file="a.py", at=1, detail="ValueError: b").to_json()

@@ -23,7 +23,7 @@ export const cancelling: Test[] = [
       await until("status: idle", () => found.status().state === "idle");
       const took = Date.now() - began;
       assert.ok(took < CANCEL_MILLISECONDS, `${took} ms`);
-      await until("the first lens", async () => (await lenses(uri))[0] === "Generate Triton kernel");
+      await until("the first lens", async () => (await lenses(uri))[0]?.startsWith("Generate Triton kernel") === true);
       assert.deepEqual(codes(uri), []);
       assert.ok(!existsSync(join(WORKSPACE, "kernels", "temperature_softmax_triton.py")));
     },

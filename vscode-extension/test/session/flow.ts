@@ -29,7 +29,7 @@ export async function flow(page: Page, folder: string, camera: Camera, showButto
 }
 
 async function generate(page: Page, folder: string, camera: Camera): Promise<void> {
-  await lensLink(page, /^Generate Triton kernel$/).waitFor({ timeout: JOB });
+  await lensLink(page, /^Generate Triton kernel/).waitFor({ timeout: JOB });
   const action = await openLightbulb(page);
   await camera.take("lightbulb");
   const watched = await watch(page, "RMSNorm");

@@ -27,7 +27,7 @@ export async function runSession(run: Run, installation: Installation, images: s
   const page = await openFile(run, server, folder, "rms_norm.py");
   const camera = new Camera(page, images);
   try {
-    await lensLink(page, /^Generate Triton kernel$/).waitFor({ timeout: JOB }); // the film leaves out how the server is installed
+    await lensLink(page, /^Generate Triton kernel/).waitFor({ timeout: JOB }); // the film leaves out how the server is installed
     const film = frames === undefined ? undefined : await Film.start(page, frames);
     const showButtons = (): void => writeFileSync(settings, JSON.stringify({ ...JSON.parse(documentedSettings()), ...BUTTONS }));
     await flow(page, folder, camera, showButtons);

@@ -58,7 +58,7 @@ async function openWindow(run: Run, name: "with" | "without"): Promise<Window> {
 
 /** The server's environment is made, and there is a kernel to validate. Then VS Code has done its first things, too. */
 async function warmUp(window: Window): Promise<void> {
-  const generate = lensLink(window.page, /^Generate Triton kernel$/);
+  const generate = lensLink(window.page, /^Generate Triton kernel/);
   await generate.waitFor({ timeout: 120_000 });
   await window.page.reload(); // activated again, with its server installed this time
   await generate.waitFor({ timeout: 60_000 });
