@@ -43,24 +43,12 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def lines(path: Path) -> tuple[str, list[dict[str, Any]]]:
-    """The header's line, and the records."""
-    header, *rest = path.read_text().splitlines()
-    return header, [json.loads(line) for line in rest if line]
-
-
 def main(kernelbench: str, stand_ins: str, *new: str) -> None:
     (kept,) = RESULTS.glob("kernelbench-nvidia-*.jsonl")
-    header, records = lines(kept)
-    for path in new:
-        results_file.read(Path(path))  # which says what is wrong with it
-        records += lines(Path(path))[1]
-    latest: dict[tuple[str, str], dict[str, Any]] = {}
-    for record in records:
-        key = record["problem"]["id"], record["mode"]
-        if key not in latest or record["at"] >= latest[key]["at"]:
-            latest[key] = slim(record)
-    kept.write_text("\n".join([header, *(json.dumps(r, ensure_ascii=False) for r in latest.values())]) + "\n")
+    header = kept.read_text().split("\n", 1)[0]
+    records = [record for path in [kept, *map(Path, new)] for record in results_file.read(path).records]
+    latest = [slim(record.to_json()) for record in results_file.merged(records).values()]
+    kept.write_text("\n".join([header, *(json.dumps(record, ensure_ascii=False) for record in latest)]) + "\n")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "scores.md"
         command = [sys.executable, "-m", "kernel_lsp", "eval", "kernelbench", kernelbench, *AS_KEPT]
