@@ -121,9 +121,10 @@ class Oracle:
             self.limits.append(said)
 
     def perturb(self, seed: int) -> None:
-        """Move every float parameter and persistent float buffer off its initial value, keeping its sign and scale.
+        """Move every float parameter and persistent float buffer off its initial value, keeping its scale.
 
         So a kernel that ignores a bias of zeros or a weight of ones is found out, or a branch behind a scale of nearly nothing.
+        Where all elements have one sign they keep it: forward may take their logarithm or root.
         """
         parameters = {name for name, _ in self.module.named_parameters()}
         with torch.no_grad():
@@ -137,7 +138,12 @@ class Oracle:
                 scale = finite.float().abs().mean().item() if tensor.numel() else 0.0
                 del finite
                 if name in parameters:
+                    low, high = tensor.aminmax() if scale > 0 else (-1, 1)
                     tensor.add_(noise.mul_(0.2 * scale + (0.3 if scale < _FAINT else 0)))
+                    if low >= 0:
+                        tensor.abs_()
+                    elif high <= 0:
+                        tensor.abs_().neg_()
                 elif scale > 0:
                     tensor.mul_(noise.abs_().mul_(0.1).add_(1))
                 elif tensor.dim():

@@ -118,3 +118,25 @@ def test_a_branch_behind_a_scale_of_nearly_nothing_shows_in_the_answer(begins):
     held.perturb(3)
     branch = held.answer(((x,), {})).eager - x
     assert branch.abs().mean() > 0.01 * x.abs().mean()
+
+
+@pytest.mark.parametrize("begins", [1e-5, 1e-4, 0.5])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_moved_parameters_keep_a_sign_that_all_elements_have(begins, sign):
+    class Normal(nn.Module):
+        """The logarithm of a density: of a negative sigma there is none."""
+
+        def __init__(self):
+            super().__init__()
+            self.sigma = nn.Parameter(sign * begins * torch.linspace(0.1, 1.9, 64))
+
+        def forward(self, x):
+            sigma = sign * self.sigma
+            return -0.5 * (x / sigma) ** 2 - torch.log(sigma)
+
+    module = Normal()
+    before = module.sigma.clone()
+    held = oracle.Oracle(module, [])
+    held.perturb(3)
+    assert held.answer(((torch.randn(16, 64),), {})).eager.isfinite().all()
+    assert (module.sigma != before).all()
