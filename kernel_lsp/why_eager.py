@@ -24,16 +24,35 @@ _OPENING = "# From here on: why a call runs the module's own forward. No result 
 _EXPECTED = re.compile(r"""^_warn_if_changed\(\s*["']([0-9a-f]{8})["']""", re.MULTILINE)
 _NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_warn_if_changed", source_digest.__name__)
 
+_OF_DEVICES = """    ".type == _DEVICE": "expected tensors on _DEVICE",
+    ".index == torch.cuda.current_device()": "the tensors are on another GPU than torch.cuda.current_device()",
+    ".device == device": "expected all tensors on one device",
+    " in _PLAIN": "expected a torch.Tensor or torch.nn.Parameter itself",
+    "_current_level <": "forward-mode derivatives are taken",
+    ".data_ptr() !=": "a tensor that the kernel changes shares its memory with one that it reads",
+"""
 _OF_VIEWS = """    ".resolve_neg() is": "an argument's elements are stored negated; call resolve_neg() on it",
     ".resolve_conj() is": "an argument's elements are stored conjugated; call resolve_conj() on it",
 """
+_WORDS = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), f"expected {text}")
+        words = re.sub(r"\\b_[A-Z_]+\\b", lambda name: str(names.get(name[0], name[0])), words)
+        if words.startswith("expected ") and isinstance(part, ast.Compare):
+            side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
+            words += f", but {side} is {eval(side, names)}"
+        return text, words"""
+#: the same before devices and classes of tensors were told in words
+_EARLIER_WORDS = """        words = f"expected {text}"
+        if isinstance(part, ast.Compare):
+            side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
+            words += f", but {side} is {eval(side, names)}"
+        return text, next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), words)"""
 _REASONS = f'''_conditions, _logged = [], set()
 _MEANINGS = {{
     "torch.is_grad_enabled()": "gradients are required; wrap inference in torch.no_grad()",
     "torch.is_autocast_enabled(": "autocast is on",
     "._forward_hooks": "a submodule has a forward hook",
     "not self.training": "the module is in training mode; call eval()",
-{_OF_VIEWS}}}
+{_OF_DEVICES}{_OF_VIEWS}}}
 
 
 def _first_that_fails(kernel, *args, **kwargs):
@@ -61,11 +80,7 @@ def _first_that_fails(kernel, *args, **kwargs):
                 continue
         except (AttributeError, LookupError):
             return text, f"expected {{text}}, but the module lacks what is looked at"
-        words = f"expected {{text}}"
-        if isinstance(part, ast.Compare):
-            side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
-            words += f", but {{side}} is {{eval(side, names)}}"
-        return text, next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), words)
+{_WORDS}
     return None
 
 
@@ -81,6 +96,8 @@ def {_LOG}(kernel, *args, **kwargs):
             _logged.add(found[0])
             log.info("eager: %s", found[1])
 '''
+
+_EARLIER = _REASONS.replace(_OF_DEVICES, "").replace(_WORDS, _EARLIER_WORDS)
 
 _CHANGED = f'''
 
@@ -208,7 +225,7 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     if class_name is None:
         return None
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
-    versions = [_tail(*about, reasons) for reasons in (_REASONS, _REASONS.replace(_OF_VIEWS, ""))]
+    versions = [_tail(*about, reasons) for reasons in (_REASONS, _EARLIER, _EARLIER.replace(_OF_VIEWS, ""))]
     known = [ast.dump(ast.Module(ast.parse(version).body, [])) for version in versions]
     return there[0].lineno if ast.dump(ast.Module(there, [])) in known else None
 

@@ -36,7 +36,9 @@ import torch
 
 from {module} import Layer
 
+_DEVICE = "cpu"
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_MOST_ELEMENTS = 1000
 
 
 class LayerTriton(Layer):
@@ -52,16 +54,19 @@ class LayerTriton(Layer):
         try:
             return (
                 type(x) in _PLAIN
+                and (device := x.device).type == _DEVICE
                 and x.dtype == torch.float32
                 and x.resolve_neg() is x
                 and x.dim() == 2
-                and 0 < x.numel() < 1000
+                and 0 < x.numel() < _MOST_ELEMENTS
                 and type(linear := self._modules["linear"]) is torch.nn.Linear
                 and type(weight := linear._parameters["weight"]) in _PLAIN
+                and weight.device == device
                 and weight.dtype == torch.float32
                 and not self.training
                 and not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad))
-                and not torch.is_autocast_enabled("cpu")
+                and torch.autograd.forward_ad._current_level < 0
+                and not torch.is_autocast_enabled(_DEVICE)
             )
         except (AttributeError, LookupError):
             return False
@@ -111,6 +116,21 @@ def test_the_first_condition_that_fails_is_told_in_words(load):
         assert "type(linear) is torch.nn.Linear, but type(linear) is <class" in layer.why_not(X)
         del layer.linear
         assert layer.why_not(X).endswith("but the module lacks what is looked at")
+
+
+def test_devices_and_classes_of_tensors_are_told_in_words(load):
+    class Own(torch.Tensor):
+        pass
+
+    layer = load().LayerTriton().eval()
+    with torch.no_grad():
+        assert layer.why_not(X.to("meta")) == "expected tensors on cpu, but device.type is meta"
+        said = layer.why_not(X.as_subclass(Own))
+        assert said.startswith("expected a torch.Tensor or torch.nn.Parameter itself, but type(x) is <class ")
+        with torch.autograd.forward_ad.dual_level():
+            assert layer.why_not(X) == "forward-mode derivatives are taken"
+        layer.to("meta")
+        assert layer.why_not(X) == "expected all tensors on one device, but weight.device is meta"
 
 
 def test_a_view_that_memory_does_not_hold_is_told_without_its_elements(load):
@@ -184,9 +204,12 @@ def test_what_an_earlier_version_added_is_known():
     """Else a kernel file from before would be screened with its functions, which call what no candidate may."""
     body = BODY.format(module="layers")
     text = why_eager.added(body, "Layer", "0123abcd")
-    earlier = "".join(line for line in text.splitlines(keepends=True) if "are stored " not in line)
-    assert earlier != text and why_eager.without(earlier) == body and "eval(" not in why_eager.screened(earlier)
-    assert why_eager.added(earlier, "Layer", "0123abcd") == text
+    before = text.replace(why_eager._OF_DEVICES, "").replace(why_eager._WORDS, why_eager._EARLIER_WORDS)
+    without_views = "".join(line for line in before.splitlines(keepends=True) if "are stored " not in line)
+    assert len({text, before, without_views}) == 3
+    for earlier in (before, without_views):
+        assert why_eager.without(earlier) == body and "eval(" not in why_eager.screened(earlier)
+        assert why_eager.added(earlier, "Layer", "0123abcd") == text
 
 
 @pytest.mark.parametrize(

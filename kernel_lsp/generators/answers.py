@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernel_lsp.generators.blocks import Block, Statement, blocks, plain_text, statements
+from kernel_lsp.kernel_constants import LIBDEVICE
 
 #: the name that the answer is to give its own
 WANTED = "ModelNew"
@@ -23,7 +24,7 @@ IMPORTS = {
     "nn": "from torch import nn",
     "F": "import torch.nn.functional as F",
     "math": "import math",
-    "libdevice": "from triton.language.extra import libdevice",
+    "libdevice": LIBDEVICE,
     "Tensor": "from torch import Tensor",
     "functools": "import functools",
     "typing": "import typing",

@@ -14,8 +14,9 @@ from kernel_lsp.generators.answers import Code, Unusable
 from kernel_lsp.generators.attributes import Answer, settle
 from kernel_lsp.generators.blocks import names
 from kernel_lsp.generators.drop_in import class_text
-from kernel_lsp.generators.renaming import CONSTANTS, globals_of, rename
+from kernel_lsp.generators.renaming import globals_of, rename
 from kernel_lsp.generators.rewriting import Function, Source, dotted, is_jit, on_the_tensors_device
+from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.schema import Subject
@@ -57,11 +58,14 @@ def _assembled(code: Code, subject: Subject, exact: bool, generator: str) -> str
     others = _needed(_others(answer, lines), written)
     body = "\n\n\n".join([*others, written])
     constants = [line for name, line in CONSTANTS.items() if name in body]
+    imports = _imports(answer, body, import_lines(subject.import_from, subject.import_file, outer, imported))
+    if LIBDEVICE in imports and CONSTANTS["_DEVICE"] in constants:
+        constants.append(WITHOUT_LIBDEVICE)
     kernels = [node.name for node in answer.source.tree.body if isinstance(node, ast.FunctionDef) and is_jit(node)]
     kernels = [kernel for kernel in kernels if f"def {kernel}(" in body]
     head = [
         _docstring(subject, kernels, generator),
-        "\n".join(_imports(answer, body, import_lines(subject.import_from, subject.import_file, outer, imported))),
+        "\n".join(imports),
         "\n".join(constants),
     ]
     source = "\n\n".join(head) + "\n\n\n" + body + "\n"

@@ -9,13 +9,7 @@ from kernel_lsp.generators.attributes import Answer, Settled
 from kernel_lsp.generators.blocks import names
 from kernel_lsp.generators.constructors import first_argument, read_from
 from kernel_lsp.generators.rewriting import Function, dotted
-
-#: what a kernel file defines for its envelope
-CONSTANTS = {
-    "_DEVICE": '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
-    "_PLAIN": "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
-    "_MOST_ELEMENTS": "_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit",
-}
+from kernel_lsp.kernel_constants import CONSTANTS
 
 
 def globals_of(answer: Answer) -> set[str]:

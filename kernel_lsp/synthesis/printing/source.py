@@ -10,6 +10,7 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.signature import Signature
+from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import attribute, snake_case
 
@@ -104,17 +105,15 @@ def compose(
         _module_docstring(class_name, graph, host, hints, replayed),
         _imports(host, import_lines(import_from, import_file, outer, made.alias), standard),
     ]
-    constants = [
-        *named,
-        '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
-        "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
-    ]
+    constants = [*named, CONSTANTS["_DEVICE"], CONSTANTS["_PLAIN"]]
     if any(" < _MOST_ELEMENTS" in c for c in checks):
-        constants.append("_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit")
+        constants.append(CONSTANTS["_MOST_ELEMENTS"])
     if any("bf16x6" in program.blocks.values() for program in host.programs):
         constants.append(
             '_BF16X6 = "ieee" if triton.knobs.runtime.interpret else "bf16x6"  # the interpreter has no bf16x6'
         )
+    if any(_uses_library(program) for program in host.programs):
+        constants.append(WITHOUT_LIBDEVICE)
     parts += [
         "\n".join(constants),
         *helpers.definitions(host.programs),
@@ -187,7 +186,7 @@ def _imports(host: Host, of_the_class: list[str], standard: list[str]) -> str:
     lines = [*sorted(standard), ""] if standard else []
     lines += ["import torch", "import triton", "import triton.language as tl"]
     if any(_uses_library(program) for program in host.programs):
-        lines.append("from triton.language.extra import libdevice")
+        lines.append(LIBDEVICE)
     return "\n".join([*lines, "", *of_the_class])
 
 

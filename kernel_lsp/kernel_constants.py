@@ -1,0 +1,18 @@
+"""What a kernel file defines for its envelope, whoever wrote the kernel. The standard library alone: both sides import this."""
+
+from __future__ import annotations
+
+#: name → the line that defines it
+CONSTANTS = {
+    "_DEVICE": '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
+    "_PLAIN": "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
+    "_MOST_ELEMENTS": "_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit",
+}
+
+#: the import of what Triton's interpreter does not have by itself: there each of its functions gives None
+LIBDEVICE = "from triton.language.extra import libdevice"
+
+#: after ``_DEVICE``, in a file with ``LIBDEVICE``: a device that no tensor is on. ``why_not`` names it.
+WITHOUT_LIBDEVICE = """if triton.knobs.runtime.interpret and libdevice.tanh(0.0) is None:
+    # Every call runs eagerly: Triton's interpreter alone cannot run the kernels.
+    _DEVICE = "a GPU, since TRITON_INTERPRET=1 has no libdevice\""""
