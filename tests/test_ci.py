@@ -1,0 +1,94 @@
+"""What ``.ci/run`` runs once more: the tests that failed, or all of a target where the first run did not get to all of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+#: Each run begins with a line "run", and each test writes its name. The process of pytest is MAIN: under xdist others run the tests.
+MAKEFILE = f"""
+lint test-slow test-models test-editors:
+	@true
+test:
+	@echo run >> ran.txt
+	@exec env MAIN=$$$$ {sys.executable} -m pytest $(WORKERS)
+"""
+CONFTEST = """
+def pytest_runtest_setup(item):
+    with open("ran.txt", "a") as file:
+        print(item.name, file=file)
+"""
+#: in test_b.py and in the first run alone
+TROUBLE = {
+    "a failure": "def test_b():\n    assert not FIRST",
+    "a crash": "def test_b():\n    FIRST and os._exit(1)",
+    "a killed pytest": "def test_b():\n    FIRST and os.kill(int(os.environ['MAIN']), 9) is None and time.sleep(3)",
+    "a file that cannot be collected": "def test_b():\n    pass\nassert not FIRST",
+}
+
+
+def runs(folder: Path, trouble: str, *workers: str) -> tuple[int, list[set[str]]]:
+    """The script's exit status, and the tests that each of its runs of ``make test`` began."""
+    tests = folder / "tests"
+    tests.mkdir()
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
+    for name in ("__init__.py", "exit_status.py"):
+        shutil.copy(ROOT / "tests" / name, tests)
+    (folder / "Makefile").write_text(MAKEFILE)
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    (tests / "conftest.py").write_text(CONFTEST)
+    for name in ("test_a", "test_c", "test_d"):
+        (tests / f"{name}.py").write_text(f"def {name}():\n    pass\n")
+    first = "import os, time\nFIRST = open('ran.txt').read().count('run') == 1\n"
+    (tests / "test_b.py").write_text(f"{first}{trouble}\n")
+    # What this pytest was started with is not for that one.
+    outer = ("PYTEST", "PYTHONPATH", "MAKE", "MFLAGS")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
+    environment["WORKERS"] = " ".join(workers)
+    ended = subprocess.run(
+        ["sh", ".ci/run"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100
+    )
+    print(ended.stdout.decode())
+    begun = (folder / "ran.txt").read_text().split("run\n")[1:]
+    return ended.returncode, [set(names.split()) for names in begun]
+
+
+def slow(*values: object) -> object:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "workers"),
+    [("a failure", 0), slow("a failure", 2), slow("a crash", 2), slow("a file that cannot be collected", 2)],
+)
+def test_where_all_others_ran_those_that_failed_run_once_more(tmp_path, trouble, workers):
+    status, (first, second) = runs(tmp_path, TROUBLE[trouble], "-n", str(workers))
+    assert status == 0 and first >= {"test_a", "test_c", "test_d"}
+    assert second == {"test_b"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "workers"),
+    [
+        ("a file that cannot be collected", 0),
+        slow("a crash", 0),
+        slow("a killed pytest", 0),
+        slow("a killed pytest", 2),
+    ],
+)
+def test_where_some_may_not_have_run_all_run_once_more(tmp_path, trouble, workers):
+    status, runs_of_all = runs(tmp_path, TROUBLE[trouble], "-n", str(workers))
+    assert status == 0 and runs_of_all[1] == {"test_a", "test_b", "test_c", "test_d"}
+
+
+@pytest.mark.slow
+def test_what_fails_twice_fails(tmp_path):
+    status, (_, second) = runs(tmp_path, "def test_b():\n    assert False", "-n", "0")
+    assert status != 0 and second == {"test_b"}
