@@ -2,14 +2,15 @@
 
     python tools/keep_kernelbench.py KERNELBENCH STAND_INS RESULTS.jsonl…
 
-KERNELBENCH: the folder with level1/ to level3/. STAND_INS: the times of torch.compile that ``--stand-ins`` was given. A record
-replaces the one of the same problem and mode where it is newer. What only whoever ran it can use is left out of the records:
+KERNELBENCH: the folder with level1/ to level3/. STAND_INS: the times of torch.compile that ``--stand-ins`` was given. Each device
+has its own file, and records of several are refused. A record replaces the one of the same problem and mode where it is newer. What only whoever ran it can use is left out of the records:
 sources of kernels, the compiler's figures, schedules that were tried, the modules' parameters, checks that passed.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp.evaluation import results_file
+from kernel_lsp.evaluation.records import Record
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 #: with these a run compares with the kept ones
@@ -43,22 +45,42 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+def device_of(records: list[Record]) -> str:
+    """The name of the device that the records are of.
+
+    Raises:
+        SystemExit: they are of several, or do not say.
+    """
+    names = sorted({record.versions.get("device", "") for record in records})
+    if len(names) != 1 or not names[0]:
+        found = ", ".join(name or "none named" for name in names) or "no records"
+        sys.exit(
+            f"The records must be of one device, and these are of: {found}. Give those of each device on their own."
+        )
+    return names[0]
+
+
 def main(kernelbench: str, stand_ins: str, *new: str) -> None:
-    (kept,) = RESULTS.glob("kernelbench-nvidia-*.jsonl")
-    header = kept.read_text().split("\n", 1)[0]
-    records = [record for path in [kept, *map(Path, new)] for record in results_file.read(path).records]
-    latest = [slim(record.to_json()) for record in results_file.merged(records).values()]
-    kept.write_text("\n".join([header, *(json.dumps(record, ensure_ascii=False) for record in latest)]) + "\n")
+    contents = [results_file.read(Path(path)) for path in new]
+    device = device_of([record for one in contents for record in one.records])
+    kept = RESULTS / f"{re.sub(r'[^a-z0-9]+', '-', f'kernelbench {device}'.lower()).strip('-')}.jsonl"
+    if kept.exists():
+        contents.insert(0, results_file.read(kept))
+    records = [record for one in contents for record in one.records]
+    device_of(records)
+    lines = [contents[0].header, *(slim(one.to_json()) for one in results_file.merged(records).values())]
+    kept.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "scores.md"
         command = [sys.executable, "-m", "kernel_lsp", "eval", "kernelbench", kernelbench, *AS_KEPT]
         command += ["--stand-ins", stand_ins, "--resume", str(kept), "--markdown", str(page)]
         subprocess.run(command, check=True)
         table = page.read_text()
-    before = kept.with_suffix(".md").read_text()
+    results = kept.with_suffix(".md")
+    before = results.read_text() if results.exists() else table
     introduction = before[: before.index("\nDevice: ")]
-    kept.with_suffix(".md").write_text(introduction + table[table.index("\nDevice: ") :])
-    print(f"{kept.with_suffix('.md')} is written; bring its introduction up to date")
+    results.write_text(introduction + table[table.index("\nDevice: ") :])
+    print(f"{results} is written; bring its introduction up to date")
 
 
 if __name__ == "__main__":
