@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures
-from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, tf32
+from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, tf32, ties
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
 from kernel_lsp.validation.trees import tensors_of
@@ -34,6 +34,8 @@ def compared(
     ``eager_error``: eager's own against float64, where that is known from elsewhere. ``tree``: the inputs, where a
     candidate is not found wrong before it is known what rounding alone may do there (``Oracle.rounding``).
     """
+    if tree is not None:
+        out = ties.settled(referee, out, reference, tree, train)
     eager = plainly(reference.eager)
     if reference.exact is not None:
         exact = plainly(reference.exact)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from kernel_lsp import processes, schema
-from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline
+from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline, ties
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Progress, Referee
 from kernel_lsp.validation.trees import without_memory
@@ -133,8 +133,9 @@ def check(referee: Referee, tried: list[schema.Tried]) -> None:
             try:
                 referee.ask({"do": "choose", "name": str(i)})
                 with referee.asking(request, (*tree, None), reference.eager, tuple(referee.inputs.names)) as answer:
+                    out = ties.settled(referee, answer.tree, reference, tree, False)
                     one.reason = agreement.compared(
-                        referee, answer.tree, reference, referee.example_error, tree if lower else None
+                        referee, out, reference, referee.example_error, tree if lower else None
                     ).reason
                 kernels = referee.ask({"do": "kernels"})["kernels"]
                 one.spills = max((k["spills"] or 0 for k in kernels), default=0)

@@ -23,6 +23,7 @@ __all__ = [
     "elementwise",
     "replaced",
     "replaying",
+    "router",
     "rows",
     "softmax",
 ]
@@ -128,6 +129,30 @@ class {class_name}Triton({class_name}):
         y = torch.empty(x.shape[0], dtype={dtype}, device=x.device)
         rows_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
         return y
+"""
+
+
+def router(class_name: str, *ending: str) -> str:
+    """A kernel for a module of one 2-d float32 input: ``p`` is the softmax of its rows, and ``ending`` makes of it what is returned."""
+    return f"""
+@triton.jit
+def softmax_kernel(x_ptr, p_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=float("-inf"))
+    x = tl.exp2((x - tl.max(x, axis=0)) * 1.4426950408889634)
+    tl.store(p_ptr + row * n + cols, x * (1.0 / tl.sum(x, axis=0)), mask=cols < n)
+
+class {class_name}Triton({class_name}):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and x.requires_grad) or not x.numel():
+            return super().forward(x)
+        if x.isnan().any() or x.isinf().any():
+            return super().forward(x)
+        x = x.contiguous()
+        p = torch.empty_like(x)
+        softmax_kernel[(x.shape[0],)](x, p, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+{textwrap.indent(chr(10).join(ending), " " * 8)}
 """
 
 

@@ -1,0 +1,183 @@
+"""Results that are indices into values: among elements that are equal within rounding a candidate may choose others than eager.
+
+The module runs once more, in its own dtype and in float64, while the operators are watched that choose elements (argmax, topk, sort). A result
+that holds what one of them gave is an index into that one's values. A candidate's index is as good as eager's where float64's values differ by no
+more than a result of such a kind may be off (compare). Where nothing was rounded on the way to the values nothing is allowed, and where torch promises the first of
+equal elements, elements that are equal in both precisions are no choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernel_lsp.validation import compare, pieces
+from kernel_lsp.validation.trees import tensors_of
+
+if TYPE_CHECKING:
+    from kernel_lsp.validation.oracle import Oracle, Reference
+    from kernel_lsp.validation.referee import Referee
+
+#: said of a kernel that chooses other elements than eager
+OTHERS = "indices: of elements that are equal within rounding it chooses others than eager"
+
+#: operators whose last result is indices → whether torch promises the first of equal elements
+_CHOOSING = {
+    **dict.fromkeys(("aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim"), True),
+    **dict.fromkeys(("aten.topk.default", "aten.sort.default"), False),
+    "aten.sort.stable": True,
+}
+
+
+@dataclass
+class _Choice:
+    """A call of such an operator. ``values``: [..., n], and ``indices``: [..., k], which were along ``dim`` (None: of all elements).
+
+    ``shape``: of its result.
+    """
+
+    operator: str
+    values: torch.Tensor
+    indices: torch.Tensor
+    dim: int | None
+    shape: torch.Size
+
+    def last(self, result: torch.Tensor) -> torch.Tensor:
+        """A result of this call's, or one with as many elements, as int64 [..., k]."""
+        if self.dim is None:
+            return result.reshape(1).long()
+        result = result.reshape(self.shape).long()
+        return (result if len(self.shape) == self.values.dim() else result.unsqueeze(self.dim)).movedim(self.dim, -1)
+
+    def back(self, indices: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """The inverse of ``last``, with the shape and dtype of ``like``."""
+        if self.dim is not None:
+            indices = indices.movedim(-1, self.dim)
+        return indices.reshape(like.shape).to(like.dtype)
+
+
+class _Watching(TorchDispatchMode):
+    """Keeps what the operators that choose elements were given, and what they gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[_Choice] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if str(func) in _CHOOSING:
+            declared = [a.name for a in func._schema.arguments]
+            given = {a.name: a.default_value for a in func._schema.arguments}
+            given |= dict(zip(declared, args, strict=False)) | (kwargs or {})
+            values = given["self"].detach().clone()
+            result = out if isinstance(out, torch.Tensor) else out[-1]
+            of_all = given["dim"] is None or values.dim() == 0
+            dim = None if of_all else given["dim"] % values.dim()
+            values = values.reshape(-1) if dim is None else values.movedim(dim, -1)
+            one = _Choice(str(func), values, result, dim, result.shape)
+            one.indices = one.last(result.clone())
+            self.found.append(one)
+        return out
+
+
+def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: bool) -> Any:
+    """A candidate's results with eager's index wherever its own chooses an element that is as good.
+
+    ``tree``: the inputs. Costs two calls of the module where a tensor of integers differs, and nothing elsewhere.
+    """
+    mine, theirs = tensors_of(out), tensors_of(reference.eager)
+    if len(mine) != len(theirs):
+        return out
+    differ = [i for i, pair in enumerate(zip(mine, theirs, strict=True)) if _differ(*pair)]
+    if not differ:
+        return out
+    try:
+        choices = _choices(referee.oracle, tree, reference, train)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # the module runs under no mode of torch's, or not now: then nothing is known of its indices
+        return out
+    given = tensors_of(tree)
+    for i in differ:
+        for choice, exact in choices:
+            if choice.indices.numel() == theirs[i].numel() and torch.equal(
+                choice.back(choice.indices, theirs[i]), theirs[i]
+            ):
+                mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice, exact, given)
+                break
+    if any(_differ(mine[i], before) for i, before in zip(differ, (tensors_of(out)[i] for i in differ), strict=True)):
+        referee.progress.limits.append(OTHERS)
+    again = iter(mine)
+    return pytree.tree_map(lambda v: next(again) if isinstance(v, torch.Tensor) else v, out)
+
+
+def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+    """Whether these are indices, by their form, and not the same."""
+    if mine.shape != theirs.shape or mine.dtype is not theirs.dtype or mine.is_meta:
+        return False
+    if theirs.dtype not in (torch.int64, torch.int32):
+        return False
+    return not pieces.identical(mine.to(theirs.device), theirs)
+
+
+def _choices(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> list[tuple[_Choice, _Choice | None]]:
+    """Each choice of eager's, and the same one in float64 where that runs as a whole.
+
+    Raises:
+        Exception: what the module raises.
+    """
+    with _Watching() as eager:
+        oracle.eager(tree, train)
+    if reference.exact is None or reference.exact is reference.eager or not eager.found:
+        return [(one, None) for one in eager.found]
+    with _Watching() as wide:
+        oracle.exact(tree, train, reference.drawn)
+    if [(one.operator, one.values.shape) for one in eager.found] != [
+        (one.operator, one.values.shape) for one in wide.found
+    ]:
+        return []
+    return list(zip(eager.found, wide.found, strict=True))
+
+
+def _with_eagers(mine: torch.Tensor, choice: _Choice, exact: _Choice | None, given: list[torch.Tensor]) -> torch.Tensor:
+    """Indices of a candidate's with eager's in place of those that are as good. ``exact``: the choice in float64; ``given``: the inputs."""
+    right = exact or choice
+    values = right.values
+    best = values.gather(-1, right.indices)
+    found = choice.last(mine)
+    at = found.clamp(0, values.shape[-1] - 1)
+    chosen = values.gather(-1, at)
+    good = chosen == best
+    if share := _allowed(choice, exact, given):
+        # The scale of what is chosen: a mask of large numbers among the values must not make any element as good.
+        scale = best[torch.isfinite(best)].abs().median()  # NaN where there is none
+        good |= (chosen - best).abs() <= share * (best.abs() + scale)
+    good &= found == at
+    if _CHOOSING[choice.operator]:
+        equal = choice.values.gather(-1, at) == choice.values.gather(-1, choice.indices)
+        good &= ~(equal & (chosen == values.gather(-1, choice.indices)))
+    ordered = found.sort(-1).values
+    good &= ~(ordered[..., 1:] == ordered[..., :-1]).any(-1, keepdim=True)  # no element is chosen twice
+    return choice.back(torch.where(good, choice.indices, found), mine)
+
+
+def _allowed(choice: _Choice, exact: _Choice | None, given: list[torch.Tensor]) -> float:
+    """The relative difference of values that rounding explains; 0 where they were not rounded."""
+    values = choice.values
+    if not values.dtype.is_floating_point:
+        return 0.0
+    if exact is not None:
+        if pieces.identical(values.double(), exact.values):
+            return 0.0
+        return compare.allowed(compare.compare(values, values, exact.values).eager_error, values.dtype)
+    unrounded = any(t.numel() == values.numel() and t.dtype is values.dtype and _holds(t, values) for t in given)
+    return 0.0 if unrounded else 2 * compare.allowed(0.0, values.dtype)
+
+
+def _holds(tensor: torch.Tensor, values: torch.Tensor) -> bool:
+    """Whether a tensor has the same elements, in whatever order of dimensions."""
+    return bool(torch.equal(tensor.reshape(-1).sort().values, values.reshape(-1).sort().values))

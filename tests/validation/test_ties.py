@@ -1,0 +1,89 @@
+"""Indices that choose other elements than eager: as good where these are equal within rounding, and only there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from kernel_lsp.validation import ties
+from kernel_lsp.validation.oracle import Oracle
+
+
+class Chooses(torch.nn.Module):
+    """What ``how`` chooses of x / ``divisor``."""
+
+    def __init__(self, how, divisor) -> None:
+        super().__init__()
+        self.how, self.divisor = how, divisor
+
+    def forward(self, x):
+        return self.how(x / self.divisor)
+
+
+def settled(how, x, mine, wide=True, divisor=3):
+    """What is compared in place of ``mine``, and eager's own; ``wide``: with float64."""
+    oracle = Oracle(Chooses(how, divisor), [])
+    reference = oracle.answer(((x,), {}))
+    if not wide:
+        reference.exact = None
+    referee = SimpleNamespace(oracle=oracle, progress=SimpleNamespace(limits=[]))
+    found = ties.settled(referee, mine, reference, ((x,), {}), False)
+    assert (ties.OTHERS in referee.progress.limits) == (not torch.equal(found, mine))
+    return found, reference.eager
+
+
+ROW = torch.tensor([1.0, 5.0, 5.000001, 4.9, 0.0])
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize(
+    ("how", "other", "wrong"),
+    [
+        (lambda v: v.argmax(), 1, 3),
+        (lambda v: v.argmax(-1, keepdim=True).int(), [1], [0]),
+        (lambda v: (-v).min(0).indices, 1, 4),
+        (lambda v: v.topk(2)[1], [1, 2], [2, 3]),
+        (lambda v: v.topk(2)[1], [1, 2], [1, 1]),
+        (lambda v: v.topk(2)[1][None], [[1, 2]], [[2, 5]]),
+        (lambda v: v.sort(descending=True)[1], [1, 2, 3, 0, 4], [2, 1, 0, 3, 4]),
+        (lambda v: v.topk(1)[1], [1], [-1]),
+    ],
+)
+def test_an_element_that_is_equal_within_rounding_is_as_good_and_no_other(how, other, wrong, wide):
+    for mine, good in ((other, True), (wrong, False)):
+        given = torch.tensor(mine, dtype=how(ROW).dtype)
+        found, eager = settled(how, ROW, given, wide)
+        assert torch.equal(found, eager) == good, mine
+
+
+def test_along_the_first_dimension():
+    x = ROW[:, None].repeat(1, 3)
+    found, eager = settled(lambda v: v.topk(2, dim=0)[1], x, torch.tensor([[1, 2, 1], [2, 1, 0]]))
+    assert found.tolist() == [[2, 2, 2], [1, 1, 0]] and eager.tolist() == [[2, 2, 2], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_nothing_is_allowed_where_nothing_was_rounded(wide):
+    found, eager = settled(lambda v: v.argmax(), ROW, torch.tensor(1), wide, divisor=1)
+    assert (found.item(), eager.item()) == (1, 2)
+
+
+def test_of_elements_that_are_equal_in_both_precisions_argmax_gives_the_first():
+    x = torch.tensor([0.0, 7.0, 7.0])
+    for how, good in ((lambda v: v.argmax(), False), (lambda v: v.topk(1)[1][0], True)):
+        eager = how(x / 3)
+        found, _ = settled(how, x, 3 - eager)
+        assert torch.equal(found, eager) == good
+
+
+def test_large_numbers_of_a_mask_do_not_count_as_the_scale():
+    masked = torch.tensor([False, False, False, True, False])
+    found, eager = settled(lambda v: v.masked_fill(masked, -1e9).argmax(), ROW, torch.tensor(0))
+    assert (found.item(), eager.item()) == (0, 2)
+
+
+def test_integers_that_are_no_indices_are_left_as_they_are():
+    found, _ = settled(lambda v: v.long(), ROW, torch.tensor([0, 1, 1, 1, 1]))
+    assert found.tolist() == [0, 1, 1, 1, 1]
