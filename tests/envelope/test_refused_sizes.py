@@ -67,6 +67,16 @@ class Smaller(nn.Module):
         return F.interpolate(x, scale_factor=0.6, mode="area", recompute_scale_factor=True) * 2.0
 
 
+class NoColumns(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[:, 4:4] * 2.0, x + 1.0
+
+
+class BeyondEight(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[8:] * 2.0, x + 1.0
+
+
 class Pooled(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -144,6 +154,22 @@ def test_sizes_that_leave_nothing_are_outside(
     with torch.no_grad():
         assert kernel._in_envelope(torch.randn(taken))
         assert not kernel._in_envelope(torch.randn(refused))
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken", "refused"),
+    [(NoColumns, [(8, 16), (5, 4)], (8, 3)), (BeyondEight, [(8, 16), (11, 16)], (7, 16))],
+)
+def test_results_without_elements_are_inside_where_the_example_has_some(
+    kind: type[nn.Module], taken: list[tuple[int, ...]], refused: tuple[int, ...], tmp_path: Path
+) -> None:
+    module, kernel = _built(kind, (8, 16), tmp_path)
+    with torch.no_grad():
+        assert not kernel._in_envelope(torch.randn(refused))
+        for x in map(torch.randn, taken):
+            assert kernel._in_envelope(x)
+            for got, expected in zip(kernel(x), module(x), strict=True):
+                torch.testing.assert_close(got, expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same_shape
 from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
-from ..kernel.steps import Kernel
+from ..kernel.steps import Hints, Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,
     Allocate,
@@ -88,7 +88,7 @@ class Host:
 
 def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     """Write the host function ``function`` for a plan."""
-    printer = _Printer(plan, function, asked=graph.precision != "strict")
+    printer = _Printer(plan, function, graph.hints, asked=graph.precision != "strict")
     for operation in plan.operations:
         printer.operation(operation)
     given = {v: name for name, v in printer.host.parameters if input_of(v).kind == "attribute"}
@@ -97,8 +97,9 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
 
 
 class _Printer:
-    def __init__(self, plan: HostPlan, function: str, *, asked: bool = False) -> None:
+    def __init__(self, plan: HostPlan, function: str, hints: Hints, *, asked: bool = False) -> None:
         self.host = Host(plan)
+        self.hints = hints
         wanted = [operation.program.name for operation in plan.operations if isinstance(operation, Launch)]
         self.names = Names([function, *wanted])
         self.variables: dict[Value, str] = {}
@@ -168,12 +169,12 @@ class _Printer:
 
     def _allocate(self, operation: Allocate) -> None:
         value = operation.value
-        for (
-            size
-        ) in value.shape:  # for windows that do not fit eager raises an error, a slice of more than there is has none
-            if may_vanish(size):
+        # For windows that do not fit eager raises an error, a slice of more than there is has none: the kernels run for sizes as
+        # those that they were written for, which may have been zero.
+        for size in value.shape:
+            if not size.is_number and may_vanish(size):
                 self._require_divisors(size)
-                self._require(f"{python(size, self.given)} > 0")
+                self._require(f"{python(size, self.given)} {'>' if hint(size, self.hints) else '>='} 0")
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
         first = self.host.parameters[0][0]
