@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import claims, figures, kernel_names
+from kernel_lsp import claims, figures, kernel_names, whole_files
 from kernel_lsp.code_hash import code_hash
 from kernel_lsp.errors import FileNotWritten, KernelFileEdited, KernelFileNotOurs, NotAKernelFile, SourceMissing
 
@@ -325,7 +325,7 @@ def write(path: Path, text: str, source: str, overwrite: bool = False) -> None:
             file.write(text.encode("utf-8", "backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target))
+        os.chmod(temporary, whole_files.mode(target))
         new = not os.path.lexists(target)
         may_write(target, source, overwrite)
         if not (new and _made(temporary, target)):
@@ -348,16 +348,6 @@ def _made(temporary: str, target: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _mode(target: Path) -> int:
-    """The permissions of the file being replaced, or those a new file gets."""
-    try:
-        return target.stat().st_mode & 0o777
-    except OSError:
-        umask = os.umask(0)
-        os.umask(umask)
-        return 0o666 & ~umask
 
 
 def _sync_folder(folder: Path) -> None:

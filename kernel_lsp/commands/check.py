@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import schema, whole_files
 from kernel_lsp.checking import git
 from kernel_lsp.checking.changes import changed_since
 from kernel_lsp.checking.findings import checked_of
@@ -106,7 +106,7 @@ def _emit(document: str, output: Path | None) -> None:
         sys.stdout.buffer.flush()
     else:
         with html.user_error(output):
-            output.write_bytes(data)
+            whole_files.write(output, data)
 
 
 def _text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernel_lsp import kernel_file
+from kernel_lsp import kernel_file, whole_files
 from kernel_lsp.analysis import module_classes
 from kernel_lsp.commands.running import Task
 from kernel_lsp.errors import NotAKernelFile, ReportNotWritten
@@ -48,13 +48,13 @@ def write(path: Path, tasks: Sequence[Task]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in UTF-8.
+    """Write a file in UTF-8, whole or not at all.
 
     Raises:
         ReportNotWritten: the system refuses.
     """
     with user_error(path):
-        path.write_text(text, "utf-8")
+        whole_files.write(path, text)
 
 
 @contextlib.contextmanager

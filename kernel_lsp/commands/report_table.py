@@ -17,7 +17,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from kernel_lsp import figures, schema
+from kernel_lsp import figures, schema, whole_files
 from kernel_lsp.commands.running import WANTED, Task
 from kernel_lsp.errors.surface import words
 from kernel_lsp.figures import skipped_text
@@ -56,7 +56,7 @@ def save_picture(console: Console, picture: Path, title: str = "kernel-lsp") -> 
     """Save what a console has recorded as SVG."""
     svg = console.export_svg(title=title)
     # A picture that loads nothing from anywhere: the reader's own monospaced font does.
-    picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
+    whole_files.write(picture, re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
 
 
 def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> RenderableType:

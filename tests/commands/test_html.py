@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,35 @@ def test_the_question_leaves_no_trace(tmp_path: Path) -> None:
 def test_what_was_not_reached_is_said(tmp_path: Path) -> None:
     html.write(tmp_path / "page.html", [Task("a.py::A", None)])
     assert "the command was interrupted" in (tmp_path / "page.html").read_text("utf-8")
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from kernel_lsp.commands import html
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+try:
+    html.write_text(Path(sys.argv[1]), "the page of now")
+except html.ReportNotWritten as error:
+    print(error)
+"""
+
+
+def test_where_the_disk_is_full_the_page_from_before_stays(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("the page of then")
+    done = subprocess.run([sys.executable, "-c", FULL, str(page)], capture_output=True, text=True, check=True)
+    assert "page.html" in done.stdout and page.read_text() == "the page of then"
+    assert [*tmp_path.iterdir()] == [page]
+
+
+def test_a_link_stays_one_and_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    page.write_text("then")
+    page.chmod(0o640)
+    link.symlink_to(page)
+    html.write_text(link, "now")
+    assert link.is_symlink() and page.read_text() == "now" and page.stat().st_mode & 0o777 == 0o640
+    html.write_text(Path("/dev/null"), "now")
+    assert Path("/dev/null").is_char_device()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel_lsp import errors, kernel_file
+from kernel_lsp import errors, kernel_file, whole_files
 from kernel_lsp.analysis import module_classes
 
 from ..model.documents import Document
@@ -73,15 +72,9 @@ async def _write(state: State, path: Path, facts: Facts, key: tuple[Path, str]) 
             store = database.path_for(settings.store, settings.root)
             facts.history = history.of_class(store, key[0], settings.root, key[1], _HISTORY, fingerprint).entries
         text = page(facts)
-        temporary = None
         try:
-            handle, temporary = tempfile.mkstemp(prefix=".", suffix=".html", dir=path.parent)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, path)
+            whole_files.write(path, text)
         except OSError as error:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
             raise errors.ReportNotWritten(path=str(path), detail=error.strerror or error) from None
 
     await asyncio.get_running_loop().run_in_executor(None, work)
