@@ -24,12 +24,15 @@ Status = Literal[
     "timeout",
     "out-of-memory",
     "cheating",
+    "outdated",
     "not-drop-in",
     "slower",
 ]
 
 #: Statuses in which the candidate computes what the module computes.
 CORRECT: frozenset[str] = frozenset({"ok", "slower"})
+#: why a candidate is "cheating" that runs eagerly
+NO_LAUNCH = "it launches no Triton kernel for the example inputs"
 #: the variant of a model's answer that is proposed once more for the example's sizes alone
 NARROWED = "the example's sizes only"
 

@@ -52,7 +52,7 @@ def checked_of(
     name = naming.kernel_class(one.class_name)
     if verdict.status not in schema.CORRECT:
         add("wrong", f"{name} ({verdict.status}): {_sentence(verdict.reason)}", f"Generate it again: {_generate(one)}")
-    if one.stale:
+    if one.stale and verdict.status != "outdated":  # which says so
         changed = f"{one.class_name}, or something it uses, changed since its kernel was validated."
         add("stale", changed, _record(one) if verdict.status in schema.CORRECT else "")
     if one.regression is not None:

@@ -41,6 +41,7 @@ async def validate(run: Run) -> None:
         measure = "none" if job.follow_up else "eager"
         validated = await run.validate(candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert validated is not None  # with no candidate before it, validate raises instead
+    _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged)
     if job.follow_up and known.valid is not None:
         _keep_times(report, known.valid, validated)
     elif not job.follow_up:
@@ -66,6 +67,20 @@ async def validate(run: Run) -> None:
             kernel_file.write(kernel, kernel_file.assemble(updated, candidate.source), parsed.source)
     elif parsed.edited:
         report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
+
+
+def _name_outdated(parsed: kernel_file.KernelFile, verdict: schema.Verdict, class_name: str, unchanged: bool) -> None:
+    """A kernel that the class has been changed away from since is no cheat: its class runs eagerly, as it has to.
+
+    Where the header has that verdict its fingerprint is of the class as it was then.
+    """
+    known = parsed.claim is not None and parsed.claim.verdict.status == "outdated"
+    if verdict.reason == schema.NO_LAUNCH and not parsed.edited and (known or not unchanged):
+        verdict.status = "outdated"
+        verdict.reason = (
+            f"{class_name}, or something it uses, changed since its kernel was written: the kernel does not fit any more, "
+            "and calls with the example inputs run eagerly; generate it again"
+        )
 
 
 def _keep_times(report: schema.Report, known: Validation, validated: schema.Validated) -> None:

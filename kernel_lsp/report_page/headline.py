@@ -21,6 +21,7 @@ WORDS = {
     "timeout": "took too long",
     "out-of-memory": "ran out of memory",
     "cheating": "does not do the work itself",
+    "outdated": "is out of date",
     "not-drop-in": "does not fit in the module's place",
 }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from kernel_lsp import schema
 from kernel_lsp.validation import agreement, failures, torch_work
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.trees import tensors_of
@@ -28,7 +29,7 @@ def check(
     """
     if message["launches"] == 0:
         why = f": its launch fails ({message['swallowed'][0]})" if message["swallowed"] else ""
-        raise referee.failed("cheating", "launches", f"it launches no Triton kernel for the example inputs{why}")
+        raise referee.failed("cheating", "launches", f"{schema.NO_LAUNCH}{why}")
     mine = message["operators"]
     same, alone = False, set()
     sought = sorted({t.numel() for t in tensors_of(reference.eager)})

@@ -100,6 +100,15 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert kernel_file.read(kernel).claim.verdict.status == "ok"
     assert not kernel_file.read(kernel).edited
 
+    # The class has become one that the kernel takes no call of: that is no cheat, also when it is asked again.
+    path.write_text(TINY.replace("torch.randn(8, 64)", "torch.randn(8, 64, dtype=torch.float64)"))
+    for _ in range(2):
+        job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+        assert job.state == "done", job.error
+        verdict = job.report.candidates[0].verdict
+        assert verdict.status == "outdated" and "generate it again" in verdict.reason, verdict
+    assert kernel_file.read(kernel).claim.verdict.status == "outdated"
+
 
 async def test_inputs_from_pyproject_and_their_absence(make_jobs, module, tmp_path, kernel_of):
     (tmp_path / "pyproject.toml").touch()
