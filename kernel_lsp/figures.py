@@ -9,6 +9,8 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
+from kernel_lsp.schema import EXAMPLE
+
 if TYPE_CHECKING:
     from kernel_lsp.schema import Measurement, Ratio, ShapeMeasurement, SpeedComparison, Timing, Verdict
 
@@ -98,6 +100,11 @@ def over_compiled(shape: ShapeMeasurement) -> float | None:
 def agrees(then: float, now: float) -> bool:
     """Whether eager took the same time then and now, as far as another time that was taken beside it goes."""
     return abs(then - now) <= AGREES * now
+
+
+def error_check_words(verdict: Verdict) -> str:
+    """The check in which the largest error was; "" for the one on the example inputs, and where it is not known."""
+    return verdict.error_check if verdict.error and verdict.error_check != EXAMPLE else ""
 
 
 def skipped_text(verdict: Verdict | None) -> str:

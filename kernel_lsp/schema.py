@@ -31,6 +31,8 @@ Status = Literal[
 
 #: Statuses in which the candidate computes what the module computes.
 CORRECT: frozenset[str] = frozenset({"ok", "slower"})
+#: the check on the example inputs, in full
+EXAMPLE = "example inputs"
 #: why a candidate is "cheating" that runs eagerly
 NO_LAUNCH = "it launches no Triton kernel for the example inputs"
 #: the variant of a model's answer that is proposed once more for the example's sizes alone
@@ -182,6 +184,7 @@ class Verdict:
     checks: list[Check] = field(default_factory=list)
     error: float | None = None  # largest relative error against the float64 oracle
     eager_error: float | None = None  # the same for the eager module
+    error_check: str = ""  # the name of the check in which ``error`` was
     precision: str = ""  # "fp32", "tf32", "bf16", …
     launches: int | None = None  # Triton launches in one call
     kernels: list[CompiledKernel] = field(default_factory=list)

@@ -258,6 +258,18 @@ def skipped_line(tasks: Sequence[Task]) -> str:
     return f"Checks: {'; '.join(parts)}. --thorough makes all of them." if parts else ""
 
 
+def errors_line(tasks: Sequence[Task]) -> str:
+    """In which checks the errors of the table were that were not on the example inputs."""
+    of_check: dict[str, list[str]] = {}
+    for task, name in zip(tasks, names(tasks), strict=True):
+        validated = shown(task)
+        check = figures.error_check_words(validated.verdict) if validated is not None else ""
+        if check:
+            of_check.setdefault(check, []).append(name)
+    told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
+    return f"Largest error not on the example inputs, but in the check: {told}." if told else ""
+
+
 def recorded_lines(task: Task) -> list[str]:
     """What the speedup over eager is about where recorded shapes were timed, and which were not."""
     validated = shown(task)
@@ -303,6 +315,7 @@ def footer(tasks: Sequence[Task], columns: Sequence[Column]) -> list[str]:
         lines.append(f"Registers and bytes of spills a thread, bytes of shared memory a block, compiled for {places}.")
     devices = {_device_text(task.report.device): None for task in tasks if task.report and shown(task)}
     lines += [f"Validated on {device}." for device in devices if device]
+    lines += [line] if {ERROR, ERRORS} & {*columns} and (line := errors_line(tasks)) else []
     lines += [line] if (line := skipped_line(tasks)) else []
     lines += [f"Not measured: {why.rstrip('.')}." for why in missing(tasks)]
     limits = validated[0].verdict.limits if validated else []

@@ -229,7 +229,7 @@ def _narrower(run: Search, samples: list[Sample]) -> list[Candidate]:
         if validated.verdict.status not in ("wrong", "crashed", "timeout", "compile-error"):
             continue
         # The interpreter cuts large examples down: there this says no, and the candidate waits for a GPU.
-        if not any(check.name == "example inputs" and check.passed for check in checks):
+        if not any(check.name == schema.EXAMPLE and check.passed for check in checks):
             continue
         with contextlib.suppress(answers.Unusable):
             candidate = _candidate(

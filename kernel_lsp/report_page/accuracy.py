@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from kernel_lsp.figures import error_check_words
 from kernel_lsp.schema import Check, Verdict
 
 from . import numbers
@@ -28,6 +29,8 @@ def _chart(verdict: Verdict) -> Markup | None:
     if verdict.error is None or verdict.eager_error is None:
         return None
     hint = "Largest relative error against the module computed in float64; further left is better."
+    if check := error_check_words(verdict):
+        hint += f" The kernel's was in the check “{check}”."
     if verdict.precision:
         hint += f" Precision: {verdict.precision}."
     errors = {"kernel": verdict.error, "eager": verdict.eager_error}

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernel_lsp import schema
 from kernel_lsp.validation import sizes
 from kernel_lsp.validation.inputs import Inputs
 
@@ -103,7 +104,7 @@ def plan(
         return Step(name, lambda i: i.sample(at, distribution, seed), sizes=at, **how)
 
     steps = [
-        example("example inputs", base, required=True, inside=True, patience=ALWAYS),
+        example(schema.EXAMPLE, base, required=True, inside=True, patience=ALWAYS),
         sample("random values, moved parameters", base, "normal", 1, perturb=5, inside=True, patience=ALWAYS),
         sample("repeated calls", small, "normal", 14, repeat=True, decoy=True, patience=ALWAYS),
     ]

@@ -52,7 +52,9 @@ class Progress:
     launched: int | None = None
     calls: int = 1  # launches and torch's operators in one call
     sampled: list[float] = field(default_factory=list)
+    check: str = ""  # the name of the one that is made now
     error: float = 0.0
+    error_check: str = ""
     eager_error: float = 0.0
     within_1e2: bool | None = None
     deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
@@ -214,6 +216,7 @@ class Referee:
             eager_error=self.progress.eager_error
             if math.isfinite(self.progress.eager_error) and self.progress.checks
             else None,
+            error_check=self.progress.error_check,
             precision=agreement.precision(self),
             launches=self.progress.launched,
             limits=limits,
@@ -403,6 +406,7 @@ class Referee:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
             if step.kind == "plain":
                 apart.append(step)
+            self.progress.check = step.name
             with self._memory_noted(step), self.spending(f"check: {step.name}"):
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
@@ -410,6 +414,7 @@ class Referee:
                 checks.check(self, step)
         for step in apart:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": 1.0})
+            self.progress.check = step.name
             with self._memory_noted(step):
                 checks.finish(self, step)
         if first:

@@ -55,6 +55,17 @@ def test_what_was_not_timed_says_why_once():
     assert said.count("Not measured: no CUDA GPU here: torch is built without CUDA.") == 1
 
 
+def test_the_check_is_named_whose_error_was_the_largest():
+    """But where it is the one on the example inputs."""
+    tasks = [task(f"{name}.py::{name}", None) for name in "ABC"]
+    checks = ("huge values", schema.EXAMPLE, "huge values")
+    for one, check in zip(tasks, checks, strict=True):
+        one.report.candidates[0].verdict.error_check = check
+    said = footer(tasks, columns_for(tasks, 132)[0])
+    assert "Largest error not on the example inputs, but in the check: huge values (A, C)." in said
+    assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
+
+
 def test_the_legend_is_of_columns_that_are_shown():
     for width, there in ((132, True), (70, False)):
         columns, _ = columns_for([TIMED], width)

@@ -34,6 +34,7 @@ def test_a_right_kernel_passes(validate, name):
     assert verdict["precision"] == "fp32"
     assert 0 < verdict["error"] < 1e-5
     names = {check["name"] for check in verdict["checks"]}
+    assert verdict["error_check"] in names
     assert {"drop-in", "odd sizes", "gradients", "launches", "float64", "large values", "sliced memory"} <= names
     (kernel,) = verdict["kernels"]
     assert kernel["target"] == "cuda:90" and kernel["registers"] > 0 and kernel["spills"] == 0

@@ -6,7 +6,16 @@ import datetime
 from typing import TYPE_CHECKING
 
 from kernel_lsp import claims
-from kernel_lsp.figures import at_precision, factor, mix_share, mix_words, over_compiled, over_eager, speedups
+from kernel_lsp.figures import (
+    at_precision,
+    error_check_words,
+    factor,
+    mix_share,
+    mix_words,
+    over_compiled,
+    over_eager,
+    speedups,
+)
 from kernel_lsp.naming import kernel_class
 
 from ..model.standing import Standing, as_it_was
@@ -134,6 +143,7 @@ def accuracy(verdict: Verdict) -> str:
     else:
         eager = f"{verdict.eager_error:.1e}" if verdict.eager_error is not None else NOT
         words = f"Error against float64: {verdict.error:.1e} (eager: {eager})"
+        words += f" in the check “{check}”" if (check := error_check_words(verdict)) else ""
         words += f", precision {verdict.precision}." if verdict.precision else "."
     passed = sum(check.passed for check in verdict.checks)
     skipped = f", {len(verdict.skipped)} skipped" if verdict.skipped else ""
