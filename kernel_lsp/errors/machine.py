@@ -47,6 +47,12 @@ class GpuOutOfMemory(UserError):
     )
 
 
+class GpuTaken(UserError):
+    """Other processes of kernel-lsp held a GPU's lock for too long; ``detail``: for how long."""
+
+    template = "{device} was not free to validate on: {detail}. End that one if it is stuck, and try again."
+
+
 class InterpreterMissing(UserError):
     """The worker's interpreter is not there, or ended before it said anything; ``detail``: its last words."""
 

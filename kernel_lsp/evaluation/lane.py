@@ -15,9 +15,10 @@ from typing import Any
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.evaluation import stand_ins
-from kernel_lsp.evaluation.record_of_job import NOT_OF_THE_PROBLEM, record_of
+from kernel_lsp.evaluation.record_of_job import NOT_OF_THE_PROBLEM, lacked_memory, record_of
 from kernel_lsp.evaluation.records import Problem, Record
 from kernel_lsp.jobs import Job, Jobs
+from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.settings import Settings, load
 from kernel_lsp.suites.found import Found
 
@@ -36,7 +37,21 @@ class Plan:
     settings: dict[str, Any] = field(default_factory=dict)  # on top of those of pyproject.toml, as settings.load takes
     stand_ins: dict[str, dict[str, float]] = field(default_factory=dict)  # see evaluation.stand_ins
     stand_in_mark: str = ""  # what is said of a time that comes from there
-    sharing: int = 1  # lanes of one device, which wait for each other
+
+
+@dataclass
+class Shared:
+    """What the lanes of one device have in common.
+
+    Attributes:
+        gpu: turns of their jobs: several may validate at once, of which their workers let one time alone; a model generates alone.
+        problems: turns of problems; one that lacked memory is run again alone.
+        locks: the folder of the locks by which their workers do that; None: that of the store, for one lane.
+    """
+
+    gpu: GpuTurns = field(default_factory=GpuTurns)
+    problems: GpuTurns = field(default_factory=GpuTurns)
+    locks: str | None = None
 
 
 class LaneLost(Exception):
@@ -48,28 +63,40 @@ class LaneLost(Exception):
 
 
 class Lane:
-    """``device`` is a value of the setting: "cuda:1", "interpreter". ``gpu``: held by the one lane that uses the device."""
+    """``device`` is a value of the setting: "cuda:1", "interpreter". ``shared``: by all lanes of the device."""
 
     def __init__(
         self,
         plan: Plan,
         device: str,
         on_progress: OnProgress = lambda *_: None,
-        gpu: asyncio.Lock | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self.plan, self.device = plan, device
-        self.gpu = gpu or asyncio.Lock()
+        self.shared = shared or Shared()
         self._on_progress = on_progress
         self._problem: Problem | None = None
-        self._jobs = Jobs(self._settings, self, gpu=self.gpu)
+        self._jobs = self._new_jobs()
         self._root: Path | None = None
 
     async def evaluate(self, found: Found) -> Record:
         """The record of a problem, whatever its module does.
 
+        One that lacked the memory of a GPU that other lanes use, too, is run once more when these are done with their problems.
+
         Raises:
             LaneLost: there is no worker, device or model to run it with.
         """
+        problems = self.shared.problems
+        async with problems.one():
+            record = await self._evaluate(found)
+        if problems.most == 1 or not self.device.startswith("cuda") or not lacked_memory(record):
+            return record
+        self._on_progress(found.problem, "Waiting for the GPU's whole memory", 0)
+        async with problems.alone():
+            return await self._evaluate(found)
+
+    async def _evaluate(self, found: Found) -> Record:
         problem, file, folder = found
         self._problem = problem
         started = time.monotonic()
@@ -91,8 +118,7 @@ class Lane:
             recorded=False,  # a suite is about its own example inputs
         )
         assert job.task is not None
-        limit = (settings.seconds * OVER_BUDGET + OVER_SECONDS) * self.plan.sharing
-        await asyncio.wait([job.task], timeout=limit)
+        await _ended(job, settings.seconds * OVER_BUDGET + OVER_SECONDS)
         error = job.error
         if not job.over:
             await self._abandon(job)
@@ -100,8 +126,7 @@ class Lane:
         if error is not None and type(error).__name__ in NOT_OF_THE_PROBLEM:
             raise LaneLost(error)
         seconds = time.monotonic() - started
-        if job.report is not None:
-            seconds -= job.report.spent.get("waiting", 0.0)
+        seconds -= _waited(job)
         if job.report is not None and problem.id in self.plan.stand_ins:
             stand_ins.fill(job.report, self.plan.stand_ins[problem.id], self.plan.stand_in_mark)
         return record_of(problem, self.plan.mode, job.report, error, seconds, hello, folder)
@@ -140,9 +165,12 @@ class Lane:
         for pid in workers:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)  # it leads a group of its own
-        old, self._jobs = self._jobs, Jobs(self._settings, self, gpu=self.gpu)
+        old, self._jobs = self._jobs, self._new_jobs()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(old.close(), 5.0)
+
+    def _new_jobs(self) -> Jobs:
+        return Jobs(self._settings, self, gpu=self.shared.gpu, locks=self.shared.locks)
 
     def _settings(self, file: Path) -> Settings:
         settings, problems = load(file, cli=self.plan.settings)
@@ -170,3 +198,16 @@ class Lane:
     def finished(self, job: Job) -> None:
         """Nothing is done: ``evaluate`` waits for the job."""
         pass
+
+
+async def _ended(job: Job, seconds: float) -> None:
+    """Wait until a job is over, or has taken so many seconds without its waiting for the GPU."""
+    assert job.task is not None
+    began = time.monotonic()
+    while not job.task.done() and (left := began + seconds + _waited(job) - time.monotonic()) > 0:
+        await asyncio.wait([job.task], timeout=left)
+
+
+def _waited(job: Job) -> float:
+    """Seconds that a job has waited for others to be done with the GPU."""
+    return job.report.spent.get("waiting", 0.0) if job.report is not None else 0.0

@@ -50,6 +50,7 @@ _STATUS_OF_ERROR = {
     "GpuOutOfMemory": "out-of-memory",
     "HostMemoryShort": "out-of-memory",
     "WorkerTimedOut": "timeout",
+    "GpuTaken": "timeout",
     "ModelHostTimedOut": "timeout",
     "WorkerDied": "crashed",
     "ModelHostDied": "crashed",
@@ -57,6 +58,10 @@ _STATUS_OF_ERROR = {
 }
 #: What torch, Python and CUDA say when memory is short, in an error of the user's code.
 _OUT_OF_MEMORY = ("out of memory", "OutOfMemoryError", "MemoryError", "DefaultCPUAllocator", "can't allocate memory")
+
+_LACKED_MEMORY = re.compile(
+    r"(?i)out of (\w+ )?memory|not enough (\w+ )?memory|too little free memory|OutOfMemoryError"
+)
 
 #: The statuses that a record can have here; a newer kernel-lsp may know more.
 STATUSES = tuple(dict.fromkeys([OK, NOT_STRICT, *_STATUS_OF_ERROR.values(), "failed", *FURTHEST]))
@@ -101,6 +106,15 @@ def record_of(
         at=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
     )
     return Record.from_json(_without_places(record.to_json(), _places(folder)))
+
+
+def lacked_memory(record: Record) -> bool:
+    """Whether a problem ended for want of memory, or has a kernel or torch.compile without a time for it."""
+    report = record.report or {}
+    measured = [entry.get("measurement") or {} for entry in report.get("candidates") or []]
+    texts = [str(one.get(key) or "") for one in measured for key in ("missing", "compiled_missing")]
+    texts += [str(one.get("reason") or "") for one in report.get("tried") or []]
+    return record.status == "out-of-memory" or any(_LACKED_MEMORY.search(text) for text in texts)
 
 
 def not_strict(verdict: schema.Verdict) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
+import os
 import signal
+import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernel_lsp import errors
-from kernel_lsp.evaluation.lane import Lane, LaneLost, OnProgress, Plan
+from kernel_lsp.evaluation.lane import Lane, LaneLost, OnProgress, Plan, Shared
 from kernel_lsp.evaluation.records import Record
+from kernel_lsp.jobs.run import lock_folder
 from kernel_lsp.settings import load
 from kernel_lsp.suites.found import Found
 
@@ -41,8 +43,9 @@ async def _run(
     with contextlib.suppress(NotImplementedError):  # Windows
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
     try:
-        lanes = await make_lanes(problems[0].file, plan, workers, on_progress)
-        await _serve(deque(problems), lanes, on_record)
+        with tempfile.TemporaryDirectory(prefix="kernel-lsp-locks-", ignore_cleanup_errors=True) as folder:
+            lanes = await make_lanes(problems[0].file, plan, workers, on_progress, folder)
+            await _serve(deque(problems), lanes, on_record)
         return True
     except asyncio.CancelledError:
         return False  # Ctrl-C: asyncio.run cancels this task; every record so far has been handed over
@@ -78,29 +81,49 @@ async def _serve(waiting: deque[Found], lanes: list[Lane], on_record: OnRecord) 
         raise lost[0].error
 
 
-async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: OnProgress) -> list[Lane]:
-    """A lane for each device. The first one's worker is asked which there are, and goes on to work.
+async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: OnProgress, folder: str) -> list[Lane]:
+    """The lanes of every device. The first one's worker is asked which there are, and goes on to work.
+
+    ``folder``: for the locks on GPUs, where there is no store or none that locks can lie beside.
 
     Raises:
         UserError: there is no worker, or not the device that was asked for.
     """
-    first = Lane(plan, "auto", on_progress)
+    # One folder for all lanes, whatever projects their problems are of: they have to wait for each other.
+    settings = load(file, cli=plan.settings)[0]
+    locks = next((one for one in (lock_folder(settings), folder) if one and _takes_locks(one)), None)
+    first = Lane(plan, "auto", on_progress, Shared(locks=locks))
     try:
         hello = await first.hello(file)
         gpus = sum(device.get("kind") == "cuda" for device in hello.get("devices") or [])
-        devices = lanes_for(load(file, cli=plan.settings)[0].device, gpus, workers, hello.get("interpreter", ""))
+        devices = lanes_for(settings.device, gpus, workers, hello.get("interpreter", ""))
     except BaseException as error:
         await first.close()
         raise (error.error if isinstance(error, LaneLost) else error) from None
-    locks = {device: asyncio.Lock() for device in devices} | {devices[0]: first.gpu}
+    shared = {device: Shared(locks=locks) for device in devices} | {devices[0]: first.shared}
+    for device, one in shared.items():
+        one.problems.allow(devices.count(device))
+        if locks is not None:  # else nothing keeps them from timing beside each other
+            one.gpu.allow(devices.count(device))
     first.device = devices[0]
-    if first.device != "interpreter":
-        first.plan = dataclasses.replace(plan, sharing=-(-len(devices) // len(locks)))
-    return [first, *(Lane(first.plan, device, on_progress, locks[device]) for device in devices[1:])]
+    return [first, *(Lane(plan, device, on_progress, shared[device]) for device in devices[1:])]
+
+
+def _takes_locks(folder: str) -> bool:
+    """Whether the folder is there, can be written, and is in a file system with locks."""
+    try:
+        import fcntl
+
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return True
+    except (ImportError, OSError):  # Windows; a folder of somebody else
+        return False
 
 
 def lanes_for(wanted: str, gpus: int, workers: int | None, interpreter: str = "") -> list[str]:
-    """The lanes for the device asked for, where so many GPUs are; those of one GPU take turns on it.
+    """The lanes for the device asked for, where so many GPUs are; those of one GPU share it, and take turns in timing on it.
 
     Raises:
         NoSuchDevice: the worker does not see the device.

@@ -7,6 +7,7 @@ request has a deadline, a cancel that is not answered kills, and a dead worker i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections import deque
@@ -32,6 +33,7 @@ EventHandler = Callable[[str, Any], None]  # name of the event, its data
 class _Pending:
     future: asyncio.Future[Any]
     on_event: EventHandler | None
+    limit: asyncio.Timeout
 
 
 class Worker:
@@ -118,7 +120,8 @@ class Worker:
         """The worker's answer to one request; it is started first if it is not running.
 
         Args:
-            seconds: how long it may take; after that it is cancelled, and killed if it does not answer.
+            seconds: how long it may take, without what the worker says that it waited for a GPU; after that it is cancelled, and
+                killed if it does not answer.
             stage: what is going on, for the message when the time is over.
             on_event: called with each event's name and data.
             leave: whether a cancel is told to the worker and not waited for: it is then never killed for not answering.
@@ -140,9 +143,10 @@ class Worker:
     ) -> Any:
         number, self._next_id = self._next_id, self._next_id + 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pending[number] = _Pending(future, on_event)
+        limit = asyncio.timeout(seconds)
+        self._pending[number] = _Pending(future, on_event, limit)
         try:
-            async with asyncio.timeout(seconds):
+            async with limit:
                 if self._process is None or self._process.reported:  # before that, _ended will tell
                     raise errors.WorkerDied(detail=self._last_words() or "it was stopped")
                 self._process.write({"id": number, "method": method, "params": params})
@@ -187,6 +191,8 @@ class Worker:
         if pending is None or pending.future.done():
             return  # an answer that nobody waits for any more
         if "event" in message:
+            if message["event"] == "waiting":
+                _extend(pending.limit, message.get("data"))
             if pending.on_event:
                 try:
                     pending.on_event(message["event"], message.get("data"))
@@ -240,6 +246,14 @@ class Worker:
             self._process.end_of_input()
             await self._process.wait(SHUTDOWN_SECONDS)
         await self.stop()
+
+
+def _extend(limit: asyncio.Timeout, data: Any) -> None:
+    """Move a limit that is not reached by what the worker has waited longer for others to be done with the GPU."""
+    until = limit.when()
+    with contextlib.suppress(RuntimeError, TypeError, KeyError):  # it is over; or a worker of another version
+        if until is not None and not limit.expired():
+            limit.reschedule(until + float(data["seconds"]))
 
 
 def _seen(future: asyncio.Future[Any]) -> None:

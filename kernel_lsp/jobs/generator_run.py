@@ -123,7 +123,7 @@ class GeneratorRun:
         if not (self.run.on_gpu and device.startswith("cuda")):
             yield
             return
-        async with self.run.gpu:
+        async with self.run.gpu.alone():
             self.generating = True
             try:
                 yield

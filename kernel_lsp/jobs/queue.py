@@ -17,6 +17,7 @@ from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.estimating import estimate
 from kernel_lsp.jobs.explain import explain
 from kernel_lsp.jobs.generate import generate
+from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Kind, Listener
 from kernel_lsp.jobs.restore import restore
@@ -37,7 +38,8 @@ class Jobs:
         settings_for: the settings in force for a source file. A UserError it raises fails the job.
         listener: told of progress, verdicts and the end of every job.
         give_way: whether workers leave the processor to others, as beside an editor.
-        gpu: held by the job that uses the GPU, where several queues share one.
+        gpu: turns on the GPU, where several queues share one.
+        locks: the folder of the worker's locks on GPUs, where it is not that of the store.
     """
 
     def __init__(
@@ -46,7 +48,8 @@ class Jobs:
         listener: Listener,
         *,
         give_way: bool = False,
-        gpu: asyncio.Lock | None = None,
+        gpu: GpuTurns | None = None,
+        locks: str | None = None,
     ) -> None:
         self._give_way = give_way
         self._settings_for = settings_for
@@ -54,7 +57,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._workers: dict[tuple[tuple[str, ...], Path | None], Worker] = {}
         self._hosts = ModelHosts()
-        self._gpu = gpu or asyncio.Lock()
+        self._gpu, self._locks = gpu or GpuTurns(), locks
         self._numbers = itertools.count(1)
         self._background: set[asyncio.Task[Any]] = set()
         self._estimating: asyncio.Task[schema.Estimate | None] | None = None
@@ -244,7 +247,8 @@ class Jobs:
                 self._tell("progress", job, "queued", "Waiting for the job before", 0)
             async with worker.lock:
                 job.state = "running"
-                run = Run(job, settings, worker, self._listener, job.report, started, hosts=self._hosts, gpu=self._gpu)
+                run = Run(job, settings, worker, self._listener, job.report, started)
+                run.hosts, run.gpu, run.locks = self._hosts, self._gpu, self._locks
                 await _PIPELINES[job.kind](run)
             job.state = "done"
         except asyncio.CancelledError:

@@ -17,7 +17,8 @@ from typing import Any
 from kernel_lsp import errors, kernel_file, loading, schema, why_eager
 from kernel_lsp.analysis import fingerprint, not_found
 from kernel_lsp.devices import pick_device
-from kernel_lsp.jobs.client import Worker
+from kernel_lsp.jobs.client import EventHandler, Worker
+from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.jobs.hosts import ModelHosts
 from kernel_lsp.jobs.job import Job, Listener
 from kernel_lsp.jobs.paths import check_path
@@ -40,7 +41,8 @@ class Run:
         started: when the command came; what the report's seconds count from.
         began: when its turn came; what the time budget counts from.
         hosts: the model hosts.
-        gpu: held by whoever times something on the GPU, or has a model generate on it; never both at once.
+        gpu: turns on the GPU, of whoever times something there, or has a model generate on it; never both at once.
+        locks: the folder of the worker's locks on GPUs; None: that of the store.
     """
 
     job: Job
@@ -51,7 +53,8 @@ class Run:
     started: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
     hosts: ModelHosts = field(default_factory=ModelHosts)
-    gpu: asyncio.Lock = field(default_factory=asyncio.Lock)
+    gpu: GpuTurns = field(default_factory=GpuTurns)
+    locks: str | None = None
     shown: int = 0  # the percentage last told, which never goes back
     validating: str = ""  # the stage of the candidate that is validated now; "" while none is
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
@@ -176,16 +179,37 @@ class Run:
 
     @contextlib.asynccontextmanager
     async def timing(self) -> AsyncIterator[None]:
-        """To be held around whatever times something: nobody else of ours uses the GPU meanwhile. Waiting for it is not on the budget."""
+        """To be held around whatever times something: no model of ours generates on the GPU meanwhile.
+
+        Waiting for it is not on the budget. Where several jobs have a turn at once, their workers see to it that one times alone.
+        """
         if not self.on_gpu:
             yield
             return
-        asked = time.monotonic()
-        async with self.gpu:
-            waited = time.monotonic() - asked
-            self.began += waited
-            self.report.spent["waiting"] = round(self.report.spent.get("waiting", 0.0) + waited, 3)
+        async with self.gpu.one(self._waited):
             yield
+
+    def _waited(self, seconds: float) -> None:
+        """Take what the job has waited for others to be done with the GPU off what it has taken of its budget."""
+        self.began += seconds
+        self.report.spent["waiting"] = round(self.report.spent.get("waiting", 0.0) + seconds, 3)
+
+    async def _ask_on_device(self, method: str, params: dict[str, Any], stage: str, on_event: EventHandler) -> Any:
+        """The worker's answer to a request that uses the device, within what is left of the budget.
+
+        Raises:
+            UserError: the worker's.
+        """
+        seconds = max(self.remaining(), LEAST_SECONDS)
+
+        def heard(name: str, data: Any) -> None:
+            if name == "waiting":
+                self._waited(float(data["seconds"]))
+            else:
+                on_event(name, data)
+
+        params = self.params() | params | {"seconds": seconds}
+        return await self.worker.request(method, params, seconds=seconds + GRACE_SECONDS, stage=stage, on_event=heard)
 
     def inputs(self) -> dict[str, Any] | None:
         """The table of example inputs from pyproject.toml, with what was recorded under ``recorded``."""
@@ -205,9 +229,7 @@ class Run:
             "bounds": self.settings.bounds,
             "precision": self.job.precision,
             "kernel": str(self.kernel),
-            "locks": str(store.parent)
-            if (store := path_for(self.settings.store, self.settings.root)) is not None
-            else None,
+            "locks": self.locks or lock_folder(self.settings),
         }
 
     async def ask_worker(self, method: str, stage: str) -> Any:
@@ -278,13 +300,10 @@ class Run:
                 validated.measurement = schema.from_json(schema.Measurement, data)
                 self._tell("measurement")
 
-        seconds = max(self.remaining(), LEAST_SECONDS)
-        params = self.params() | {"source": candidate.source, "seconds": seconds, "measure": measure}
-        params |= {"pinned": candidate.pinned, "recorded": self.recorded_shapes, "precision": candidate.precision}
+        params: dict[str, Any] = {"source": candidate.source, "measure": measure, "pinned": candidate.pinned}
+        params |= {"recorded": self.recorded_shapes, "precision": candidate.precision}
         try:
-            answer = await self.worker.request(
-                "validate", params, seconds=seconds + GRACE_SECONDS, stage="validating a candidate", on_event=on_event
-            )
+            answer = await self._ask_on_device("validate", params, "validating a candidate", on_event)
         except errors.UserError as error:
             validated = validated or known  # what was found correct before stays so; only its time is missing
             if validated is None and isinstance(error, errors.WorkerTimedOut) and self.report.candidates:
@@ -333,13 +352,10 @@ class Run:
                 on_verdict(data["index"], data["verdict"])
                 self._tell("verdict")
 
-        seconds = max(self.remaining(), LEAST_SECONDS)
-        params = self.params() | {"sources": [candidate.source for candidate in candidates], "seconds": seconds}
+        params: dict[str, Any] = {"sources": [candidate.source for candidate in candidates]}
         params |= {"recorded": self.recorded_shapes, "precision": candidates[0].precision}
         try:
-            answer = await self.worker.request(
-                "tune", params, seconds=seconds + GRACE_SECONDS, stage="validating a kernel", on_event=on_event
-            )
+            answer = await self._ask_on_device("tune", params, "validating a kernel", on_event)
         except errors.UserError as error:
             if not entries:
                 raise
@@ -366,7 +382,6 @@ class Run:
 
     async def baseline(self, modes: list[str]) -> dict[str, Any]:
         """The times of eager and torch.compile in ``modes``, taken in a process without a candidate."""
-        seconds = max(self.remaining(), LEAST_SECONDS)
         known: dict[str, Any] = {}
 
         def on_event(name: str, data: Any) -> None:
@@ -376,13 +391,7 @@ class Run:
                 known[data["mode"]] = data
 
         try:
-            answer = await self.worker.request(
-                "baseline",
-                self.params() | {"modes": modes, "seconds": seconds},
-                seconds=seconds + GRACE_SECONDS,
-                stage="timing torch.compile",
-                on_event=on_event,
-            )
+            answer = await self._ask_on_device("baseline", {"modes": modes}, "timing torch.compile", on_event)
         except errors.UserError as error:
             if not known:
                 raise
@@ -393,18 +402,15 @@ class Run:
 
     async def compare(self, sources: list[str], precision: str) -> schema.SpeedComparison:
         """The first of two kernels, the one of now, timed in turn with the other, which it had before. ``precision``: of both."""
-        seconds = max(self.remaining(), LEAST_SECONDS)
 
         def on_event(name: str, data: Any) -> None:
             if name == "progress":
                 self.progress("measuring", data.get("message", ""), 96)
 
-        params = self.params() | {"sources": sources, "seconds": seconds, "precision": precision}
+        params = {"sources": sources, "precision": precision}
         stage = "timing the kernel beside the one before"
         try:
-            answer = await self.worker.request(
-                "compare", params, seconds=seconds + GRACE_SECONDS, stage=stage, on_event=on_event
-            )
+            answer = await self._ask_on_device("compare", params, stage, on_event)
         except errors.UserError as error:
             return schema.SpeedComparison(missing=str(error))
         self._note(answer)
@@ -443,6 +449,12 @@ class Run:
             self.listener.verdict(self.job)
         except Exception:
             log.exception("listener.verdict")
+
+
+def lock_folder(settings: Settings) -> str | None:
+    """Where workers keep the locks on GPUs, which all of a user's share: beside the store; None where there is no store."""
+    store = path_for(settings.store, settings.root)
+    return None if store is None else str(store.parent)
 
 
 def _leave_unfinished(verdict: schema.Verdict, error: errors.UserError) -> None:

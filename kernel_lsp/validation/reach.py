@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -21,8 +22,15 @@ class Reach:
     kill: Callable[[], None]
     deadline: float  # of time.monotonic()
     limits: list[str] = field(default_factory=list)  # what it may do that no layer of confinement keeps it from
+    waits: bool = False  # it starts CUDA only when it is asked for something
     stopped: bool = False  # by the referee, when the time was over
     owed: list[str] = field(default_factory=list)  # what the trial was asked to do, and was not yet heard about
+
+    def start(self) -> None:
+        """Let the trial start CUDA, before which it waits for the first byte: the GPU may be another's until now."""
+        if not self.waits:
+            with contextlib.suppress(OSError):  # it has ended, which shows when it is asked for something
+                self.channel.socket.send(b"\0")  # a byte without a file is no message
 
     def send(self, message: dict[str, Any], tree: Any = None, file: int | None = None) -> None:
         """Hand ``message`` and a tree of tensors to the trial.

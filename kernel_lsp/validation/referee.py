@@ -94,9 +94,10 @@ class Referee:
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory
     spent: dict[str, float] = field(default_factory=dict)  # part → seconds
-    #: within its context nobody else times on the device; raises Failure where somebody does all the time
+    #: within its context nobody else of ours uses the device; raises Failure where somebody does all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
-    alone_since: float = 0.0  # by time.time(): when that began
+    beside: str = ""  # what other programs did on the device within the last of these contexts
+    waited: float = 0.0  # seconds for others to be done with the device
     result_bytes: int = 0  # of the module's results at the example's sizes
     #: done once, when the first candidate is loaded and before it is checked
     meanwhile: Callable[[], None] | None = None
@@ -173,12 +174,18 @@ class Referee:
 
     @contextlib.contextmanager
     def spending(self, part: str) -> Iterator[None]:
-        """Add what the context takes to the seconds of a part."""
-        began = time.monotonic()
+        """Add what the context takes to the seconds of a part, but for waiting."""
+        began, waited = time.monotonic(), self.waited
         try:
             yield
         finally:
-            self.spent[part] = round(self.spent.get(part, 0.0) + time.monotonic() - began, 3)
+            took = time.monotonic() - began - (self.waited - waited)
+            self.spent[part] = round(self.spent.get(part, 0.0) + took, 3)
+
+    def put_off(self, seconds: float) -> None:
+        """Leave what it waited for the device out of what the checks and their parts take."""
+        self.began += seconds
+        self.waited += seconds
 
     def _verdict(
         self, begin: Callable[[], None], steps: list[plan.Step], seconds: float, first: bool = False

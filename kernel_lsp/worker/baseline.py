@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import failures, timing
-from kernel_lsp.worker import gpu_contention, gpu_lock, preparing
+from kernel_lsp.worker import gpu_lock, preparing
 
 #: sets of inputs that the runs rotate through
 _SETS = 3
@@ -20,45 +21,49 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """``{"modes": {mode: {"eager": Timing, "compiled": Timing, "seconds": s, "beside": text}}, "missing": {mode: why}}``.
 
     ``given["modes"]``: of "default", "reduce-overhead", "max-autotune"; each is emitted as "baseline" when it is known.
-    Eager is timed again beside each. ``seconds``: what compiling and timing took; ``beside``: other work meanwhile.
+    Eager is timed again beside each. ``seconds``: what compiling and timing took, without waiting for the GPU; ``beside``: other
+    work while it was timed.
 
     Raises:
         UserError: importing or building fails.
+        GpuTaken: others timed on the GPU for too long.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
+    where, locks = torch.device(given["device"]), []
     known = given.get("rates") or None  # as where the kernel is timed, or the two could not be compared
     try:
-        module, args, kwargs = preparing.on_device(given)
+        module, args, kwargs = preparing.on_device(
+            given, lambda: locks.append(gpu_lock.begin(given.get("locks"), where, emit))
+        )
         inputs = timing.rotated(args, kwargs, _SETS)
     except torch.OutOfMemoryError as error:
         why = f"torch.compile: not enough GPU memory for the example: {str(error).splitlines()[0]}"
         return {"modes": {}, "missing": {mode: why for mode in given["modes"]}}
     del args, kwargs
+    (lock,) = locks
     for number, mode in enumerate(given["modes"]):
         message = f"compiling with torch.compile ({mode})"
         emit("progress", {"stage": "baseline", "message": message, "fraction": number / len(given["modes"])})
-        began = time.monotonic()
+        began, waited = time.monotonic(), lock.waited
         try:
-            until, where = time.monotonic() + float(given.get("seconds") or 0.0), torch.device(given["device"])
-            with gpu_lock.held(given.get("locks"), where, until, emit):
-                timed_from = time.time()
+            calls = _compiled(module, inputs, mode)  # beside the checks of others; only timing needs the GPU alone
+            with torch.no_grad(), gpu_lock.alone(lock, then_share=number + 1 < len(given["modes"])) as said:
                 if known is None:
                     known = {"beyond": timing.overhead_by_spans()}
-                timings = _timed(module, inputs, mode, known.get("beyond"))
-            one: dict[str, Any] = {"beside": gpu_contention.said(where, timed_from)}
+                timings = timing.interleaved(calls, inputs, beyond=known.get("beyond"))
+                one: dict[str, Any] = {"beside": said()}
         except Exception as error:
             traceback.print_exc()
             found["missing"][mode] = f"torch.compile: {failures.sentence(error)}"
             continue
         one |= {name: schema.to_json(t) for name, t in timings.items()}
-        found["modes"][mode] = one | {"seconds": round(time.monotonic() - began, 2)}
+        found["modes"][mode] = one | {"seconds": round(time.monotonic() - began - (lock.waited - waited), 2)}
         emit("baseline", {"mode": mode, **found["modes"][mode]})
     return found
 
 
-def _timed(
-    module: torch.nn.Module, inputs: list[tuple[Any, Any]], mode: str, beyond: float | None
-) -> dict[str, schema.Timing]:
+def _compiled(module: torch.nn.Module, inputs: list[tuple[Any, Any]], mode: str) -> dict[str, Callable[..., Any]]:
+    """What is timed: eager, and the module in a mode of torch.compile, which has compiled for ``inputs``."""
     torch._dynamo.reset()
     compiled = torch.compile(module, mode=None if mode == "default" else mode)
 
@@ -73,4 +78,4 @@ def _timed(
         for args, kwargs in inputs:
             of_compile(args, kwargs)
         torch.cuda.synchronize()
-        return timing.interleaved({"eager": eager, "compiled": of_compile}, inputs, beyond=beyond)
+    return {"eager": eager, "compiled": of_compile}

@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,12 +36,15 @@ class Child:
         self.noted = 0
         self.out_of_memory = deaths.for_want_of_memory()
         self.stage = "starting"
+        self.waited = 0.0  # seconds for others to be done with the GPU, which are not on its time
 
     def hear(self, message: dict[str, Any]) -> None:
         """Take an event or the result out of a message of the child."""
         if "event" in message:
             if message["event"] == "progress":
                 self.stage = message["data"].get("message") or message["data"].get("stage", "")
+            elif message["event"] == "waiting":
+                self.waited += message["data"]["seconds"]
             self.on_event(message["event"], message["data"])
         elif self.answer.done():
             return
@@ -139,12 +143,13 @@ class Zygote:
         task: str,
         params: dict[str, Any],
         on_event: Callable[[str, Any], None],
-        seconds: float,
+        seconds: float | None,
         own: Sequence[socket.socket] = (),
     ) -> Any:
         """The result of ``task`` in a child of its own; the child is gone when this returns, raises or is cancelled.
 
-        ``own``: sockets that the child gets, and that are closed here.
+        ``own``: sockets that the child gets, and that are closed here. ``seconds``: its limit, without what it says that it waited;
+        None: as long as this is awaited.
 
         Raises:
             UserError: the task's own.
@@ -158,11 +163,7 @@ class Zygote:
             for one in own:
                 one.close()
         try:
-            done, _ = await asyncio.wait(
-                {child.answer, child.exited}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                raise errors.WorkerTimedOut(seconds=seconds, stage=child.stage)
+            await _ended(child, seconds)
             if not child.answer.done():
                 await child.drained
             if child.answer.done():
@@ -172,6 +173,22 @@ class Zygote:
             if not child.exited.done():
                 self.kill(key)
                 await asyncio.shield(asyncio.wait({child.exited}, timeout=5))
+
+
+async def _ended(child: Child, seconds: float | None) -> None:
+    """Wait until the child has answered or ended.
+
+    Raises:
+        WorkerTimedOut: it took longer than ``seconds``, without what it waited for the GPU.
+    """
+    began = time.monotonic()
+    while True:
+        left = None if seconds is None else began + seconds + child.waited - time.monotonic()
+        done, _ = await asyncio.wait({child.answer, child.exited}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if done:
+            return
+        if seconds is not None and time.monotonic() >= began + seconds + child.waited:
+            raise errors.WorkerTimedOut(seconds=seconds, stage=child.stage)
 
 
 def _how(child: Child) -> str:

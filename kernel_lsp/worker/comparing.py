@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.validation import paired_timing
-from kernel_lsp.worker import gpu_contention, trials, validating
+from kernel_lsp.worker import trials, validating
 
 
 def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def compare(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         if referee.mode == "interpreter":
             return {"comparison": schema.to_json(schema.SpeedComparison(missing=validating.why_no_gpu()))}
         found = paired_timing.compare(referee, sources, emit)
-        found.beside = gpu_contention.said(referee.inputs.device, referee.alone_since)
+        found.beside = referee.beside
         return {"comparison": schema.to_json(found)}
     finally:
         reach.kill()

@@ -1,4 +1,12 @@
-"""One timing at a time on a GPU, whichever kernel-lsp it is of: a lock on a file beside the store."""
+"""Who uses a GPU, whichever kernel-lsp it is of: many that check may share it, one that times has it alone.
+
+Two files beside the store for each GPU, with the system's ``flock``, which ends with the process. ``gpu-UUID.lock`` is held shared by
+whoever checks and exclusively by whoever times. ``gpu-UUID.gate`` keeps those that time from starving: one that waits for the
+exclusive lock holds it, and nobody comes by it to the shared one meanwhile. All that wait to time so go one after the other, and then
+all that check at once. Nobody waits for the gate who holds the lock, so no two can wait for each other.
+
+Take the lock after the trials are forked: a forked process would share it.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +15,124 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from kernel_lsp import errors
 from kernel_lsp.validation import failures
+from kernel_lsp.worker import gpu_contention
 
-#: seconds between two attempts
-_POLL_SECONDS = 0.05
+#: seconds between two attempts, and between two events that say how long it has waited
+_POLL_SECONDS, _TELL_SECONDS = 0.01, 0.5
+#: seconds after which waiting is given up: every kernel-lsp that works ends what it does long before
+MOST_SECONDS = 1800.0
+
+
+@dataclass
+class GpuLock:
+    """The lock of ``device`` in this process.
+
+    Attributes:
+        file, gate: descriptors; None where nothing can be held: without a folder, in one that cannot be written, on Windows.
+        emit: sends an event. ``waiting``, with ``{"seconds": s}``, says by how much it has waited longer.
+        told: each is called with the same seconds.
+    """
+
+    device: torch.device
+    emit: Callable[[str, Any], None]
+    told: list[Callable[[float], None]] = field(default_factory=list)
+    path: str = ""
+    file: int | None = None
+    gate: int | None = None
+    waited: float = 0.0  # seconds
+
+
+def begin(
+    folder: str | None,
+    device: torch.device,
+    emit: Callable[[str, Any], None],
+    told: Callable[[float], None] = lambda seconds: None,
+) -> GpuLock:
+    """The lock of a GPU, held together with others that do not time. It ends with the process, or with ``end``.
+
+    Raises:
+        GpuTaken: others timed on it for too long.
+    """
+    lock = GpuLock(device, emit, [told])
+    if folder and sys.platform != "win32":
+        path = os.path.join(folder, _name(device))
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
+            gate = _opened(f"{path}.gate")
+            lock.file, lock.gate, lock.path = _opened(f"{path}.lock"), gate, f"{path}.lock"
+    try:
+        share(lock)
+    except failures.Failure as failure:
+        end(lock)
+        raise errors.GpuTaken(device=str(device), detail=failure.reason) from None
+    return lock
+
+
+def share(lock: GpuLock) -> None:
+    """Hold it together with others that do not time.
+
+    Raises:
+        Failure: "timeout", where others timed for too long.
+    """
+    if lock.file is None or lock.gate is None:
+        return
+    file, gate = lock.file, lock.gate
+    message = "waiting for another kernel-lsp that is timing on this GPU"
+    _wait(lock, lambda: _shared(file, gate), {"stage": "check", "message": message, "fraction": 0.0})
 
 
 @contextlib.contextmanager
-def held(folder: str | None, device: torch.device, until: float, emit: Callable[[str, Any], None]) -> Iterator[None]:
-    """Hold the lock of ``device`` within the context. The system lets it go when the process ends, however it ends.
+def alone(lock: GpuLock, then_share: bool = True) -> Iterator[Callable[[], str]]:
+    """Hold it alone within the context, and afterwards as before, or not at all.
 
-    Without a folder, or with one that cannot be written, nothing is held.
-
-    Args:
-        until: the moment, by time.monotonic, at which waiting is given up.
+    Gives a function that says what other programs did on the GPU since then; it is to be called within the context.
 
     Raises:
-        Failure: "timeout", where another process held it until then.
+        Failure: "timeout", where others used the GPU for too long.
     """
-    file = _opened(folder, device)
-    if file is None:
-        yield
+    file, gate = lock.file, lock.gate
+    if file is None or gate is None:
+        began = time.time()
+        yield lambda: gpu_contention.said(lock.device, began)
         return
+    import fcntl
+
+    message = "waiting for another kernel-lsp that uses this GPU"
+    progress = {"stage": "time", "message": message, "fraction": 0.7}
+    before = lock.waited
+    _let_go(file)
     try:
-        _take(file, until, emit)
-        yield
+        try:
+            _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress)
+            _wait(lock, lambda: _locked(file, fcntl.LOCK_EX), progress)
+        finally:
+            _let_go(gate)
+        since = time.time() + (gpu_contention.EARLIER if lock.waited > before else 0.0)
+        yield lambda: gpu_contention.said(lock.device, since, lock.path)
     finally:
-        os.close(file)
+        _let_go(file)
+        if then_share:
+            share(lock)
 
 
-def _opened(folder: str | None, device: torch.device) -> int | None:
-    if not folder or sys.platform == "win32":
-        return None
-    with contextlib.suppress(OSError):
-        os.makedirs(folder, exist_ok=True)
-        return os.open(os.path.join(folder, f"{_name(device)}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    return None
+def end(lock: GpuLock) -> None:
+    """Let go of it, also where a forked process has its descriptors."""
+    for file in (lock.file, lock.gate):
+        if file is not None:
+            _let_go(file)
+            os.close(file)
+    lock.file = lock.gate = None
+
+
+def _opened(path: str) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _name(device: torch.device) -> str:
@@ -57,22 +143,59 @@ def _name(device: torch.device) -> str:
     return f"gpu-{getattr(properties, 'uuid', device.index)}"
 
 
-def _take(file: int, until: float, emit: Callable[[str, Any], None]) -> None:
+def _let_go(file: int) -> None:
     import fcntl
 
-    said = False
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > until:
-                reason = "another kernel-lsp was timing on this GPU until the time was over"
-                raise failures.Failure("timeout", reason) from None
-        except OSError:  # a file system without locks
-            return
-        if not said:
-            message = "waiting for another kernel-lsp that is timing on this GPU"
-            emit("progress", {"stage": "time", "message": message, "fraction": 0.7})
-            said = True
-        time.sleep(_POLL_SECONDS)
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _locked(file: int, how: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: nothing is held
+        pass
+    return True
+
+
+def _shared(file: int, gate: int) -> bool:
+    """Whether the lock could be had now. The gate is not held while somebody times: those that come to time go first."""
+    import fcntl
+
+    if not _locked(gate, fcntl.LOCK_SH):
+        return False
+    try:
+        return _locked(file, fcntl.LOCK_SH)
+    finally:
+        _let_go(gate)
+
+
+def _wait(lock: GpuLock, attempt: Callable[[], bool], progress: dict[str, Any]) -> None:
+    """Try until it succeeds, and tell of the waiting while it lasts: whoever limits this process's time must not count it."""
+    if attempt():
+        return
+    lock.emit("progress", progress)
+    began = told = time.monotonic()
+    try:
+        while not attempt():
+            time.sleep(_POLL_SECONDS)
+            now = time.monotonic()
+            if now - told >= _TELL_SECONDS:
+                _tell(lock, now - told)
+                told = now
+            if now - began > MOST_SECONDS:
+                reason = f"another kernel-lsp used this GPU for {MOST_SECONDS / 60:.0f} minutes"
+                raise failures.Failure("timeout", reason)
+    finally:
+        _tell(lock, time.monotonic() - told)
+
+
+def _tell(lock: GpuLock, seconds: float) -> None:
+    lock.waited += seconds
+    for told in lock.told:
+        told(seconds)
+    lock.emit("waiting", {"seconds": seconds})

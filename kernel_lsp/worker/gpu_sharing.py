@@ -16,7 +16,7 @@ from typing import Any
 
 from kernel_lsp import processes
 from kernel_lsp.confinement import descriptors, entering, layers
-from kernel_lsp.worker import beginning, warming
+from kernel_lsp.worker import beginning, gpu_lock, warming
 
 #: seconds for the confined process to start CUDA and open the memory
 _SECONDS = 20.0
@@ -25,7 +25,11 @@ _STARTED, _WROTE = b"s", b"w"
 
 
 def find(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """``{"sharing": one of entering.SHARING}``: the least that has to be open. The closest where the device lends nothing."""
+    """``{"sharing": one of entering.SHARING}``: the least that has to be open. The closest where the device lends nothing.
+
+    Raises:
+        GpuTaken: others timed on the device for too long.
+    """
     found = layers.from_json(given.get("layers"))
     borrowers = []
     for sharing in entering.SHARING:  # all before this process starts CUDA, which forbids a fork
@@ -38,6 +42,7 @@ def find(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     try:
         device = torch.device(given["device"])
         torch.cuda.init()
+        gpu_lock.begin(given.get("locks"), device, emit)  # nobody is timing meanwhile
         torch.cuda.set_device(device)
         for sharing, _, ask, told in borrowers:
             block = Block(_COUNT, device)

@@ -32,18 +32,22 @@ class Prepared:
     hollow: str = ""
 
 
-def on_device(given: dict[str, Any]) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
-    """(module, args, kwargs) of the example, where the candidate runs.
+def on_device(
+    given: dict[str, Any], before_gpu: Callable[[], None]
+) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
+    """(module, args, kwargs) of the example, where the candidate runs. ``before_gpu``: as ``prepare`` takes it.
 
     Raises:
         UserError: importing or building fails.
     """
-    ready = prepare(given)
+    ready = prepare(given, before_gpu)
     return ready.module, *moved(ready.example, torch.device(given["device"]))
 
 
-def prepare(given: dict[str, Any]) -> Prepared:
+def prepare(given: dict[str, Any], before_gpu: Callable[[], None]) -> Prepared:
     """Import, construct and make the example of ``given``'s class.
+
+    ``before_gpu`` is called once CUDA knows its devices, and before one is used.
 
     Raises:
         HostMemoryShort: there is too little for what it copies.
@@ -54,7 +58,7 @@ def prepare(given: dict[str, Any]) -> Prepared:
     user_module, cls = importing.load(path, class_name)
     if where.type == "cuda":
         torch.set_num_threads(given["threads"])
-        _start_cuda(device)
+        _start_cuda(device, before_gpu)
     hollow = ""
     if device == "interpreter":
         _check_memory(given)
@@ -115,9 +119,10 @@ def _check_memory(given: dict[str, Any]) -> None:
         )
 
 
-def _start_cuda(device: str) -> None:
+def _start_cuda(device: str, before_gpu: Callable[[], None]) -> None:
     try:
         torch.cuda.init()
+        before_gpu()
         torch.cuda.set_device(torch.device(device))
     except (RuntimeError, AssertionError) as error:
         detail = str(error).splitlines()[0]

@@ -105,7 +105,7 @@ class Desk:
         given = {**params, "seconds": seconds, "rates": self.rates.get(device), "layers": layers.to_json(self.layers)}
         if method == "baseline":
             return await self.zygotes["native"].run("baseline", given, emit, seconds)  # type: ignore[no-any-return]
-        finding = asyncio.create_task(self._find_sharing(device, given))
+        finding = asyncio.create_task(self._find_sharing(device, given, emit))
         try:
             # Only a source of shapes to try, which eager then has to accept: a stale one does no harm.
             specimen = self.specimens.get(_key(params)) or await self._specimen("introspect", params, emit)
@@ -124,13 +124,14 @@ class Desk:
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
         return result  # type: ignore[no-any-return]
 
-    async def _find_sharing(self, device: str, given: dict[str, Any]) -> str:
+    async def _find_sharing(self, device: str, given: dict[str, Any], emit: Emit) -> str:
         """What the device's driver needs open to share memory with a confined process; tried out the first time."""
         if device == "interpreter":
             return entering.SHARING[0]
+
         if device not in self.sharing:
             try:
-                found = await self.zygotes["native"].run("lending", given, lambda *_: None, LENDING_SECONDS)
+                found = await self.zygotes["native"].run("lending", given, emit, LENDING_SECONDS)
                 self.sharing[device] = found["sharing"]
             except errors.UserError:
                 return entering.SHARING[0]  # then tensors travel in messages
@@ -170,7 +171,7 @@ class Desk:
         folder = tempfile.mkdtemp(dir=self.plain)
         alone = {name: value for name, value in given.items() if name not in _OF_THE_REFEREE}
         beside = asyncio.create_task(
-            self.zygotes["plain"].run("plain", alone | {"folder": folder}, lambda *_: None, seconds + 60, (theirs,))
+            self.zygotes["plain"].run("plain", alone | {"folder": folder}, lambda *_: None, None, (theirs,))
         )
         try:
             return await self.zygotes[role].run(method, given, emit, seconds, (ours,))

@@ -27,7 +27,7 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
     """Start a trial in a process of its own; it keeps one end of a socket and nothing else of this process.
 
     ``folder`` is where it may write; ``others`` are the trials that were forked before. With ``waits`` it touches the
-    GPU only when it is asked for something.
+    GPU only when it is asked for something, else when ``Reach.start`` allows it.
     """
     found = layers.from_json(given.get("layers"))
     os.makedirs(folder, exist_ok=True)
@@ -64,7 +64,7 @@ def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach
             reap()
 
     limits = layers.limits(found, gpu=given["device"] != "interpreter") + _of_sharing(given)
-    return Reach(channel.Channel(mine), source, reap, kill, time.monotonic() + given["seconds"], limits)
+    return Reach(channel.Channel(mine), source, reap, kill, time.monotonic() + given["seconds"], limits, waits)
 
 
 def sources_of(given: dict[str, Any]) -> str:
@@ -99,6 +99,7 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
     mine = beginning.bounds(given, folder, sources_of(given))
     entering.enter(mine, found, [end.socket.fileno()])
     if device != "interpreter":  # there the tensors are small, and threads would only wait for each other
+        select.select([end.socket], [], [])
         beginning.begin_cuda(torch.device(device))
         entering.refuse_calls(mine, found)
         torch.set_num_threads(given["threads"])

@@ -9,7 +9,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from kernel_lsp.validation.calls_outside import Plain
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Referee
-from kernel_lsp.worker import gpu_contention, gpu_lock, preparing, recorded_shapes, trials
+from kernel_lsp.worker import gpu_lock, preparing, recorded_shapes, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 1.5, "gpu": 0.8}
@@ -100,8 +100,8 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         reaches.append(trials.fork(given, folder, sources[0], reaches, waits=True))
     try:
         began = time.monotonic()
-        referee = referee_of(given, first, emit)
-        referee.spent["import, inputs, construct"] = round(time.monotonic() - began, 3)
+        referee = referee_of(given, first, emit, reaches)
+        referee.spent["import, inputs, construct"] = round(time.monotonic() - began - referee.waited, 3)
         if early:
             referee.meanwhile = functools.partial(tuning.begin_early, referee, all_at_once, sources)
         with referee.spending("first verdict"):
@@ -124,7 +124,7 @@ def tune(given: dict[str, Any], emit: Any) -> dict[str, Any]:
             measurement = schema.Measurement(missing=said)
         finally:
             all_at_once.kill()
-        measurement.beside = gpu_contention.said(referee.inputs.device, referee.alone_since)
+        measurement.beside = referee.beside
         of_the_first, fastest = referee.progress, 0
         order = tuning.by_time(tried)
         for reach, i in zip(reaches[2:], order, strict=False):
@@ -238,15 +238,29 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
     )
 
 
-def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
-    """The module, its example and the plan of checks, on the device.
+def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence[Reach] = ()) -> Referee:
+    """The module, its example and the plan of checks, on the device, which is shared from now on with others that check.
+
+    ``reaches``: all trials that were forked, where that are more than ``reach``. Waiting for the device is not on their time.
 
     Raises:
         UserError: importing or building fails.
+        GpuTaken: others timed on the device for too long.
     """
     mode = "interpreter" if given["device"] == "interpreter" else "gpu"
     where = torch.device("cpu" if mode == "interpreter" else given["device"])
-    ready = preparing.prepare(given)
+    locks: list[gpu_lock.GpuLock] = []
+
+    def waited(seconds: float) -> None:
+        for one in reaches or (reach,):
+            one.deadline += seconds
+
+    def before_gpu() -> None:
+        locks.append(gpu_lock.begin(given.get("locks"), where, emit, waited))
+        for one in reaches or (reach,):
+            one.start()
+
+    ready = preparing.prepare(given, before_gpu)
     module, example = ready.module, ready.example
     names = specs.input_names(type(module), example.args, example.kwargs)
     leaves = pytree.tree_leaves((example.args, example.kwargs))
@@ -271,9 +285,10 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any) -> Referee:
     referee.thorough = bool(given.get("thorough"))
     results = [schema.from_json(schema.TensorSpec, s) for s in given["specimen"].get("outputs") or []]
     referee.result_bytes = sum(math.prod(s.shape) * getattr(torch, s.dtype).itemsize for s in results)
-    if mode == "gpu":
-        held = functools.partial(gpu_lock.held, given.get("locks"), where, reach.deadline, emit)
-        referee.alone = functools.partial(_alone, referee, held)
+    for lock in locks:
+        referee.waited = lock.waited
+        lock.told.append(referee.put_off)
+        referee.alone = functools.partial(_alone, referee, lock)
     referee.check_bounds = given.get("bounds") == "check"
     referee.precision = given.get("precision") or "strict"
     if ready.hollow:
@@ -296,13 +311,14 @@ def _plain(given: dict[str, Any]) -> Plain | None:
 
 
 @contextlib.contextmanager
-def _alone(referee: Referee, held: Callable[[], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
-    """Hold the GPU's lock, and note since when: what others of ours did before is not beside the timing."""
-    asked = time.monotonic()
-    with held():
-        waited = time.monotonic() - asked > 0.1
-        referee.alone_since = time.time() + (gpu_contention.EARLIER if waited else 0.0)
-        yield
+def _alone(referee: Referee, lock: gpu_lock.GpuLock) -> Iterator[None]:
+    """Have the GPU alone, and note what other programs did there meanwhile: at the end, before others of ours go on."""
+    referee.beside = ""
+    with gpu_lock.alone(lock) as said:
+        try:
+            yield
+        finally:
+            referee.beside = said()
 
 
 def _about_forward(inputs: Inputs, module: torch.nn.Module) -> None:
@@ -332,7 +348,7 @@ def _measurement(
         return None, None
     try:
         measurement, rates = measuring.measure(referee, verdict, given["specimen"], given.get("rates"), emit)
-        measurement.beside = gpu_contention.said(referee.inputs.device, referee.alone_since)
+        measurement.beside = referee.beside
         return measurement, rates
     except torch.OutOfMemoryError as error:  # the verdict stands
         return schema.Measurement(missing=f"out of GPU memory while measuring: {str(error).splitlines()[0]}"), None

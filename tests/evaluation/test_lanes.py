@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,6 +13,7 @@ from kernel_lsp import errors, schema
 from kernel_lsp.evaluation import lane as lanes
 from kernel_lsp.evaluation import runner
 from kernel_lsp.evaluation.lane import Lane, LaneLost, Plan
+from kernel_lsp.evaluation.record_of_job import record_of
 from kernel_lsp.evaluation.records import Problem, Record
 from kernel_lsp.suites.found import Found
 
@@ -143,6 +144,119 @@ def test_a_job_that_never_ends_is_a_timeout_and_the_lane_goes_on(
     record = asyncio.run(lane.evaluate(found))
     assert record.status == "timeout" and record.error and record.error["code"] == "WorkerTimedOut"
     assert StuckJobs.made == 2
+
+
+class WaitingJobs(StuckJobs):
+    """A queue whose job waits for the GPU three times as long as a problem may take, and says so."""
+
+    async def _never(self) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0.1)
+            spent = self.job.report.spent
+            spent["waiting"] = spent.get("waiting", 0.0) + 0.1
+        self.job.state = "done"
+
+    def submit(self, *arguments: Any, **named: Any) -> Any:
+        self.job = super().submit(*arguments, **named)
+        return self.job
+
+
+def test_a_job_that_waits_for_the_gpu_is_not_given_up_and_its_seconds_are_those_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "Jobs", WaitingJobs)
+    monkeypatch.setattr(lanes, "OVER_SECONDS", 0.25)
+    (tmp_path / "a.py").touch()
+    found = Found(Problem("folder", "a.py::A", "A", "a.py", "A"), tmp_path / "a.py", tmp_path)
+    record = asyncio.run(Lane(Plan(settings={"seconds": 0.05}), "interpreter").evaluate(found))
+    assert record.error is None and record.status == "no-candidates"
+    assert record.seconds < 0.5
+
+
+class CrowdedLane(Lane):
+    """A lane whose problems lack memory where another lane is at work; ``at_work`` and ``seen`` are of all lanes."""
+
+    at_work: ClassVar[set[Any]] = set()
+    seen: ClassVar[list[tuple[str, int]]] = []
+
+    async def _evaluate(self, found: Found) -> Record:
+        self.at_work.add(self)
+        await asyncio.sleep(0.05)
+        self.seen.append((found.problem.id, len(self.at_work)))
+        crowded = len(self.at_work) > 1
+        await asyncio.sleep(0.05)
+        self.at_work.discard(self)
+        if crowded and found.problem.id == "1":
+            return record_of(found.problem, "eval", None, OUT_OF_MEMORY, 1.0)
+        return Record(found.problem, "eval", "ok")
+
+
+OUT_OF_MEMORY = errors.GpuOutOfMemory(
+    device="cuda:0", class_name="A", needed="9 GB", there="1 GB", detail="out of memory"
+)
+
+
+def test_a_problem_that_lacked_memory_is_run_again_with_the_gpu_to_itself() -> None:
+    CrowdedLane.seen.clear()
+    shared, ended = lanes.Shared(), {}
+    shared.problems.allow(3)
+    three = [CrowdedLane(Plan(), "cuda:0", shared=shared) for _ in range(3)]
+    asyncio.run(runner._serve(deque(FOUND), three, lambda record: ended.update({record.problem.id: record.status})))  # type: ignore[arg-type]
+    assert ended == dict.fromkeys("012345", "ok")
+    assert [together for name, together in CrowdedLane.seen if name == "1"] == [3, 1]
+    assert max(together for _, together in CrowdedLane.seen[3:] if together) > 1, "the others go on together"
+
+
+def test_a_problem_that_lacked_memory_with_the_gpu_to_itself_is_not_run_again() -> None:
+    class Lacks(Lane):
+        runs = 0
+
+        async def _evaluate(self, found: Found) -> Record:
+            self.runs += 1
+            return record_of(found.problem, "eval", None, OUT_OF_MEMORY, 1.0)
+
+    lane = Lacks(Plan(), "cuda:0")
+    assert asyncio.run(lane.evaluate(FOUND[0])).status == "out-of-memory" and lane.runs == 1
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_lanes_of_one_gpu_have_one_folder_for_locks_and_others_of_the_user_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: bool
+) -> None:
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "user" / "store.sqlite") if store else "")
+
+    async def hello(lane: Lane, file: Path) -> dict[str, Any]:
+        return {"devices": [{"kind": "cuda"}] * 2}
+
+    monkeypatch.setattr(Lane, "hello", hello)
+
+    async def made() -> list[Lane]:
+        return await runner.make_lanes(tmp_path / "a.py", Plan(), 3, lambda *_: None, str(tmp_path / "temporary"))
+
+    first, second, third = asyncio.run(made())
+    assert [lane.device for lane in (first, second, third)] == ["cuda:0", "cuda:1", "cuda:0"]
+    assert first.shared is third.shared is not second.shared
+    assert (first.shared.gpu.most, second.shared.gpu.most) == (first.shared.problems.most, 1) == (2, 1)
+    expected = str(tmp_path / ("user" if store else "temporary"))
+    assert {lane.shared.locks for lane in (first, second, third)} == {expected}
+
+
+def test_where_no_lock_can_be_had_the_lanes_of_a_gpu_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNEL_LSP_STORE", "")
+    (tmp_path / "taken").touch()
+
+    async def hello(lane: Lane, file: Path) -> dict[str, Any]:
+        return {"devices": [{"kind": "cuda"}]}
+
+    monkeypatch.setattr(Lane, "hello", hello)
+
+    async def made() -> list[Lane]:
+        return await runner.make_lanes(tmp_path / "a.py", Plan(), 3, lambda *_: None, str(tmp_path / "taken"))
+
+    first, *_ = asyncio.run(made())
+    assert (first.shared.gpu.most, first.shared.locks) == (1, None)
 
 
 def test_a_file_that_is_gone_is_a_failed_problem(tmp_path: Path) -> None:

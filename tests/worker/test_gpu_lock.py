@@ -1,71 +1,250 @@
-"""One timing at a time on a GPU: two processes, one that is killed, a folder that cannot be written."""
+"""Many that check share a GPU, one that times has it alone: real processes, one that is killed, one that forks, a folder that cannot be written."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from kernel_lsp import errors
 from kernel_lsp.validation import failures
-from kernel_lsp.worker import gpu_lock
+from kernel_lsp.worker import gpu_contention, gpu_lock
 
 CPU = torch.device("cpu")
+#: Does as it is told on standard input: "alone", "share", or how long to sleep; and says when it has.
 HOLDER = """
+import contextlib, os, sys, time, torch
+from kernel_lsp.confinement import descriptors
+from kernel_lsp.worker import gpu_lock
+lock = gpu_lock.begin(sys.argv[1], torch.device("cpu"), lambda *_: None)
+print("shared", flush=True)
+alone = contextlib.ExitStack()
+for line in sys.stdin:
+    if line == "alone\\n":
+        alone.enter_context(gpu_lock.alone(lock))
+    elif line == "share\\n":
+        alone.close()
+    elif line == "fork\\n":
+        if os.fork() == 0:
+            descriptors.keep_only()
+            time.sleep(60)
+            os._exit(0)
+    print("did", line, end="", flush=True)
+"""
+#: Checks all the time: holds the lock shared for a tenth of a second, again and again.
+READER = """
 import sys, time, torch
 from kernel_lsp.worker import gpu_lock
-with gpu_lock.held(sys.argv[1], torch.device("cpu"), time.monotonic() + 30, print):
-    print("held", flush=True)
-    time.sleep(float(sys.argv[2]))
+while True:
+    lock = gpu_lock.begin(sys.argv[1], torch.device("cpu"), lambda *_: None)
+    print("shared", flush=True)
+    time.sleep(0.1)
+    gpu_lock.end(lock)
 """
 
 
+class Other:
+    """Another process with the lock of the same GPU."""
+
+    def __init__(self, folder: Path, program: str = HOLDER) -> None:
+        command = [sys.executable, "-c", program, str(folder)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, verb: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(f"{verb}\n")
+        self.process.stdin.flush()
+
+    def heard(self, line: str) -> None:
+        assert self.process.stdout
+        assert self.process.stdout.readline() == f"{line}\n"
+
+    def does(self, verb: str) -> None:
+        self.ask(verb)
+        self.heard(f"did {verb}")
+
+
 @pytest.fixture
-def hold(tmp_path: Path):
-    """``hold(seconds)``: another process that holds the lock for so long, once it does."""
+def other(tmp_path: Path):
+    """``other()``: a process that shares the lock by now."""
     started = []
 
-    def start(seconds: float) -> subprocess.Popen:
-        command = [sys.executable, "-c", HOLDER, str(tmp_path), str(seconds)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        assert process.stdout and process.stdout.readline() == "held\n"
-        return process
+    def start(program: str = HOLDER, waits: bool = True) -> Other:
+        one = Other(tmp_path, program)
+        started.append(one.process)
+        if waits:
+            one.heard("shared")
+        return one
 
     yield start
     for process in started:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
-def test_the_second_waits_says_so_and_goes_on_when_the_first_is_killed(hold, tmp_path):
-    first, told = hold(60), []
+class Told:
+    """What one who waits says of it."""
 
-    def emit(name, data):
-        told.append(data["message"])
-        first.kill()
+    def __init__(self, at_first: Callable[[], Any] = lambda: None) -> None:
+        self.messages: list[str] = []
+        self.events: list[float] = []
+        self.moved = 0.0
+        self.at_first = at_first
 
-    with gpu_lock.held(str(tmp_path), CPU, time.monotonic() + 30, emit):
-        assert first.wait(5) == -9
-    assert told == ["waiting for another kernel-lsp that is timing on this GPU"]
+    def emit(self, name: str, data: Any) -> None:
+        if name == "progress":
+            self.messages.append(data["message"])
+            self.at_first()
+        else:
+            assert name == "waiting"
+            self.events.append(data["seconds"])
+
+    def move(self, seconds: float) -> None:
+        self.moved += seconds
 
 
-def test_who_waited_too_long_does_not_time(hold, tmp_path):
-    hold(60)
-    until = time.monotonic() + 0.3
-    with pytest.raises(failures.Failure) as failure, gpu_lock.held(str(tmp_path), CPU, until, lambda *_: None):
+def free(folder: Path, how: str) -> bool:
+    """Whether the lock could be had now."""
+    fcntl = pytest.importorskip("fcntl")
+    with (folder / "cpu.lock").open("w") as file:
+        try:
+            fcntl.flock(file, getattr(fcntl, how) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def test_those_that_check_share_it_and_wait_for_nobody(other, tmp_path):
+    other(), other()
+    told = Told()
+    lock = gpu_lock.begin(str(tmp_path), CPU, told.emit)
+    assert not told.messages and lock.waited == 0
+    assert free(tmp_path, "LOCK_SH") and not free(tmp_path, "LOCK_EX")
+    gpu_lock.end(lock)
+
+
+def test_one_that_times_waits_for_those_that_check_and_has_it_alone(other, tmp_path):
+    checks = other()
+    told = Told(checks.process.kill)
+    lock = gpu_lock.begin(str(tmp_path), CPU, told.emit)
+    with gpu_lock.alone(lock) as beside:
+        assert checks.process.wait(5) == -9
+        assert not free(tmp_path, "LOCK_SH"), "somebody could check while it times"
+        assert beside() == ""
+    assert told.messages == ["waiting for another kernel-lsp that uses this GPU"]
+    assert free(tmp_path, "LOCK_SH") and not free(tmp_path, "LOCK_EX"), "it checks again"
+    gpu_lock.end(lock)
+    assert free(tmp_path, "LOCK_EX")
+
+
+def test_one_that_checks_waits_for_the_one_that_times_until_that_is_killed(other, tmp_path):
+    times = other()
+    times.does("alone")
+    told = Told(times.process.kill)
+    lock = gpu_lock.begin(str(tmp_path), CPU, told.emit)
+    assert told.messages == ["waiting for another kernel-lsp that is timing on this GPU"]
+    gpu_lock.end(lock)
+
+
+def test_two_that_check_and_then_time_do_so_one_after_the_other(other, tmp_path):
+    """Neither waits for ever for the other to stop checking."""
+    first, second = other(), other()
+    first.ask("alone")
+    second.ask("alone")
+    time.sleep(0.2)
+    assert not free(tmp_path, "LOCK_SH")
+    for one in (first, second):  # the one that waits hears of it only after the other has let go
+        one.ask("share")
+    for one in (first, second):
+        one.heard("did alone")
+        one.heard("did share")
+    assert free(tmp_path, "LOCK_SH")
+
+
+def test_one_that_times_is_not_starved_by_a_stream_of_those_that_check(other, tmp_path):
+    streams = [other(READER) for _ in range(3)]
+    lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
+    began = time.monotonic()
+    with gpu_lock.alone(lock, then_share=False):
+        assert time.monotonic() - began < 10
+    gpu_lock.end(lock)
+    for stream in streams:
+        stream.heard("shared")  # and they go on
+
+
+def test_what_is_forked_and_closes_its_descriptors_does_not_keep_it(other, tmp_path):
+    """As a trial does."""
+    times = other()
+    times.does("alone")
+    times.does("fork")
+    assert not free(tmp_path, "LOCK_SH")
+    times.process.kill()
+    times.process.wait()
+    assert free(tmp_path, "LOCK_EX")
+
+
+def test_waiting_is_told_while_it_lasts_and_moves_the_deadline(other, tmp_path):
+    times = other()
+    times.does("alone")
+    told = Told(lambda: None)
+    asked = time.monotonic()
+
+    def emit(name: str, data: Any) -> None:
+        told.emit(name, data)
+        if len(told.events) == 2:
+            times.ask("share")
+
+    lock = gpu_lock.begin(str(tmp_path), CPU, emit, told.move)
+    took = time.monotonic() - asked
+    assert len(told.events) >= 3, "it says so before it is over, or whoever limits its time would end it"
+    assert sum(told.events) == pytest.approx(told.moved) == pytest.approx(lock.waited)
+    assert 0.9 <= lock.waited <= took
+    gpu_lock.end(lock)
+
+
+def test_who_waited_too_long_does_not_time(other, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
+    lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
+    other()
+    with pytest.raises(failures.Failure) as failure, gpu_lock.alone(lock):
         pytest.fail("it timed beside another one")
-    assert failure.value.status == "timeout" and "another kernel-lsp was timing" in failure.value.reason
-    assert 0 < time.monotonic() - until < 5
+    assert failure.value.status == "timeout" and "another kernel-lsp used this GPU" in failure.value.reason
+    assert free(tmp_path, "LOCK_SH"), "it checks again"
+    gpu_lock.end(lock)
+
+
+def test_who_waited_too_long_does_not_check(other, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
+    other().does("alone")
+    with pytest.raises(errors.GpuTaken, match="another kernel-lsp used this GPU"):
+        gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
 
 
 def test_without_a_folder_that_can_be_written_it_goes_on(tmp_path):
     taken = tmp_path / "taken"
     taken.write_text("no folder")
     for folder in (None, "", str(taken), "/proc/no-such-folder"):
-        with gpu_lock.held(folder, CPU, time.monotonic(), lambda *_: None):
+        lock = gpu_lock.begin(folder, CPU, lambda *_: pytest.fail("it waits"))
+        with gpu_lock.alone(lock):
             pass
+        gpu_lock.end(lock)
     assert taken.read_text() == "no folder"
+
+
+def test_what_waits_is_told_from_other_programs_by_the_lock_that_it_has_open(other, tmp_path):
+    waits, stranger = other(), Other(tmp_path / "another")
+    try:
+        stranger.heard("shared")
+        running = [waits.process.pid, stranger.process.pid]
+        assert waits.process.pid in gpu_contention.waiting(running, str(tmp_path / "cpu.lock"))
+        assert gpu_contention.waiting(running[1:], str(tmp_path / "cpu.lock")) == set()
+        assert gpu_contention.waiting(running, "") == set()
+    finally:
+        stranger.process.kill()
+        stranger.process.communicate()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +29,13 @@ def get_inputs(): return [torch.randn(16, 40)]
 def tune(worker, write, tmp_path):
     """``tune(change, fast)``: the answer for the synthesizer's schedules, changed by index, and the verdicts as told."""
 
-    def run(change: dict[int, tuple[str, str]], fast: int | str, training: bool = False, thorough: bool = False):
+    def run(
+        change: dict[int, tuple[str, str]],
+        fast: int | str,
+        training: bool = False,
+        thorough: bool = False,
+        about: dict[str, Any] | None = None,
+    ):
         asked = {"path": write(MODULE), "class_name": "Norm", "device": "interpreter", "training": training}
         made = worker.call("synthesize", **asked)
         sources = [candidate["source"] for candidate in made["candidates"]]
@@ -35,13 +44,15 @@ def tune(worker, write, tmp_path):
             assert old in sources[index]
             sources[index] = sources[index].replace(old, new, 1)
         given = asked | {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": 100}
-        given |= {"threads": 1, "rates": None, "inputs": None, "thorough": thorough}
+        given |= {"threads": 1, "rates": None, "inputs": None, "thorough": thorough, "locks": str(tmp_path / "locks")}
         request, answer = tmp_path / "request.json", tmp_path / "answer.json"
         request.write_text(json.dumps(given))
         program = [sys.executable, str(HERE / "timed_on_the_host.py"), "tune", str(request), str(fast), str(answer)]
         done = subprocess.run(program, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr[-3000:]
         found = json.loads(answer.read_text())
+        if about is not None:
+            about |= found
         return found["result"], found["verdicts"]
 
     return run
@@ -68,6 +79,33 @@ def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
     assert any("another schedule is faster" in limit for limit in first["limits"])
     assert result["measurement"]["shapes"][0]["kernel"]["median"] == result["tried"][1]["timing"]["median"]
     assert all(one["timing"] for one in result["tried"]) and "tuning: time" in result["spent"]
+
+
+def test_others_may_check_while_it_is_checked_and_not_while_it_is_timed(tune, tmp_path):
+    """One that times when it begins is waited for, which is not on its time."""
+    holder = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    (tmp_path / "locks").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(tmp_path / "locks" / "cpu.lock")], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout and other.stdout.readline() == "held\n"
+        # Not before the worker has begun to wait.
+        waits = threading.Thread(target=lambda: (_until_open(tmp_path / "locks" / "cpu.gate"), other.kill()))
+        waits.start()
+        about: dict[str, Any] = {}
+        result, _ = tune({}, fast=1, about=about)
+        waits.join()
+    assert result["fastest"] == 1 and result["verdicts"]["1"]["status"] in ("ok", "slower")
+    assert set(about["others"]["check"]) == {"shared"} and set(about["others"]["time"]) == {"not"}
+    assert about["moved"] == [pytest.approx(about["waited"])] and about["waited"] > 0.9
+    parts = result["spent"]
+    assert "waiting" not in parts, "the job adds up what it is told of"
+
+
+def _until_open(gate: Path) -> None:
+    while not gate.exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
 
 
 @pytest.mark.slow

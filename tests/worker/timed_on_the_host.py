@@ -2,11 +2,13 @@
 
 Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
 JSON file with the request, the index of the kernel whose time is divided by 400 (of two, "1,2", that of the
-other is by 20), the file for the answer.
+other is by 20), the file for the answer. The answer also says who else could have had the GPU's lock meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import sys
@@ -19,7 +21,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import interpreter, measuring, recorded, roofline, timing, tuning
-from kernel_lsp.worker import comparing, validating
+from kernel_lsp.worker import comparing, preparing, validating
 
 
 def _on_the_clock(fast: str) -> Any:
@@ -39,6 +41,16 @@ def _microseconds(call: Any, arguments: Any) -> float:
     began = time.perf_counter()
     call(*arguments)
     return (time.perf_counter() - began) * 1e6
+
+
+def _could_have(path: str) -> str:
+    """How another process could have the lock now: "alone", "shared", or not at all."""
+    with open(path, "r+") as file:
+        for how, said in ((fcntl.LOCK_EX, "alone"), (fcntl.LOCK_SH, "shared")):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, how | fcntl.LOCK_NB)
+                return said
+    return "not"
 
 
 def _rounds_on_the_clock(fast: str) -> Any:
@@ -66,23 +78,44 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
     timing.captured = lambda call, inputs: None
     timing.rotated = lambda args, kwargs, count: [(args, kwargs)]
     measuring._device = lambda where, *rates: schema.Device("the host", "cuda", "", *rates)
-    referee = validating.referee_of
-
-    def as_on_a_gpu(*arguments: Any) -> Any:
-        made = referee(*arguments)
-        made.mode = "gpu"
-        return made
-
-    validating.referee_of = as_on_a_gpu
     with open(request) as file:
         given = json.load(file)
     _, given["answers"] = os.pipe()
     events: list[Any] = []
+    lock = os.path.join(given["locks"], "cpu.lock") if given.get("locks") else ""
+    others: dict[str, list[str]] = {"check": [], "time": []}
+    moved: list[float] = []
+    referee, prepare, on_the_clock = validating.referee_of, preparing.prepare, timing.interleaved
+
+    def as_on_a_gpu(given: Any, reach: Any, *rest: Any) -> Any:
+        before = reach.deadline
+        made = referee(given, reach, *rest)
+        made.mode = "gpu"
+        moved.append(reach.deadline - before)
+        return made
+
+    def prepare_with_the_lock(given: Any, before_gpu: Any) -> Any:
+        before_gpu()
+        return prepare(given, before_gpu)
+
+    def interleaved(*arguments: Any, **named: Any) -> Any:
+        if lock and os.getpid() == this:  # eager alone, which the referee times itself
+            others["time"].append(_could_have(lock))
+        return on_the_clock(*arguments, **named)
+
+    def heard(name: str, data: Any) -> None:
+        events.append([name, data])
+        if lock and name == "progress" and data["stage"] == "check" and "waiting" not in data["message"]:
+            others["check"].append(_could_have(lock))
+
+    this = os.getpid()
+    validating.referee_of, preparing.prepare, timing.interleaved = as_on_a_gpu, prepare_with_the_lock, interleaved
     run = {"validate": validating.validate, "tune": validating.tune, "compare": comparing.compare}[task]
-    result = run(given, lambda name, data: events.append([name, data]))
+    result = run(given, heard)
     with open(answer, "w") as file:
         json.dump(
-            {"result": result}
+            {"result": result, "others": others, "moved": moved}
+            | {"waited": sum(d["seconds"] for n, d in events if n == "waiting")}
             | {f"{kind}s": [d for n, d in events if n == kind] for kind in ("verdict", "measurement")},
             file,
         )
