@@ -129,6 +129,7 @@ def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
         sizes.append(f"{symbol}: {upwards}" + (f", {example[symbol]} in the example" if symbol in example else ""))
     return {
         "inputs": _fitted([f"{s.name}: {tensor_text(s)}" if s.name else tensor_text(s) for s in specimen.inputs], 3),
+        "arguments": _fitted(specimen.arguments, 1) or None,
         "sizes": _fitted(sizes, 2) or None,
         "inputs-from": specimen.inputs_from,
         "init": specimen.init_args[:_MOST] or None,

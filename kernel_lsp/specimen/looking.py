@@ -97,6 +97,7 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
         init_args=_shown(example),
         inputs_from=example.inputs_from,
         inputs=specs.of_inputs(cls, example, exported),
+        arguments=specs.other_arguments(cls, example),
         outputs=specs.of_outputs(outputs),
         parameters=[specs.spec(name, t) for name, t in [*module.named_parameters(), *module.named_buffers()]],
         flops=flops,

@@ -66,6 +66,19 @@ def of_inputs(cls: type, example: examples.Example, exported: Any) -> list[schem
     return specs
 
 
+def other_arguments(cls: type, example: examples.Example) -> list[str]:
+    """What forward is given, or has by default, beside tensors and what holds tensors: ``causal=True``."""
+    bound = inspect.signature(cls.forward).bind(None, *example.args, **example.kwargs)  # type: ignore[attr-defined]
+    variadic = {p.name for p in bound.signature.parameters.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    bound.apply_defaults()
+    given = {name: value for name, value in [*bound.arguments.items()][1:] if name not in variadic or value}
+    return [
+        f"{name}={value!r}"
+        for name, value in given.items()
+        if not any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(value))
+    ]
+
+
 def _size(tensor: torch.Tensor) -> int:
     """Bytes that have to move: a dimension of stride 0 is read once."""
     count = 1
