@@ -83,7 +83,7 @@ class Specimen:
     init_args: str  # source text of the constructor's arguments, for display
     inputs_from: str  # where the example inputs came from: "get_inputs_RMSNorm()", "pyproject.toml", …
     inputs: list[TensorSpec] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)  # what forward is given, or has by default, beside tensors: "causal=True"
+    arguments: list[str] = field(default_factory=list)  # what forward gets beside tensors: "causal=True"
     outputs: list[TensorSpec] = field(default_factory=list)
     parameters: list[TensorSpec] = field(default_factory=list)  # parameters and buffers
     ops: dict[str, int] = field(default_factory=dict)  # ATen operator → how often

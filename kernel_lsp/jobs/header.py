@@ -53,7 +53,12 @@ def renewed(header: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """A header with new findings in place of the old ones; as it was where only the moment is another."""
     kept = {key: value for key, value in header.items() if key not in claims.KEYS}
     made = fitted(kept | found)
-    return header if _timeless(made) == _timeless(header) else made
+    return header if says_the_same(made, header) else made
+
+
+def says_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two headers differ in the moment of the validation alone."""
+    return bool(_timeless(one) == _timeless(other))
 
 
 def fitted(header: dict[str, Any]) -> dict[str, Any]:

@@ -59,6 +59,13 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert f'_warn_if_changed("{why_eager.digest_of(TINY, "Tiny")}")' in written.body
     ast.parse(kernel.read_text())
 
+    # Generated again it is the same but for the moment, and stays untouched.
+    stamp, moment = kernel.stat().st_mtime_ns, written.header["validated"]["at"]
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done" and job.report.file == str(kernel), job.error
+    assert kernel.stat().st_mtime_ns == stamp
+    assert kernel_file.read(kernel).header["validated"]["at"] == moment
+
     # The same again is as good, and the module's doc string is no part of what it computes.
     path.write_text(TINY.replace("Twice", "Two times"))
     job = await over(jobs.submit("validate", target(path, "Tiny"), path))
