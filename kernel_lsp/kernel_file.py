@@ -92,13 +92,13 @@ class KernelFile:
 def find_kernel(source_path: Path, class_name: str, folder: str = "kernels") -> Path:
     """The kernel file of a class: the one that is there, else where it is to be written.
 
-    A name that the kernel of another class has is passed over. A file that is no kernel file holds its name: whether it may
-    be replaced is for ``may_write`` to say.
+    A name that another file has is passed over, be it the kernel of another class or no kernel file. Where all names are taken it is
+    the last one: ``may_write`` says whether that file may be replaced.
     """
     if (found := existing(source_path, class_name, folder)) is not None:
         return found[0]
     names = kernel_names.paths(_absolute(source_path), class_name, folder)
-    return next((path for path in names if _read_one(path) is None), names[-1])
+    return next((path for path in names if not os.path.exists(path)), names[-1])
 
 
 def existing(

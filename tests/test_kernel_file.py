@@ -1,5 +1,6 @@
 """The kernel file: what goes in comes out, and nothing of a user's is ever lost."""
 
+import itertools
 import os
 import shutil
 import stat
@@ -256,13 +257,18 @@ def test_a_kernel_file_under_an_earlier_name_is_still_the_classes(tmp_path, at):
     assert kernel_file.find_kernel(source, "RMSNorm").name == "rms_norm_triton.py"
 
 
-def test_a_file_of_the_users_keeps_its_name_and_stops_the_kernel(tmp_path):
+def test_a_file_of_the_users_keeps_its_name_and_the_kernel_gets_its_next(tmp_path):
     source = tmp_path / "layers.py"
-    kernel = written(source, "RMSNorm")
-    kernel.write_text("# mine\n")
-    assert kernel_file.find_kernel(source, "RMSNorm") == kernel
+    names = kernel_names.paths(source, "RMSNorm")
+    names[0].parent.mkdir()
+    for mine, name in itertools.pairwise(names):
+        mine.write_text("# mine\n")
+        assert written(source, "RMSNorm") == kernel_file.find_kernel(source, "RMSNorm") == name
+        name.unlink()
+    names[-1].write_text("# mine\n")
     with pytest.raises(errors.KernelFileNotOurs, match="was not written by kernel-lsp"):
         written(source, "RMSNorm")
+    assert {name.read_text() for name in names} == {"# mine\n"}
 
 
 def test_a_folder_that_was_moved_or_copied_keeps_its_kernels(tmp_path):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from pygls.uris import to_fs_path
 
-from kernel_lsp import errors
+from kernel_lsp import errors, kernel_file
 
 from .conftest import SLEEPER, TINY, over, target, until_it_sleeps
 
@@ -188,12 +188,13 @@ async def test_an_edited_kernel_file_is_refused_before_any_work(make_jobs, modul
     path = module()
     kernel = path.parent / "kernels" / "tiny_triton.py"
     kernel.parent.mkdir()
-    kernel.write_text("# mine\n")
+    edited = kernel_file.assemble({"source": "module.py::Tiny", "class": "Tiny"}, "X = 1\n") + "# mine\n"
+    kernel.write_text(edited)
     jobs = make_jobs()
     job = await over(jobs.submit("generate", target(path, "Tiny"), path), 10)
-    assert isinstance(job.error, errors.KernelFileNotOurs)
+    assert isinstance(job.error, errors.KernelFileEdited)
     assert jobs.worker_pids() == []
-    assert kernel.read_text() == "# mine\n"
+    assert kernel.read_text() == edited
 
 
 async def test_an_error_of_the_listener_decides_nothing(make_jobs, memory, tmp_path, monkeypatch):
