@@ -345,6 +345,8 @@ class Graph:
     )  # attributes that forward assigns and reads, if only their sizes
     carried: set[str] = field(default_factory=set)  # Python of attributes that may hold anything, but for ``looked_at``
     updates: dict[Value, Value] = field(default_factory=dict)  # buffers that forward changes → what they become
+    #: Python of those whose change autograd is not told of: torch's batch norm alone changes them
+    uncounted: set[str] = field(default_factory=set)
     lowered: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # operators that stay torch calls
     faults: list[Fault] = field(default_factory=list)  # of lowerings; each operator is among ``kept``

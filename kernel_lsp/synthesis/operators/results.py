@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -43,6 +44,8 @@ def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph
             raise Untraceable("mutation", f"forward sets the buffer {attribute(spec.target)} to a number")
         if value is not buffer:
             graph.updates[buffer] = value
+            if env[_before_batch_norm(given)] is buffer:
+                graph.uncounted.add(input_of(buffer).source)
     returned = [v for v in graph.output_leaves[: len(graph.output_leaves) - (len(specs) - own)] if isinstance(v, Value)]
     for one in kept:
         if one.assigned:
@@ -54,6 +57,17 @@ def fill(node: Any, env: dict[Any, Any], exported: ExportedProgram, graph: Graph
     copied = {*graph.updates, *(buffers[attribute(one.path)] for one in kept if one.given and not one.handed_out)}
     graph.output_leaves = [_outlasting(v, copied) for v in graph.output_leaves]
     graph.updates = {buffer: _outlasting(v, copied) for buffer, v in graph.updates.items()}
+
+
+def _before_batch_norm(node: torch.fx.Node) -> torch.fx.Node:
+    """``node``, or what it was before torch's batch norm made it new running statistics, once or several times."""
+    while node.target is operator.getitem:
+        norm, place = node.args
+        assert isinstance(norm, torch.fx.Node)
+        if norm.target is not torch.ops.aten._native_batch_norm_legit_functional.default or place not in (3, 4):
+            break
+        node = norm.args[place]  # type: ignore[assignment, index]
+    return node
 
 
 def _assigned(one: Kept, graph: Graph, first: int, returned: list[Value]) -> Assigned:

@@ -18,7 +18,7 @@ from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same_shape
 from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.steps import Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,
     Allocate,
@@ -39,9 +39,6 @@ from .returned import returned
 from .sharing import form
 from .triton import constants, definition, kernel_names
 
-#: An operator that changes a tensor in place counts that, and a backward that has saved the tensor raises an error then. torch's own
-#: batch norm does not count it for these buffers.
-_UNCOUNTED = ("running_mean", "running_var")
 #: programs along the second and third dimension of CUDA's grid (CUDA C++ Programming Guide, compute capabilities)
 _MOST_PROGRAMS = 65535
 
@@ -88,7 +85,7 @@ class Host:
 
 def write(plan: HostPlan, graph: Graph, function: str) -> Host:
     """Write the host function ``function`` for a plan."""
-    printer = _Printer(plan, function, graph.hints, asked=graph.precision != "strict")
+    printer = _Printer(plan, graph, function)
     for operation in plan.operations:
         printer.operation(operation)
     given = {v: name for name, v in printer.host.parameters if input_of(v).kind == "attribute"}
@@ -97,9 +94,9 @@ def write(plan: HostPlan, graph: Graph, function: str) -> Host:
 
 
 class _Printer:
-    def __init__(self, plan: HostPlan, function: str, hints: Hints, *, asked: bool = False) -> None:
+    def __init__(self, plan: HostPlan, graph: Graph, function: str) -> None:
         self.host = Host(plan)
-        self.hints = hints
+        self.hints, self.uncounted = graph.hints, graph.uncounted
         wanted = [operation.program.name for operation in plan.operations if isinstance(operation, Launch)]
         self.names = Names([function, *wanted])
         self.variables: dict[Value, str] = {}
@@ -113,7 +110,7 @@ class _Printer:
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
         self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
-        if not asked and any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
+        if graph.precision == "strict" and any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
             self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 
     @staticmethod
@@ -147,7 +144,8 @@ class _Printer:
             self.variables[operation.value] = f"{self.variables[operand]}{_view(operation.value, self.sizes)}"
         elif isinstance(operation, InPlace):
             buffer = self.variables[operation.value] = self.variables[operation.buffer]
-            if input_of(operation.buffer).source.rpartition(".")[2] not in _UNCOUNTED:
+            # An operator that changes a tensor in place counts that, and a backward that has saved the tensor raises an error then.
+            if input_of(operation.buffer).source not in self.uncounted:
                 self.host.body.append(f"torch.autograd.graph.increment_version({buffer})")
         elif isinstance(operation, Update):
             self.host.body.append(f"{self.updated[operation.buffer]}.copy_({self.variables[operation.value]})")
