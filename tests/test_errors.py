@@ -4,11 +4,13 @@ from kernel_lsp.errors import (
     Cancelled,
     ForwardFailed,
     ImportFailed,
+    InternalError,
     NotExportable,
     NothingToLower,
     PackageMissing,
     from_json,
 )
+from kernel_lsp.errors.surface import command_line
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,13 @@ def test_what_was_not_lowered_goes_over_the_wire() -> None:
     assert sent["data"] == {"op": "aten.sort.default", "kept": {"aten.sort": 2}}
     assert from_json(sent).values == sent["data"] and str(from_json(sent)) == str(error)
     assert "data" not in Cancelled().to_json()
+
+
+def test_a_fault_of_its_own_says_where_the_log_is() -> None:
+    error = from_json(InternalError(detail="KeyError: 1").to_json())
+    assert "Show Logs" in str(error)
+    with command_line(["verbose"]):
+        assert str(error).endswith("Please report it with what the same command prints with -v.")
 
 
 def test_a_line_that_is_not_known_is_not_written() -> None:

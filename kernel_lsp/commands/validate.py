@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
+from kernel_lsp.analysis import fingerprint, not_found, read_file
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
-from kernel_lsp.errors import NotAKernelFile, SourceGiven, UserError
+from kernel_lsp.errors import ClassNotFound, KernelOrphaned, NotAKernelFile, SourceGiven, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
 from kernel_lsp.suites.files import SKIPPED_FOLDERS
@@ -64,6 +65,7 @@ def task_for(file: Path, write: bool) -> Task:
     try:
         parsed = kernel_file.read(kernel)
         source = kernel_file.find_source(kernel, parsed)
+        _check_class(file, parsed, source)
     except UserError as error:
         if isinstance(error, NotAKernelFile) and not kernel_file.looks_like(kernel):
             error = _source_given(file)
@@ -74,6 +76,28 @@ def task_for(file: Path, write: bool) -> Task:
         return jobs.submit("validate", target, source, kernel=kernel, write=write)
 
     return Task(str(file), submit, source=source)
+
+
+def _check_class(file: Path, parsed: kernel_file.KernelFile, source: Path) -> None:
+    """Find out that the class is gone from its source, for instance renamed.
+
+    Raises:
+        KernelOrphaned: it is.
+    """
+    text = read_file(source)
+    if text is None:
+        return  # the job says why it cannot be read
+    try:
+        fingerprint(text, source, parsed.class_name)
+    except ClassNotFound:
+        error = not_found(text, source, parsed.class_name)
+        if isinstance(error, ClassNotFound):
+            raise KernelOrphaned(
+                path=os.path.relpath(file),
+                class_name=parsed.class_name,
+                source=os.path.relpath(source),
+                hint=error.values["hint"],
+            ) from None
 
 
 def _source_given(file: Path) -> SourceGiven:

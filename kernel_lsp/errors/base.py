@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from .surface import words
+from .surface import LOG, words
 
 #: what a template says of a line, and leaves out where none is known
 _WITH_LINE = re.compile(r" at line \{line\}| \(line \{line\}\)")
@@ -64,4 +64,4 @@ class Cancelled(UserError):
 class InternalError(UserError):
     """An exception that nobody foresaw, wrapped where a job, a request or a model's answer ends; ``detail``: its type and text."""
 
-    template = "kernel-lsp hit an error of its own: {detail}. Please report it with the log."
+    template = f"kernel-lsp hit an error of its own: {{detail}}. Please report it with {LOG}."

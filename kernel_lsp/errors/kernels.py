@@ -65,6 +65,12 @@ class SourceMissing(UserError):
     template = "{path} names {source} as its source, which is not there. Put the kernel file back beside its source, or generate it again."
 
 
+class KernelOrphaned(UserError):
+    """The source of a kernel file has no class of that name any more; ``hint``: the end of the sentence, with the nearest name."""
+
+    template = "{path} is the kernel of {class_name}, and {source} has no such class any more{hint} If it was renamed, generate the kernel of {source} again; delete this one."
+
+
 class GeneratorUnknown(UserError):
     """A setting or ``--generator`` names a generator that there is not."""
 

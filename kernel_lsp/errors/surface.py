@@ -14,6 +14,9 @@ _SETTING = re.compile(r"kernelLsp\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
 _ACTION = re.compile(r" \(code action: [^)]*\)")
 _OF_OPTION = {"generators": "generator"}  # the settings that an option of another name gives
 
+#: where an editor has the log
+LOG = "the log (VS Code: “Kernel LSP: Show Logs”; other editors: the log of the language server)"
+
 _options: frozenset[str] | None = None
 
 
@@ -34,6 +37,7 @@ def words(text: str) -> str:
         return text
     if "overwrite" in _options:
         text = text.replace("with overwriting confirmed", "with --overwrite")
+    text = text.replace(LOG, "what the same command prints with -v")
     text = text.replace(", or save the file if the class is new", "")  # a command reads what is saved
     return _SETTING.sub(_setting, _ACTION.sub("", text))
 

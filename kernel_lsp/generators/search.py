@@ -17,6 +17,7 @@ from typing import Any
 
 from kernel_lsp import figures, knowledge, schema
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
+from kernel_lsp.errors.surface import LOG
 from kernel_lsp.generators import Host, Request, answers, assembly, prompt, verified
 from kernel_lsp.schema import NARROWED, Candidate, Subject, Validated
 
@@ -327,9 +328,7 @@ def _sample(run: Search, answer: dict[str, Any], asked: dict[str, Any], hashed: 
         sample.rejected = Validated(candidate, schema.Verdict("rejected", unusable.reason, unusable.line))
     except Exception as error:  # whatever a model writes, it must not end the job
         log.exception("an answer of %s", run.request.source.model)
-        reason = (
-            f"kernel-lsp could not read the answer ({type(error).__name__}: {error}); please report it with the log"
-        )
+        reason = f"kernel-lsp could not read the answer ({type(error).__name__}: {error}); please report it with {LOG}"
         sample.rejected = Validated(candidate, schema.Verdict("rejected", reason))
     return sample
 

@@ -62,6 +62,9 @@ def test_what_changed_is_validated_and_nothing_is_written(project: Path, tmp_pat
     assert "record that with: kernel-lsp validate --write kernels/rewritten_triton.py" in done.stdout
     assert "wrong.py:5: Generate it again: kernel-lsp generate wrong.py::Wrong" in done.stdout
     assert "1 did not change since main." in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "kernels/gone_triton.py is the kernel of Gone, and gone.py has no such class any more." in said
+    assert "generate the kernel of gone.py again; delete this one." in said
 
 
 @pytest.mark.parametrize(
