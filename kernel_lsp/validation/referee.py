@@ -96,6 +96,9 @@ class Referee:
     spent: dict[str, float] = field(default_factory=dict)  # part → seconds
     #: within its context nobody else of ours uses the device; raises Failure where somebody does all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    #: called between two checks: others of ours that wait to time may do so; raises Failure where they do all the time
+    give_way: Callable[[], None] = lambda: None
+    compiling: Reach | None = None  # a trial that compiles while another one's candidate is checked
     beside: str = ""  # what other programs did on the device within the last of these contexts
     waited: float = 0.0  # seconds for others to be done with the device
     result_bytes: int = 0  # of the module's results at the example's sizes
@@ -410,6 +413,10 @@ class Referee:
                 continue
             if self.oracle.seed is not None and not step.seeded:
                 continue
+            if not apart and (
+                self.compiling is None or not self.compiling.owed
+            ):  # nothing else of this validation goes on
+                self.give_way()
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
             if step.kind == "plain":
                 apart.append(step)

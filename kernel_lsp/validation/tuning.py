@@ -80,6 +80,7 @@ def begin_early(referee: Referee, reach: Reach, sources: list[str]) -> None:
     if referee.recorded is None and referee.has_room():
         with referee.reaching(reach), contextlib.suppress(failures.Failure):  # it is met again where it counts
             begin(referee, sources)
+            referee.compiling = reach
 
 
 def begin(referee: Referee, sources: list[str]) -> None:

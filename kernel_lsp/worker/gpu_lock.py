@@ -1,7 +1,7 @@
 """Who uses a GPU, whichever kernel-lsp it is of: many that check may share it, one that times has it alone.
 
 Two files beside the store for each GPU, with the system's ``flock``, which ends with the process. ``gpu-UUID.lock`` is held shared by
-whoever checks and exclusively by whoever times. ``gpu-UUID.gate`` keeps those that time from starving: one that waits for the
+whoever checks, who gives way between two checks, and exclusively by whoever times. ``gpu-UUID.gate`` keeps those that time from starving: one that waits for the
 exclusive lock holds it, and nobody comes by it to the shared one meanwhile. All that wait to time so go one after the other, and then
 all that check at once. Nobody waits for the gate who holds the lock, so no two can wait for each other.
 
@@ -86,6 +86,23 @@ def share(lock: GpuLock) -> None:
     file, gate = lock.file, lock.gate
     message = "waiting for another kernel-lsp that is timing on this GPU"
     _wait(lock, lambda: _shared(file, gate), {"stage": "check", "message": message, "fraction": 0.0})
+
+
+def give_way(lock: GpuLock) -> None:
+    """Let those go first that wait to time: for whoever shares it, between two parts of what it does.
+
+    Raises:
+        Failure: "timeout", as ``share``.
+    """
+    if lock.file is None or lock.gate is None:
+        return
+    import fcntl
+
+    if _locked(lock.gate, fcntl.LOCK_SH):  # nobody waits
+        _let_go(lock.gate)
+        return
+    _let_go(lock.file)
+    share(lock)
 
 
 @contextlib.contextmanager

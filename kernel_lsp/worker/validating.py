@@ -289,6 +289,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
         referee.waited = lock.waited
         lock.told.append(referee.put_off)
         referee.alone = functools.partial(_alone, referee, lock)
+        referee.give_way = functools.partial(gpu_lock.give_way, lock)
     referee.check_bounds = given.get("bounds") == "check"
     referee.precision = given.get("precision") or "strict"
     if ready.hollow:

@@ -178,6 +178,21 @@ def test_one_that_times_is_not_starved_by_a_stream_of_those_that_check(other, tm
         stream.heard("shared")  # and they go on
 
 
+def test_one_that_checks_gives_way_to_one_that_waits_to_time_and_to_nobody_else(other, tmp_path):
+    lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
+    timing = other()
+    gpu_lock.give_way(lock)
+    assert lock.waited == 0.0
+    timing.ask("alone")
+    time.sleep(0.3)  # it waits for what is shared here
+    timing.ask("share")
+    gpu_lock.give_way(lock)
+    timing.heard("did alone")
+    timing.heard("did share")
+    assert lock.waited > 0.0
+    gpu_lock.end(lock)
+
+
 def test_what_is_forked_and_closes_its_descriptors_does_not_keep_it(other, tmp_path):
     """As a trial does."""
     times = other()
