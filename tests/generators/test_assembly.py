@@ -377,3 +377,10 @@ def test_whatever_is_put_together_parses_and_formats(tmp_path):
     checked = [find_ruff_bin(), "check", "--isolated", "-q", "--select", "F821,F811,E9", str(tmp_path)]
     done = subprocess.run(checked, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[:2000]
+
+
+def test_an_answer_that_calls_libdevice_runs_eagerly_where_the_interpreter_has_none():
+    text = answer().replace(IMPORTS, IMPORTS + "from triton.language.extra import libdevice\n")
+    assert "libdevice" not in assembled(text)  # it is not used
+    used = assembled(text.replace("w * tl.load(", "w * libdevice.tanh("))
+    assert used.index("_DEVICE = ") < used.index("    _DEVICE = ") < used.index("def scale_kernel")
