@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from kernel_lsp.validation import memory, oracle, slices
@@ -101,6 +102,25 @@ def test_a_product_that_devices_scale_otherwise_has_no_reference_in_float64():
     reference = subject.answer(((x, y, torch.tensor(0.5)), {}))
     assert reference.exact is reference.eager
     assert subject.limits == ["the reference is eager in its own precision, not float64 (NotImplementedError there)"]
+
+
+def test_float64_goes_on_where_it_draws_other_numbers_beside_the_example():
+    class Redrawn(nn.Module):
+        """In float64 it draws once more where x is off the example by a unit in float32's last place, as neighbours are."""
+
+        def __init__(self, example):
+            super().__init__()
+            self.register_buffer("example", example)
+
+        def forward(self, x):
+            y = F.dropout(x, 0.5, training=True)
+            moved = ((x - self.example).abs() > 2**-28 * self.example.abs()).any()
+            return y + torch.rand(()) if x.dtype is torch.float64 and moved else y
+
+    x = torch.randn(16, 8)
+    held = oracle.Oracle(Redrawn(x), [])
+    held.rounding(((x,), {}), held.answer(((x,), {})), False)
+    assert held.answer(((x,), {})).exact.dtype == torch.float64 and held.limits == []
 
 
 @pytest.mark.parametrize("begins", [0.0, 1e-6, 1e-4])
