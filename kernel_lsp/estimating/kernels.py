@@ -120,6 +120,8 @@ def _kernel(kernel: Kernel, target: Target, plan: Planned) -> tuple[_One, float]
     """What a kernel moves and multiplies in its default schedule, and its seconds at the shares that products reach."""
     schedule = space(kernel, target, plan.hints)[0]
     found = cost(kernel, schedule, target, plan.hints)
+    if not found.programs:  # of a result without elements
+        return _One(0, 0), SMALLEST
     moved = found.bytes
     if isinstance(schedule, Product | Chained):
         dtype = product_extents(kernel, plan.hints)[4]

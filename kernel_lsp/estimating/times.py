@@ -84,7 +84,7 @@ def _gpu(one: Operator, target: Target) -> float:
     if launches.is_pooling(one.name):
         return moved * COPIED / POOLED
     if one.rows is not None:  # a block of threads for each row: multiprocessors without one do nothing
-        return moved / min(1.0, one.rows / target.multiprocessors)
+        return moved / min(1.0, max(1, one.rows) / target.multiprocessors)
     return moved
 
 

@@ -62,6 +62,29 @@ def test_sizes_that_no_memory_holds_are_no_matter() -> None:
     assert found.speedup == pytest.approx(6, rel=0.05)
 
 
+class Nothing(nn.Module):
+    """A result of a part of x that has no elements, and one of all of x."""
+
+    def __init__(self, then):
+        super().__init__()
+        self.layer = nn.Linear(WIDTH, 64)
+        self.then = then
+
+    def forward(self, x):
+        if self.then == "softmax":
+            return torch.softmax(x[ROWS:] * 2.0, -1), torch.cos(x)
+        if self.then == "product":
+            return self.layer(x[ROWS:] * 2.0), torch.cos(x)
+        return (x[:, WIDTH:] * 2.0).sum(0), torch.cos(x)
+
+
+@pytest.mark.parametrize("then", ["softmax", "product", "sum"])
+def test_results_without_elements_take_no_more_than_launches(then: str) -> None:
+    found = estimated(lambda: Nothing(then), (ROWS, WIDTH))
+    alone = estimated(lambda: Chain(1), (ROWS, WIDTH))
+    assert found.eager == pytest.approx(alone.eager, rel=0.1) and found.kernel == pytest.approx(alone.kernel, rel=0.1)
+
+
 def test_what_stays_with_torch_takes_as_long_as_in_eager() -> None:
     class Sorted(nn.Module):
         def forward(self, x):

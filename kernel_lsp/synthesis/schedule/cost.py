@@ -68,7 +68,7 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Co
         programs = results // max(1, width) * -(-width // schedule.cols)
         if schedule.rows < length:
             read *= _passes(kernel)
-        lanes = width / (-(-width // schedule.cols) * schedule.cols)
+        lanes = max(1, width) / (max(1, -(-width // schedule.cols)) * schedule.cols)
     elif isinstance(schedule, Flat | Unrolled):
         programs = -(-results // schedule.block)
     else:
@@ -79,10 +79,13 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Co
 
 
 def _waves(programs: int, fit: int, target: Target) -> tuple[int, float]:
-    """Waves of programs of which ``fit`` run on a multiprocessor, and how much of the GPU they keep busy: the last is not full."""
+    """Waves of programs of which ``fit`` run on a multiprocessor, and how much of the GPU they keep busy: the last is not full.
+
+    A launch without programs counts as one program.
+    """
     resident = target.multiprocessors * max(1, fit)
     waves = math.ceil(programs / resident)
-    return waves, programs / (waves * resident) if waves > 1 else min(1.0, programs / target.multiprocessors)
+    return waves, programs / (waves * resident) if waves > 1 else min(1.0, max(1, programs) / target.multiprocessors)
 
 
 def _passes(kernel: Kernel, apart: bool = False) -> int:
@@ -280,6 +283,8 @@ def product_parts(op: Contract, target: Target, hints: Hints) -> int:
     for side in ((True, False), (False, True), (True, True)):
         extent = math.prod(n for letter, n in sizes.items() if letter in op.axes and op.varies(letter) == side)
         tiles *= extent if side == (True, True) else -(-extent // _TILE)
+    if not tiles:  # the result has no elements
+        return 1
     # 16 x 8192 x 8192 on an H100, 128 tiles: float8 takes 36 us whole and 40 in parts, planes of float32 292 whole and 114 in parts.
     if tiles >= target.multiprocessors * (0.75 if of_float8(op) else 1.0):
         return 1
