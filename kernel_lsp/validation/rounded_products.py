@@ -137,14 +137,21 @@ def _errors(
     for sample in range(samples):
         if seed is not None:
             randomness.seed(seed)
-        rounding = _Rounding(precision, sample)
-        with _in_products(), rounding:
+        with rounding(precision, sample) as mode:
             found = run()
-        if found is None or not rounding.products:
+        if found is None or not mode.products:
             return None
         moved = [min(one, MOST) for one in compare.each_error(found, right, scales)]
         worst = [max(pair) for pair in zip(moved, worst or moved, strict=True)]
     return worst
+
+
+@contextlib.contextmanager
+def rounding(precision: str, sample: int) -> Iterator[_Rounding]:
+    """Within this context products round their operands as ``precision`` has it. ``sample``: of ``FACTORS``."""
+    mode = _Rounding(precision, sample)
+    with _in_products(), mode:
+        yield mode
 
 
 @contextlib.contextmanager

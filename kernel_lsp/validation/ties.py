@@ -15,7 +15,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernel_lsp.validation import compare, pieces
+from kernel_lsp.validation import compare, pieces, rounded_products
 from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _CHOOSING = {
 class _Choice:
     """A call of such an operator. ``values``: [..., n], and ``indices``: [..., k], which were along ``dim`` (None: of all elements).
 
-    ``shape``: of its result.
+    ``shape``: of its result. ``explained``: the relative error of ``values`` that the precision explains which was asked for.
     """
 
     operator: str
@@ -45,6 +45,7 @@ class _Choice:
     indices: torch.Tensor
     dim: int | None
     shape: torch.Size
+    explained: float = 0.0
 
     def last(self, result: torch.Tensor) -> torch.Tensor:
         """A result of this call's, or one with as many elements, as int64 [..., k]."""
@@ -96,7 +97,7 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
     if not differ:
         return out
     try:
-        choices = _choices(referee.oracle, tree, reference, train)
+        choices = _choices(referee.oracle, tree, reference, train, referee.held_to)
     except torch.OutOfMemoryError:
         raise
     except Exception:  # the module runs under no mode of torch's, or not now: then nothing is known of its indices
@@ -124,8 +125,10 @@ def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     return not pieces.identical(mine.to(theirs.device), theirs)
 
 
-def _choices(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> list[tuple[_Choice, _Choice | None]]:
-    """Each choice of eager's, and the same one in float64 where that runs as a whole.
+def _choices(
+    oracle: Oracle, tree: Any, reference: Reference, train: bool, precision: str
+) -> list[tuple[_Choice, _Choice | None]]:
+    """Each choice of eager's, and the same one in float64 where that runs as a whole. ``precision``: that was asked for.
 
     Raises:
         Exception: what the module raises.
@@ -140,6 +143,12 @@ def _choices(oracle: Oracle, tree: Any, reference: Reference, train: bool) -> li
         (one.operator, one.values.shape) for one in wide.found
     ]:
         return []
+    for sample in range(len(rounded_products.FACTORS) if precision != "strict" else 0):
+        with rounded_products.rounding(precision, sample), _Watching() as rounded:
+            oracle.exact(tree, train, reference.drawn)
+        pairs = [[one.values for one in which.found] for which in (rounded, wide)]
+        for one, error in zip(wide.found, compare.each_error(*pairs), strict=True):
+            one.explained = max(one.explained, min(error, rounded_products.MOST))
     return list(zip(eager.found, wide.found, strict=True))
 
 
@@ -173,7 +182,8 @@ def _allowed(choice: _Choice, exact: _Choice | None, given: list[torch.Tensor]) 
     if exact is not None:
         if pieces.identical(values.double(), exact.values):
             return 0.0
-        return compare.allowed(compare.compare(values, values, exact.values).eager_error, values.dtype)
+        of_eager = compare.compare(values, values, exact.values).eager_error
+        return compare.allowed(max(of_eager, exact.explained), values.dtype)
     unrounded = any(t.numel() == values.numel() and t.dtype is values.dtype and _holds(t, values) for t in given)
     return 0.0 if unrounded else 2 * compare.allowed(0.0, values.dtype)
 

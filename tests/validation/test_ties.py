@@ -28,7 +28,7 @@ def settled(how, x, mine, wide=True, divisor=3):
     reference = oracle.answer(((x,), {}))
     if not wide:
         reference.exact = None
-    referee = SimpleNamespace(oracle=oracle, progress=SimpleNamespace(limits=[]))
+    referee = SimpleNamespace(oracle=oracle, held_to="strict", progress=SimpleNamespace(limits=[]))
     found = ties.settled(referee, mine, reference, ((x,), {}), False)
     assert (ties.OTHERS in referee.progress.limits) == (not torch.equal(found, mine))
     return found, reference.eager
