@@ -112,6 +112,12 @@ class _Python(StrPrinter):
         return repr(float(expr))
 
 
+def unwrapped(expr: sympy.Expr, symbols: dict[sympy.Symbol, str]) -> str:
+    """``python`` without parentheses around the whole, for a place where no operator stands beside it."""
+    text = python(expr, symbols)
+    return text[1:-1] if expr.func.__name__ in _OPERATORS and text.startswith("(") else text
+
+
 def python(expr: sympy.Expr, symbols: dict[sympy.Symbol, str]) -> str:
     """``expr`` as a Python expression; ``symbols`` gives the text for each size symbol."""
     return _Python(symbols).doprint(expr)

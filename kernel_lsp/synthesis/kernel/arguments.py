@@ -26,6 +26,8 @@ class Arguments:
     factors: dict[sympy.Expr, str] = field(
         default_factory=dict
     )  # products of sizes that are one argument, with its name
+    sums: dict[Expr, sympy.Expr] = field(default_factory=dict)  # sizes that are sums, as the kernel computes them
+    phases: set[sympy.Expr] = field(default_factory=set)  # sizes of the phases of a transposed convolution
     strides: dict[sympy.Symbol, tuple[Value, int]] = field(
         default_factory=dict
     )  # of tensors addressed by their strides
@@ -59,7 +61,7 @@ class Arguments:
         if expr.is_number or expr in self.divisors:
             return
         known = self.sizes.pop(expr, None)
-        self.divisors[expr] = known or self.variable(self.symbols.get(expr, "inner_size"))
+        self.divisors[expr] = known or self.variable(self._called(expr, "inner_size"))
 
     def size(self, expr: sympy.Expr) -> Expr:
         """A size inside the kernel; registers the arguments it needs."""
@@ -85,12 +87,24 @@ class Arguments:
         if expr.is_Add and (factored := _factored(expr)) is not None:
             return _chain([self.size(f) for f in factored])
         if expr.is_Add:
-            return self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p))))
+            added = self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p))))
+            self.sums[added] = expr
+            return added
         if expr.is_Pow and expr.exp.is_Integer and 0 < expr.exp < 5:
             return _chain([self.size(expr.base)] * int(expr.exp))
-        halved = expr.func.__name__ == "FloorDiv" and expr.args[1] == 2
-        self.sizes[expr] = self.variable(self.symbols.get(expr, "half" if halved else "extent"))
+        self.sizes[expr] = self.variable(self._called(expr, "extent"))
         return Ref(self.sizes[expr])
+
+    def _called(self, expr: sympy.Expr, otherwise: str) -> str:
+        """A name for a size: its symbol's, or ``half_width`` and ``width_by_3`` for a part of a ``width``."""
+        if expr in self.symbols:
+            return self.symbols[expr]
+        if expr.func.__name__ != "FloorDiv" or not expr.args[1].is_Integer:
+            return otherwise
+        names = [self.symbols[s] for s in self.symbols if s in expr.free_symbols]
+        if len(names) != 1 or not sympy.expand(expr.args[0] - next(iter(expr.free_symbols))).is_Integer:
+            return otherwise
+        return f"half_{names[0]}" if expr.args[1] == 2 else f"{names[0]}_by_{expr.args[1]}"
 
     def _sum(self, parts: list[sympy.Expr]) -> Expr:
         total: Expr | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import sympy
 import torch
@@ -25,7 +25,7 @@ from .arguments import Arguments
 from .domain import Domain
 from .guarded import opaque, padded
 from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Variable, apply, plus, width
-from .statements import Set, Statement, Store
+from .statements import For, Set, Statement, Store
 
 _AHEAD = 40  # what is wider than this in an offset, and the same in each round of a loop, is computed before the loop
 _WIDTH = 72  # an expression wider than this gets a variable of its own
@@ -53,6 +53,10 @@ class Builder:
         self.inner: list[Statement] = []
         self.memo: dict[tuple[tuple[Value, Index], tuple[Expr, ...]], Expr] = {}  # under which conditions
         self.uses: dict[tuple[Value, Index], int] = {}
+        self.places: dict[Value, set[Index]] = {}  # where each stored value is loaded
+        self.before: set[str] = set()  # the names of what the kernel has loaded elsewhere
+        self.beside = "epilogue"  # what of such a tensor is loaded here
+        self.needs: list[str] = []  # the names of the values that are being computed, the innermost last
         self.values: dict[sympy.Symbol, Expr] = {}  # placeholders for indices that were loaded
         self.reduced: dict[Value, Expr] = {}
         self.strided: dict[Value, list[sympy.Symbol]] = {}
@@ -89,15 +93,18 @@ class Builder:
                 rest = sympy.expand(rest - c * part)
         if rest != ZERO or not parts:
             parts.append(self.arguments.size(rest))
-        total = parts[0]
-        for part in parts[1:]:
+        first = next((i for i, part in enumerate(parts) if not _is_negated(part)), 0)
+        total = parts.pop(first)
+        for part in parts:
             total = plus(total, part)
         return total
 
     def _times(self, factor: Expr, c: sympy.Expr) -> Expr:
         if c == ONE:
             return factor
-        return apply("neg", factor) if c == -ONE else apply("mul", factor, self.arguments.size(c))
+        if c.could_extract_minus_sign():
+            return apply("neg", self._times(factor, -c))
+        return apply("mul", factor, self.arguments.size(c))
 
     def _runs(self, axis: Axis, coefficients: list[sympy.Expr]) -> list[tuple[Expr, sympy.Expr]]:
         """(index, coefficient) for each maximal run of atoms that moves through memory as one index."""
@@ -130,12 +137,10 @@ class Builder:
         """Count how often each (value, index) is used, so that shared ones get a variable."""
         key = self.key(value, index)
         self.uses[key] = self.uses.get(key, 0) + 1
-        if (
-            self.uses[key] > 1
-            or reshaped_leaf(value, self.stored) is not None
-            or value in self.reduced
-            or isinstance(value.op, Fold | Contract)
-        ):
+        leaf = reshaped_leaf(value, self.stored)
+        if leaf is not None:
+            self.places.setdefault(leaf, set()).add(key[1])
+        if self.uses[key] > 1 or leaf is not None or value in self.reduced or isinstance(value.op, Fold | Contract):
             return
         if isinstance(value.op, Gather):
             self.count(value.op.index, gather_index(value, index))
@@ -155,9 +160,11 @@ class Builder:
         if leaf is not None and (leaf is value or leaf not in self.strided):
             result = self.load(leaf, key[1], shape=value.shape)
         else:
-            result = self._computed(value, key)
-            simple = isinstance(result, Ref | Number) or isinstance(value.op, View)
             named = bool(value.name) and not isinstance(value.op, View | Iota)
+            self.needs += [value.name] if named else []
+            result = self._computed(value, key)
+            self.needs = self.needs[: len(self.needs) - named]
+            simple = isinstance(result, Ref | Number) or isinstance(value.op, View)
             if (self.uses.get(key, 1) > 1 or named or width(result) > _WIDTH) and not simple:
                 result = self.assign(variable_name(value), result, value.dtype)
         self.memo[key, tuple(self.conditions)] = result
@@ -290,7 +297,10 @@ class Builder:
             result = Apply("to_float32", (result,), torch.float32, result.pad)
         elif value.dtype == torch.bool:
             result = Apply("to_int1", (result,), torch.bool, result.pad)
-        return self.assign(name or variable_name(value), result, value.dtype)
+        name = name or variable_name(value)
+        if len(self.places.get(value, ())) > 1 and self.needs and self.needs[-1] != name:
+            name = f"{name}_{self.needs[-1]}"  # one of several parts: whose it is
+        return self.assign(name, result, value.dtype)
 
     def peak(self, value: Value, index: Index) -> None:
         """Note the largest magnitude of what is stored, see ``value.Peak``; its pointer was registered before."""
@@ -337,10 +347,8 @@ class Builder:
 
     def _part(self, name: str) -> str:
         """Another name where the same tensor was loaded at another place already."""
-        known = any(
-            isinstance(s, Set) and s.variable.wanted == name and _is_load(s.value) for s in (*self.lines, *self.inner)
-        )
-        return f"{name}_part" if known else name
+        known = name in loaded((*self.lines, *self.inner))
+        return f"{name}_part" if known else f"{name}_{self.beside}" if name in self.before else name
 
     def add(self, statement: Statement, axes: frozenset[Axis]) -> None:
         """Add a statement inside the loop, if one of its axes goes along it, else before it."""
@@ -373,9 +381,24 @@ class Builder:
         return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *inside))
 
 
+def loaded(body: Iterable[Statement]) -> set[str]:
+    """The names that variables want which statements load, those in loops, too."""
+    found: set[str] = set()
+    for statement in body:
+        if isinstance(statement, For):
+            found |= loaded(statement.body)
+        elif isinstance(statement, Set) and _is_load(statement.value):
+            found.add(statement.variable.wanted)
+    return found
+
+
 def varies_in_loop(expr: Expr) -> bool:
     """Whether it has another value in each round of a loop around it."""
     return any(axis.role in _IN_LOOP for axis in expr.axes)
+
+
+def _is_negated(expr: Expr) -> bool:
+    return (isinstance(expr, Apply) and expr.function == "neg") or (isinstance(expr, Number) and expr.value < 0)
 
 
 def _is_load(value: Expr) -> bool:

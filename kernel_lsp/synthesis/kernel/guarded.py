@@ -10,6 +10,7 @@ import torch
 
 from ..graph.division import Quotient, Remainder, is_size, within
 from ..graph.map import Guard, guards_at
+from ..graph.names import variable_name
 from ..graph.sizes import Index
 from ..graph.value import Value, View
 from .access import reshaped_leaf
@@ -17,6 +18,9 @@ from .ir import Apply, Expr, Number, Ref, apply
 
 if TYPE_CHECKING:
     from .build import Builder
+
+#: What an index along a dimension is called, the last dimension first.
+_FROM_LAST = ("col", "row", "plane")
 
 _FUNCTIONS = {"Abs": "abs", "Max": "maximum_int", "Min": "minimum_int"}
 
@@ -39,8 +43,9 @@ def padded(builder: Builder, value: Value, index: Index) -> Expr:
     """A view with a guard: its operand where that has the element, the pad elsewhere."""
     op = value.op
     assert isinstance(op, View)
-    conditions = [c for guard in guards_at(op.map, index) if (c := _condition(builder, guard)) is not None]
     at = builder.domain.at(op.map, index)
+    guards = [(guard, _called(builder, op, at, guard)) for guard in guards_at(op.map, index)]
+    conditions = [c for guard, name in guards if (c := _condition(builder, guard, name)) is not None]
     if not conditions:
         return builder.value(op.operand, at)
     pad = op.map.pad
@@ -60,15 +65,26 @@ def padded(builder: Builder, value: Value, index: Index) -> Expr:
     )
 
 
-def _condition(builder: Builder, guard: Guard) -> Expr | None:
-    """low <= expression < high; None where that is always so."""
+def _called(builder: Builder, op: View, at: Index, guard: Guard) -> str:
+    """What the guarded index is called: ``x_row`` where it is the row of the operand ``x``."""
+    base = op.operand
+    while isinstance(base.op, View):
+        base = base.op.operand
+    places = [d for d, e in enumerate(at) if builder.domain.simplify(e - guard[0]) == 0]
+    if len(places) != 1 or len(at) - places[0] > len(_FROM_LAST):
+        return f"{variable_name(base)}_index"
+    return f"{variable_name(base)}_{_FROM_LAST[len(at) - 1 - places[0]]}"
+
+
+def _condition(builder: Builder, guard: Guard, name: str) -> Expr | None:
+    """low <= expression < high; None where that is always so. ``name``: of the expression, where both sides are asked."""
     expr, low, high = builder.domain.simplify(guard[0]), *guard[1:]
     above, below = within(expr, low, high, builder.domain.size)
     if above and below:
         return None
     place = builder.index(expr)
     if not (above or below or isinstance(place, Ref)):
-        place = builder.assign("place", place, torch.int32)
+        place = builder.assign(name, place, torch.int32)
     sides = [] if above else [apply("ge", place, builder.arguments.size(low), dtype=torch.bool)]
     sides += [] if below else [apply("lt", place, builder.arguments.size(high), dtype=torch.bool)]
     return sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)

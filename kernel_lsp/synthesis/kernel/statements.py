@@ -59,6 +59,13 @@ class Barrier:
 
 
 @dataclass(frozen=True)
+class Comment:
+    """What a reader is told of the statements that follow: one sentence without its full stop, or two."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Arrive:
     """Count one program more at ``pointer[offset]``; who sees the count sees what the program has stored."""
 
@@ -99,7 +106,7 @@ class For:
     in_order: bool = False
 
 
-Statement = Set | Add | Store | Leave | Split | Barrier | Arrive | Await | TakeTurn | For
+Statement = Set | Add | Store | Leave | Split | Barrier | Comment | Arrive | Await | TakeTurn | For
 
 
 @dataclass

@@ -26,8 +26,8 @@ class Looped:
     """A recurrence in a kernel's domain: ``step`` its atom, ``next`` the states after that step (``graph.loops.at_step``).
 
     ``member``: the atom of its members, None where it is one recurrence. ``summed``: the atom over which the products of a state are
-    summed. ``products``: those of the body with the index at which
-    each is needed, and the name of what needs it.
+    summed. ``products``: those of the body with the index at which each is needed, and the named value that needs it, in the order
+    of the weight's rows: gates stand in torch's order there.
     """
 
     loop: Recurrence
@@ -35,7 +35,13 @@ class Looped:
     member: sympy.Expr | None
     next: tuple[Value, ...]
     summed: dict[Value, sympy.Expr]
-    products: list[tuple[Value, Index, str]] = field(default_factory=list)
+    products: list[tuple[Value, Index, Value | None]] = field(default_factory=list)
+
+    @property
+    def gates(self) -> list[Value]:
+        """What needs the products, each once: values of a state's shape, of which the next states are made."""
+        wanted = dict.fromkeys(near for _, _, near in self.products if near is not None)
+        return [value for value in wanted if value.shape == self.loop.held[0].shape]
 
     def at(self, *index: sympy.Expr) -> Index:
         """The index of a result, of which ``index`` is that of a member's."""

@@ -38,33 +38,29 @@ class Layer:
     bounded: bool = True
 
 
-def _gate(shares: Value, place: int, count: int) -> Value:
-    """Part number ``place`` of ``count`` along the last dimension."""
+def _gates(shares: Value, count: int) -> list[Value]:
+    """``count`` equal parts along the last dimension."""
     width = shares.shape[1] / count
-    return Build.slice(shares, 1, place * width, ONE, width)
+    return [Build.slice(shares, 1, place * width, ONE, width) for place in range(count)]
 
 
 def _lstm(held: tuple[Value, ...], inputs: Value, of_state: Value) -> tuple[Value, ...]:
     cell = held[1]
-    gates = [_gate(Build.pointwise("add", inputs, of_state), i, 4) for i in range(4)]
-    entering = Build.pointwise("sigmoid", gates[0], name="input_gate")
-    staying = Build.pointwise("sigmoid", gates[1], name="forget_gate")
-    candidate = Build.pointwise("tanh", gates[2], name="candidate")
-    leaving = Build.pointwise("sigmoid", gates[3], name="output_gate")
-    kept, added = Build.pointwise("mul", staying, cell), Build.pointwise("mul", entering, candidate)
-    cell = Build.pointwise("add", kept, added, name="next_cell")
-    return Build.pointwise("mul", leaving, Build.pointwise("tanh", cell), name="next_hidden"), cell
+    gates = _gates(Build.pointwise("add", inputs, of_state), 4)
+    i, f, o = (Build.pointwise("sigmoid", gates[place], name=name) for place, name in ((0, "i"), (1, "f"), (3, "o")))
+    g = Build.pointwise("tanh", gates[2], name="g")
+    cell = Build.pointwise("add", Build.pointwise("mul", f, cell), Build.pointwise("mul", i, g), name="next_cell")
+    return Build.pointwise("mul", o, Build.pointwise("tanh", cell), name="next_hidden"), cell
 
 
 def _gru(held: tuple[Value, ...], inputs: Value, of_state: Value) -> tuple[Value, ...]:
     (hidden,) = held
-    ours, theirs = ([_gate(shares, i, 3) for i in range(3)] for shares in (inputs, of_state))
-    reset = Build.pointwise("sigmoid", Build.pointwise("add", ours[0], theirs[0]), name="reset_gate")
-    update = Build.pointwise("sigmoid", Build.pointwise("add", ours[1], theirs[1]), name="update_gate")
-    fresh = Build.pointwise("add", ours[2], Build.pointwise("mul", reset, theirs[2]))
-    candidate = Build.pointwise("tanh", fresh, name="candidate")
-    stays = Build.pointwise("mul", update, Build.pointwise("sub", hidden, candidate))
-    return (Build.pointwise("add", candidate, stays, name="next_hidden"),)
+    ours, theirs = _gates(inputs, 3), _gates(of_state, 3)
+    r = Build.pointwise("sigmoid", Build.pointwise("add", ours[0], theirs[0]), name="r")
+    z = Build.pointwise("sigmoid", Build.pointwise("add", ours[1], theirs[1]), name="z")
+    n = Build.pointwise("tanh", Build.pointwise("add", ours[2], Build.pointwise("mul", r, theirs[2])), name="n")
+    stays = Build.pointwise("mul", z, Build.pointwise("sub", hidden, n))
+    return (Build.pointwise("add", n, stays, name="next_hidden"),)
 
 
 def _rnn_tanh(_: tuple[Value, ...], inputs: Value, of_state: Value) -> tuple[Value, ...]:
@@ -86,8 +82,8 @@ RNN_TANH, RNN_RELU = Layer("rnn_tanh", ("hidden",), _rnn_tanh), Layer("rnn_relu"
 @lowers(
     "aten.lstm",
     about="LSTM layers; not with projections, packed sequences or dropout between layers",
-    formula="lstm(v, weight): i, f, g, o = v[t] + hidden @ weight.T, cell = sigmoid(f) * cell + sigmoid(i) * tanh(g), "
-    "hidden = sigmoid(o) * tanh(cell)",
+    formula="lstm(v, weight): a, b, c, d = v[t] + hidden @ weight.T, i, f, g, o = sigmoid(a), sigmoid(b), tanh(c), sigmoid(d), "
+    "cell = f * cell + i * g, hidden = o * tanh(cell)",
 )
 def lstm(
     x: Value,
@@ -137,8 +133,8 @@ def _one_state(layer: Layer) -> Callable[..., list[Value]]:
 lowers(
     "aten.gru",
     about="GRU layers; not with packed sequences or dropout between layers",
-    formula="gru(v, weight, bias): a, b, c = v[t], d, e, f = hidden @ weight.T + bias, n = tanh(c + sigmoid(a + d) * f), "
-    "hidden = n + sigmoid(b + e) * (hidden - n)",
+    formula="gru(v, weight, bias): a, b, c = v[t], d, e, f = hidden @ weight.T + bias, r, z = sigmoid(a + d), sigmoid(b + e), "
+    "n = tanh(c + r * f), hidden = n + z * (hidden - n)",
 )(_one_state(GRU))
 lowers(
     "aten.rnn_tanh",

@@ -60,7 +60,7 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
     assert looped is not None
     seen: set[tuple[Value, Index]] = set()
 
-    def visit(v: Value, index: Index, near: str) -> None:
+    def visit(v: Value, index: Index, near: Value | None) -> None:
         index = tuple(kernel.domain.resolve(e) for e in index)
         if (v, index) in seen:
             return
@@ -75,7 +75,20 @@ def _trace(kernel: Kernel, state: Index, stored: set[Value]) -> None:
             visit(v.op.right, tuple(at[letter] for letter in v.op.right_axes), near)
             return
         for o, i in accessed(kernel, v, index):
-            visit(o, i, v.name or near)
+            visit(o, i, v if v.name else near)
 
     for value in (*(of_member(v, looped.member) for v in looped.loop.first), *looped.next):
-        visit(value, state, "")
+        visit(value, state, None)
+    rows = [_row(product, index, state) for product, index, _ in looped.products]
+    if None not in rows:
+        order = sorted(range(len(rows)), key=lambda i: rows[i] or 0)
+        looped.products = [looped.products[i] for i in order]
+
+
+def _row(product: Value, index: Index, state: Index) -> int | None:
+    """By how many rows of the weight a product is moved from the state's own index; None where that is no number."""
+    op = product.op
+    assert isinstance(op, Contract)
+    place = op.axes.index(op.right_axes[0])
+    moved = sympy.expand(index[place] - state[place]) if len(index) == len(state) else None
+    return int(moved) if moved is not None and moved.is_Integer else None

@@ -40,6 +40,17 @@ def formula(value: Value, names: dict[Value, str], *, top: bool = True) -> str:
     return _Printer(names).text(value, top)[0]
 
 
+def formulas(pairs: list[tuple[str, Value]], names: dict[Value, str]) -> str:
+    """What a kernel stores, (variable, value) pairs, as formulas over ``names``; the states of one recurrence as one."""
+    loops = {value.op.loop for _, value in pairs if isinstance(value.op, Recur)}
+    if len(pairs) > 1 and len(loops) == 1 and all(isinstance(value.op, Recur) for _, value in pairs):
+        calls, states = zip(*(formula(value, names).rsplit(".", 1) for _, value in pairs), strict=True)
+        variables = ", ".join(variable for variable, _ in pairs)
+        same = variables == ", ".join(states)
+        return f"{variables} = {'' if same else ', '.join(states) + ' of '}{calls[0]}"
+    return "; ".join(f"{variable} = {formula(value, names)}" for variable, value in pairs)
+
+
 def definitions(text: str) -> list[str]:
     """The definitions of the named operations that a formula uses."""
     return [line for name, line in DEFINITIONS.items() if re.search(rf"\b(mean_of_|sum_of_)?{name}\(", text)]

@@ -11,13 +11,13 @@ import sympy
 import torch
 
 from kernel_lsp.envelope.vanishing import divisor_conditions, may_vanish
-from kernel_lsp.size_text import python
+from kernel_lsp.size_text import python, unwrapped
 
 from ..graph.functions import literal
 from ..graph.map import dim
 from ..graph.names import Names, variable_name
-from ..graph.sizes import same_shape
-from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, operands
+from ..graph.sizes import same, same_shape
+from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, numel, operands
 from ..kernel.steps import Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,
@@ -34,7 +34,7 @@ from ..schedule.plan import (
 )
 from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
 from . import bounds
-from .formula import formula
+from .formula import formulas
 from .returned import returned
 from .sharing import form
 from .triton import constants, definition, kernel_names
@@ -159,7 +159,7 @@ class _Printer:
         size = self.host.plan.sizes[symbol]
         assert isinstance(size, sympy.Basic)
         self._require_divisors(size)
-        text = python(size, self.sizes)
+        text = unwrapped(size, self.sizes)
         self.sizes[symbol] = self.names.fresh(symbol.name)
         self.host.body.append(f"{self.sizes[symbol]} = {text}")
 
@@ -199,7 +199,7 @@ class _Printer:
         host, wanted = self.host, program.name
         told = [whole for whole, _ in kernel.stores] if kernel.partials else kernel.outputs
         pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
-        text = "; ".join(f"{variable} = {formula(value, self.variables)}" for variable, value in pairs)
+        text = formulas(pairs, self.variables)
         text += ", chunk by chunk" if kernel.partials else ""
         key = form(definition(program, ""))
         if key in host.kernels:
@@ -232,8 +232,8 @@ class _Printer:
         given = []
         for expr, variable in arguments.sizes.items():
             self._require_divisors(expr)
-            text = python(expr, sizes)
-            if " " in text:
+            text = self._numel(expr, program) or unwrapped(expr, sizes)
+            if " " in text or "numel" in text:
                 known[expr] = self.names.fresh(inside[variable])
                 prepare.append(f"{known[expr]} = {text}")
                 text = known[expr]
@@ -266,6 +266,13 @@ class _Printer:
         if program.together:
             passed.append("launch_cooperative_grid=True")
         return [*prepare, f"{function.name}[({grid},)]({', '.join(passed)})"]
+
+    def _numel(self, size: sympy.Expr, program: Program) -> str:
+        """``out.numel()`` for a size that is as many elements as a tensor has that the kernel stores; "" for others."""
+        for value in program.arguments.outputs:
+            if value in self.variables and size.is_Mul and same(size, numel(value.shape)):
+                return f"{self.variables[value]}.numel()"
+        return ""
 
     def _require(self, condition: str) -> None:
         if condition not in self.host.requires:
@@ -365,7 +372,7 @@ def _constant(
 
 
 def _shape(shape: Shape, sizes: dict[sympy.Symbol, str]) -> str:
-    return _tuple([python(n, sizes) for n in shape])
+    return _tuple([unwrapped(n, sizes) for n in shape])
 
 
 def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:

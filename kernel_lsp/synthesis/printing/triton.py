@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import torch
 
 from ..graph.functions import ATOM, FUNCTIONS, SHIFT, SUM, UNARY, literal, wrap
@@ -23,9 +25,12 @@ from ..kernel.ir import (
     Ref,
     Variable,
 )
-from ..kernel.statements import Add, Arrive, Await, Barrier, Leave, Set, Split, Statement, Store, TakeTurn
+from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, Leave, Set, Split, Statement, Store, TakeTurn
 from ..schedule.program import Program
-from . import helpers, index_parts
+from . import helpers, index_parts, size_names
+
+#: Columns of a line with a comment, which no formatter breaks.
+_COMMENT = 88
 
 #: Words that Triton has for dtypes, where they differ from torch's.
 _DTYPES = {torch.bool: "tl.int1", torch.float8_e4m3fn: "tl.float8e4nv", torch.float8_e5m2: "tl.float8e5"}
@@ -60,8 +65,9 @@ class Printer:
     """Writes the statements and expressions of one kernel as Triton, under the names that its variables get."""
 
     def __init__(self, program: Program) -> None:
-        self.body, parts = index_parts.named(program)
-        self.names = kernel_names(program, parts)
+        body, parts = index_parts.named(program)
+        self.body, sizes = size_names.named(program, body)
+        self.names = kernel_names(program, [*parts, *sizes])
         self.wide = program.wide
 
     def name(self, variable: Variable) -> str:
@@ -93,6 +99,10 @@ class Printer:
             return [
                 f"{indent}{names} = {helpers.SPLITS[len(statement.variables)][0]}({self.text(statement.value)}, {shape})"
             ]
+        if isinstance(statement, Comment):
+            return textwrap.wrap(
+                statement.text, _COMMENT, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
+            )
         if isinstance(statement, Barrier):
             return [f"{indent}tl.debug_barrier()"]
         if isinstance(statement, Arrive):

@@ -1,8 +1,5 @@
 """Contractions (matrix products, einsum, convolution): tiled, grouped tile order, masked edges, operands in any stride, prologue and epilogue fused.
 
-The tile order follows the Triton matmul tutorial's idea: programs are numbered so that GROUP rows of tiles are
-finished column by column, which keeps the tiles that neighbouring programs share in L2.
-
 float32 products are computed to float32 accuracy: ``tf32x3`` splits each operand into two tf32 parts and adds
 three products (error about 2e-7 relative, as cuBLAS in float32 has), ``bf16x6`` uses three bfloat16 parts.
 
@@ -26,34 +23,31 @@ from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Input, Pointwise, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder, masked, spread
+from ..kernel.build import Builder, loaded, masked, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import (
     Apply,
     Axis,
-    AxisIndex,
     Dot,
     Expr,
     Full,
     Joined,
     Load,
     Number,
-    ProgramId,
     Ref,
     Variable,
     apply,
-    plus,
 )
 from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
-from .elementwise import blocked, mask_of
 from .extents import alternating, contract_atoms, multiplied, total
 from .noting import note_sample
 from .pointwise import name_pixels
-from .program import Blocks, Program, fixed, set_all
+from .program import Blocks, Program, fixed
 from .schedules import Product
 from .summation import summation
+from .tile_order import places, tile_order
 
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
@@ -113,31 +107,34 @@ def contract(
     for text, size in (("M", m), ("N", n), ("K", k_size)):
         arguments.name_size(size, text)
     name_pixels(kernel, arguments)
+    arguments.phases |= {sympy.expand(domain.size[atom]) for atom in (*atoms.rows, *atoms.cols)}
     ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
     blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
-    group = program.block("GROUP", tile.group)
-    exact_n = n.is_number and int(n) % tile.n == 0
+    one = tuple(end.is_number and end <= size for end, size in ((m, tile.m), (n, tile.n)))  # all in one block
+    group = None if any(one) else program.block("GROUP", tile.group)
+    exact = tuple(end.is_number and int(end) % size == 0 for end, size in ((m, tile.m), (n, tile.n)))
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
         program.body += _leave_in_range(value, arguments)
     # Phases and groups of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     together = op.exact is not None and op.exact.product.convolves
     pair = alternating(kernel, atoms) if tile.joined else None
-    axes = _tile_order(domain, program, ends, blocks, group, [a for a in atoms.batch if a is not pair], together)
+    axes = tile_order(domain, program, ends, blocks, group, one, [a for a in atoms.batch if a is not pair], together)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
-    program.body += _places(rows, cols, blocks, ends, exact_n)
+    program.body += places(rows, cols, blocks, ends, one, exact)
     parts = _Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)
     tiled = [rows, cols]
     if pair is None:
         total_of_all = _sum(parts, at)
     else:
-        total_of_all, tiled = _joined(parts, at, pair, exact_n)
+        total_of_all, tiled = _joined(parts, at, pair, one, exact)
     for v in kernel.peaks:
         program.body += note_sample(
-            v, op, at, depth, total_of_all, rows, cols, blocks["M"], ends, arguments, domain, stored
+            v, op, at, depth, total_of_all, rows, cols, blocks["M"], ends, arguments, domain, stored, program.body
         )
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all
+    ending.before = loaded(program.body)
     for v, i in kernel.stores:
         ending.count(v, i)
     for v, i in kernel.stores:
@@ -145,7 +142,9 @@ def contract(
     program.body += ending.lines
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
     only = "Only where the rounded operands leave their range. " if kernel.exact else ""
-    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K, tiles in groups of {tile.group} rows."
+    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K."
+    if group is not None:
+        program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program
 
 
@@ -199,6 +198,7 @@ def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
         builder.raw_half = is_plain(operand, stored)
         builder.reduced_axis = along if len(depth) > 1 else None
         builder.whole = side if eighths else None
+        builder.before, builder.beside = loaded(loop), "right"
         builder.count(operand, index)
         term = builder.value(operand, index)
         beyond.append(term.pad if along in term.axes else None)
@@ -228,7 +228,9 @@ def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
     return walk.result(acc)
 
 
-def _joined(parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, exact_n: bool) -> tuple[Ref, list[Axis]]:
+def _joined(
+    parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, one: tuple[bool, ...], exact: tuple[bool, ...]
+) -> tuple[Ref, list[Axis]]:
     """Both phases along ``pair``, whose results alternate, as one tile with twice the rows; the axes as its dimensions lie.
 
     Alone each phase stores every second element, which takes 1.6 times as long (docs/performance.md).
@@ -236,36 +238,17 @@ def _joined(parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, exact_
     program, blocks = parts.program, parts.blocks
     found: list[Expr] = []
     for phase in range(2):
-        one = _sum(parts, {letter: index.xreplace({pair: sympy.Integer(phase)}) for letter, index in at.items()})
+        summed = _sum(parts, {letter: index.xreplace({pair: sympy.Integer(phase)}) for letter, index in at.items()})
         kept = program.arguments.variable(("even", "odd")[phase])
-        program.body.append(Set(kept, one))
-        found.append(dataclasses.replace(one, variable=kept))
+        program.body.append(Set(kept, summed))
+        found.append(dataclasses.replace(summed, variable=kept))
     both = Axis(parts.rows.variable, [*parts.rows.atoms, pair], "tile")
     blocks = blocks | {"M": program.block("BLOCK_PAIRS", 2 * parts.tile.m)}
-    program.body += _places(both, parts.cols, blocks, parts.ends, exact_n, pairs=True)
+    program.body += places(both, parts.cols, blocks, parts.ends, one, exact, pairs=True)
     axes = frozenset({both, parts.cols})
     result = Ref(program.arguments.variable("both"), axes, torch.float32)
     program.body.append(Set(result.variable, Joined(found[0], found[1], (blocks["N"], blocks["M"]), axes)))
     return result, [parts.cols, both]
-
-
-def _places(
-    rows: Axis, cols: Axis, blocks: dict[str, Variable], ends: dict[str, Expr], exact_n: bool, pairs: bool = False
-) -> list[Statement]:
-    """The statements that give each row and column of the tile its index, and tell which lie inside.
-
-    ``pairs``: rows are the tile's last dimension, and twice as many as ``ends`` says, which twice might not fit into 32 bits.
-    """
-    lanes = ((1, 2), (0, 2)) if pairs else ((0, 2), (1, 2))
-    found = set_all(
-        (rows.variable, blocked(Ref(fixed("row_block")), blocks["M"], rows, lanes[0])),
-        (cols.variable, blocked(Ref(fixed("col_block")), blocks["N"], cols, lanes[1])),
-    )
-    row = apply("floordiv_int", AxisIndex(rows), Number(2)) if pairs else AxisIndex(rows)
-    inside = apply("lt", row, ends["M"], dtype=torch.bool)
-    rows.mask = Ref(fixed("row_mask"), inside.axes, torch.bool)
-    found.append(Set(fixed("row_mask"), inside))
-    return found if exact_n else [*found, *set_all(mask_of(cols, "col_mask", ends["N"]))]
 
 
 def exchanged(op: Contract) -> Contract:
@@ -320,50 +303,6 @@ def _lengths(
         count, atom = program.index(length.xreplace(place)), at[letter]
         found[atom] = apply("mul", found[atom], count) if atom in found else count
     return found
-
-
-def _tile_order(
-    domain: Domain,
-    program: Program,
-    ends: dict[str, Expr],
-    blocks: dict[str, Variable],
-    group: Variable,
-    batch: list[sympy.Symbol],
-    together: bool,
-) -> list[Axis]:
-    """The statements that give a program its tile, and the axis of the batch where there is one.
-
-    ``together``: one tile of all of a batch runs before the next tile, since those are neighbours in the result.
-    """
-    tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
-    in_group, group_rows = Ref(fixed("group")), Ref(fixed("group_rows"))
-    program.grid = [[ONE, ONE]]
-    program.body += set_all(
-        (tile.variable, ProgramId(0)),
-        (row_blocks.variable, apply("cdiv", ends["M"], Ref(blocks["M"]))),
-        (col_blocks.variable, apply("cdiv", ends["N"], Ref(blocks["N"]))),
-    )
-    axes: list[Axis] = []
-    if batch:
-        axes.append(Axis(fixed("batch"), batch, "grid"))
-        tiles = apply("mul", row_blocks, col_blocks)
-        places = [apply("floordiv_int", tile, tiles), apply("mod_int", tile, tiles)]
-        if together:
-            count = program.arguments.size(total(domain, batch))
-            places = [apply("mod_int", tile, count), apply("floordiv_int", tile, count)]
-        program.body += set_all((axes[0].variable, places[0]), (tile.variable, places[1]))
-        program.grid[0].append(total(domain, batch))
-    wide = apply("mul", Ref(group), col_blocks)
-    left = apply("sub", row_blocks, apply("mul", in_group, Ref(group)))
-    within = apply("mod_int", tile, wide)
-    row = plus(apply("mul", in_group, Ref(group)), apply("mod_int", within, group_rows))
-    program.body += set_all(
-        (in_group.variable, apply("floordiv_int", tile, wide)),
-        (group_rows.variable, apply("minimum_int", left, Ref(group))),
-        (fixed("row_block"), row),
-        (fixed("col_block"), apply("floordiv_int", within, group_rows)),
-    )
-    return axes
 
 
 def _in_order(side: Axis, along: Axis) -> list[Axis]:

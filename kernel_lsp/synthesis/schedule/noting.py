@@ -8,7 +8,7 @@ import torch
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Contract, Sample, Value
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder, masked, spread
+from ..kernel.build import Builder, loaded, masked, spread
 from ..kernel.domain import Domain
 from ..kernel.ir import Apply, Axis, Expr, FoldAxis, Load, Number, Ref, Variable, apply
 from ..kernel.statements import Set, Statement, Store
@@ -29,11 +29,13 @@ def note_sample(
     arguments: Arguments,
     domain: Domain,
     stored: set[Value],
+    earlier: list[Statement],
 ) -> list[Statement]:
     """The statements that look at a column of the left operand and at the sums in ``total``, a tile of ``rows`` and ``cols``.
 
     Each program takes another column. They belong before the stores: after them the sums would stay in registers for longer.
-    ``at``: the index of each of the product's letters; ``depth``: the summed atoms; ``block``: how many rows a tile has.
+    ``at``: the index of each of the product's letters; ``depth``: the summed atoms; ``block``: how many rows a tile has;
+    ``earlier``: the statements before.
     """
     assert isinstance(sample.op, Sample)
     operand = sample.op.operand
@@ -44,6 +46,7 @@ def note_sample(
         (column.variable, apply("mod_int", Ref(fixed("tile")), ends["K"])),
     )
     builder = Builder(domain, [column, some], arguments, stored, {})
+    builder.before, builder.beside = loaded(earlier), "sample"
     index = tuple(ZERO if n == ONE else at[x] for x, n in zip(op.left_axes, operand.shape, strict=True))
     builder.count(operand, index)
     some_elements = spread(builder.value(operand, index), some)

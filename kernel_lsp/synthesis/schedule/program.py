@@ -12,7 +12,7 @@ import sympy
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.ir import AxisIndex, Expr, Ref, Variable, walk
-from ..kernel.statements import Add, Arrive, Await, Barrier, For, Leave, Set, Statement, Store, TakeTurn
+from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Statement, Store, TakeTurn
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.offset,)
     if isinstance(statement, Await):
         return (statement.offset, statement.count)
-    return () if isinstance(statement, Barrier) else (statement.value,)
+    return () if isinstance(statement, Barrier | Comment) else (statement.value,)
 
 
 def expressions(body: list[Statement] | tuple[Statement, ...]) -> Iterator[Expr]:

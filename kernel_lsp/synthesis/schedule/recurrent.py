@@ -35,7 +35,7 @@ from ..kernel.ir import (
     apply,
     plus,
 )
-from ..kernel.statements import Barrier, For, Set, Statement
+from ..kernel.statements import Barrier, Comment, For, Set, Statement
 from ..kernel.steps import Hints, Kernel, Looped
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
@@ -114,7 +114,10 @@ def recurrent(
     carry(frame, in_registers=not schedule.depth)
     begin(frame)
     if contracted(looped.loop) and schedule.depth:
-        frame.builder.lines.append(Barrier())
+        frame.builder.lines += [
+            Comment("Threads read what other threads of the program store: all wait here for all."),
+            Barrier(),
+        ]
     for state in contracted(looped.loop):
         _products(frame, domain, state, schedule, stored)
     advance(frame)
@@ -225,23 +228,26 @@ def _products(frame: Frame, domain: Domain, state: Value, schedule: Steps, store
     weights = Builder(domain, [units, sides[1]], arguments, stored, {})
     weights.raw_half = True
     precision: Variable | None = None
+    mine = []
     for product, at, near in looped.products:
         op = product.op
         assert isinstance(op, Contract)
-        if op.left is not state:
-            continue
-        acc = Ref(arguments.variable(f"{near or 'state'}_acc"), frame.tile | {frame.step}, torch.float32)
+        if op.left is state:
+            letters = dict(zip(op.axes, at, strict=True)) | {op.summed: sum_atom}
+            place = tuple(letters[letter] for letter in op.right_axes)
+            weights.count(op.right, place)
+            mine.append((product, op, at, place, near.name if near is not None else "state"))
+    for product, op, at, place, needs in mine:
+        acc = Ref(arguments.variable(f"{needs}_acc"), frame.tile | {frame.step}, torch.float32)
         builder.inner.append(Set(acc.variable, Full(frame.shape, 0.0, torch.float32, acc.axes)))
-        letters = dict(zip(op.axes, at, strict=True)) | {op.summed: sum_atom}
-        place = tuple(letters[letter] for letter in op.right_axes)
-        weights.count(op.right, place)
+        weights.needs = [needs]
         right = weights.value(op.right, place)
         for axis in (units, sides[1]):
             right = spread(right, axis)
         half = right_dtype(op.right)
         if half is None and precision is None:
             precision = program.block("PRECISION", schedule.precision)
-        factor = left if half is None or not whole else Apply(_rounded(half), (left,), half)
+        factor = left if half is None or not whole else Apply(rounded_to(half), (left,), half)
         inner += weights.inner
         weights.inner = []
         inner.append(Set(acc.variable, Dot(factor, right, acc, precision if half is None else None)))
@@ -291,7 +297,8 @@ def right_dtype(value: Value) -> torch.dtype | None:
     return value.dtype if value.dtype in (torch.float16, torch.bfloat16) else None
 
 
-def _rounded(dtype: torch.dtype) -> str:
+def rounded_to(dtype: torch.dtype) -> str:
+    """The function that rounds to a half precision."""
     return "to_float16" if dtype == torch.float16 else "to_bfloat16"
 
 
@@ -300,6 +307,8 @@ def advance(frame: Frame) -> None:
     builder, looped = frame.builder, frame.looped
     for value in looped.next:
         builder.count(value, frame.state)
+    for value in looped.gates:  # in torch's order, whichever the next states ask for first
+        builder.value(value, frame.state)
     found = [builder.value(value, frame.state) for value in looped.next]
     for place, result in enumerate(found):
         for v in frame.program.arguments.outputs:

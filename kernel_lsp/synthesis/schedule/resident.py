@@ -2,7 +2,8 @@
 
 Each program keeps the rows of the weights that make its units, for all gates, one below the other: one product a step. After a
 step it stores its units and counts itself; before a step it waits until all programs of its rows are counted, and reads the
-whole state. So all programs have to run at once, which a cooperative launch guarantees.
+whole state. So all programs have to run at once, which a cooperative launch guarantees. A program that has all units waits for
+none, and keeps the state in registers.
 
 float32 is multiplied as three products of a high and a low half: high * high, high * low and low * high. The halves are
 float16, which have 22 bits of a number, the low one times 2^11, so that it does not vanish. What they are taken of is divided by
@@ -41,16 +42,25 @@ from ..kernel.ir import (
     apply,
     plus,
 )
-from ..kernel.statements import Arrive, Await, Barrier, Set, Split, Statement
+from ..kernel.statements import Arrive, Await, Comment, Set, Split, Statement
 from ..kernel.steps import Hints, Kernel
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
 from .program import Blocks, OfAll, Program, fixed, set_all
-from .recurrent import LEAST, Frame, advance, begin, carry, end, framed, right_dtype, state_load
+from .recurrent import LEAST, Frame, advance, begin, carry, end, framed, right_dtype, rounded_to, state_load
 from .schedules import Resident
 
 #: what a low half in float16 is multiplied by: 2^11, one more than it has bits after the first
 _RAISED = 2048.0
+#: what a kernel says of its halves where it makes the first
+_PLANES = (
+    "float32 as two float16 planes, high + low / 2048: 22 bits of a number, where tensor cores round float32 to 10. "
+    "Rows of the weight are divided by their largest number, which keeps them in the range of float16."
+)
+#: and of the barriers between programs
+_COUNTED = "Other programs read these units of the state: this one is counted when it has stored them."
+_OTHERS = "Other programs have the other units of the state: wait until all are stored, then read it whole."
+_BELOW = "The layer below is other programs': wait until they have stored this step of it."
 #: parts of one product that ``Split`` can tell apart
 MOST_PARTS = 4
 
@@ -118,16 +128,16 @@ def resident(
         *([] if n_units % max(LEAST, schedule.units) == 0 else [mask_of(units, "unit_mask", arguments.size(n_units))]),
     )
     signal, waits = _signals(frame, schedule, n_rows, n_units)
-    carry(frame, in_registers=False)
+    carry(frame, in_registers=schedule.units >= n_units)
     begin(frame)
-    frame.builder.lines.append(signal)
+    frame.builder.lines += [Comment(_COUNTED), *signal] if signal else []
     _load_inputs(frame)
     lanes, along = _axes(frame, domain, len(next(iter(products.values()))))
     # What the layer below made is there first: this layer waits for itself last.
     for state in sorted(products, key=lambda state: state is not looped.loop.below):
         _product(frame, domain, state, products[state], waits[state], stored, lanes, along)
     advance(frame)
-    frame.builder.inner.append(signal)
+    frame.builder.inner += signal
     end(frame)
     program.tiling = f"One program has {schedule.units} units of {schedule.rows} rows: it keeps their weights on chip through all steps"
     program.tiling += ", and waits for the others after each." if program.together else "."
@@ -136,13 +146,14 @@ def resident(
 
 def _signals(
     frame: Frame, schedule: Resident, n_rows: sympy.Expr, n_units: sympy.Expr
-) -> tuple[Statement, dict[Value, Statement | None]]:
-    """What ends a step, and what has to come before a state is read; None where nothing has to."""
+) -> tuple[list[Statement], dict[Value, Statement | None]]:
+    """What ends a step, and what has to come before a state is read; None where the program has all of it itself."""
     looped, program = frame.looped, frame.program
     loop, arguments = looped.loop, program.arguments
     states = contracted(loop)
-    if schedule.units >= n_units and loop.below is None:
-        return Barrier(), dict.fromkeys(states)
+    whole = schedule.units >= n_units
+    if whole and loop.below is None:
+        return [], dict.fromkeys(states)
     program.together = True
     program.limits.append((n_rows, schedule.rows * schedule.blocks))
     # A counter for each block of rows, at the first of them; of layers those of the lowest come after zeros.
@@ -172,8 +183,8 @@ def _signals(
                 pointer, lower, apply("mul", done, apply("minimum_int", AxisIndex(frame.member), Number(1)))
             )
         else:
-            waits[state] = Await(pointer, own, apply("mul", plus(step, Number(1)), parts))
-    return Arrive(pointer, own), waits
+            waits[state] = None if whole else Await(pointer, own, apply("mul", plus(step, Number(1)), parts))
+    return [Arrive(pointer, own)], waits
 
 
 def _load_inputs(frame: Frame) -> None:
@@ -183,22 +194,24 @@ def _load_inputs(frame: Frame) -> None:
         builder.count(value, frame.state)
     seen: set[tuple[Value, Index]] = set()
 
-    def visit(value: Value, index: Index) -> None:
+    def visit(value: Value, index: Index, needs: str) -> None:
         key = builder.key(value, index)
         if key in seen or value in builder.reduced:
             return
         seen.add(key)
         guarded = isinstance(value.op, View) and bool(value.op.map.guard)
         if guarded or reshaped_leaf(value, builder.stored) is not None:
+            builder.needs = [needs] if needs else []
             builder.value(value, index)
             return
         if isinstance(value.op, Contract):
             return
         for operand, at in operand_indices(value, key[1], builder.domain):
-            visit(operand, at)
+            visit(operand, at, needs if isinstance(value.op, View) else value.name or needs)
 
-    for value in looped.next:
-        visit(value, frame.state)
+    for value in (*looped.gates, *looped.next):
+        visit(value, frame.state, "")
+    builder.needs = []
     builder.uses.clear()
 
 
@@ -233,25 +246,33 @@ def _product(
     builder.lines += reader.lines
     half = right_dtype(op.right)
     inner = builder.inner
-    if wait is not None:
-        inner.append(wait)
     name = "below" if state is looped.loop.below else f"{state.name or 'state'}_before"
-    held = state_load(frame, domain, state, [beside_state, frame.rows], stored, ".cg" if wait is not None else "")
-    loaded = Ref(arguments.variable(name), held.axes, held.dtype)
-    inner.append(Set(loaded.variable, held))
+    loaded: Expr
+    if wait is None:
+        name, loaded = state.name or "state", _kept(frame, state, beside_state)
+    else:
+        held = state_load(frame, domain, state, [beside_state, frame.rows], stored, ".cg")
+        loaded = Ref(arguments.variable(name), held.axes, held.dtype)
+        inner += [
+            Comment(_BELOW if state is looped.loop.below else _OTHERS),
+            wait,
+            Set(loaded.variable, held),
+        ]
     several = sum(other is not looped.loop.below for other in contracted(looped.loop)) > 1
-    total_of = fixed("acc") if not several else arguments.variable(f"acc_{state.name or 'state'}")
-    if state is looped.loop.below:
-        total_of = arguments.variable("acc_below")
+    apart = "_below" if state is looped.loop.below else f"_{state.name or 'state'}" if several else ""
+    total_of = arguments.variable(f"acc{apart}") if apart else fixed("acc")
     acc = Ref(total_of, frozenset({lanes, frame.rows, frame.step}), torch.float32)
-    lane_count = next(v for v in program.blocks if v.wanted == ("LANES" if len(parts) > 1 else "UNITS"))
+    lane_count = next(v for v in program.blocks if v.wanted == ("GATE_ROWS" if len(parts) > 1 else "UNITS"))
     inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))
     if half is not None:
         inner.append(Set(acc.variable, Dot(weight, loaded, acc)))
     else:
-        scale: Expr = _one_for_none(arguments, "largest", _largest(weight, beside_weight, 1), builder.lines)
+        about = Comment(_PLANES)
+        first = about not in builder.lines
+        builder.lines += [about] if first else []
+        scale: Expr = _one_for_none(arguments, f"largest{apart}", _largest(weight, beside_weight, 1), builder.lines)
         scaled = apply("div", weight, scale, dtype=torch.float32)
-        low_weight, high_weight = _halves(arguments, scaled, "weight", builder.lines)
+        low_weight, high_weight = _halves(arguments, scaled, f"weight{apart}", builder.lines)
         if not (looped.loop.bounded and made_of_numbers(looped.loop.first[0])):  # its numbers may be of any size
             most = _one_for_none(arguments, f"most_{name}", _largest(loaded, beside_state, 0), inner)
             loaded = _set(arguments, f"{name}_scaled", apply("div", loaded, most, dtype=torch.float32), inner)
@@ -259,7 +280,8 @@ def _product(
         low_state, high_state = _halves(arguments, loaded, name, inner)
         inner.append(Set(acc.variable, Dot(high_weight, low_state, acc)))
         inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
-        # Of an infinity nothing is left to round: what the parts of it give is no number, the product of it is right.
+        if first:
+            inner.append(Comment("The low parts' share, times 1 / 2048. An infinity has none: its NaN becomes 0."))
         same = apply("eq", acc, acc, dtype=torch.bool)
         rest = apply("mul", acc, Number(1 / _RAISED), dtype=torch.float32)
         inner.append(Set(acc.variable, Apply("where", (same, rest, Number(0.0)), torch.float32)))
@@ -270,11 +292,20 @@ def _product(
         builder.memo[builder.key(*parts[0]), ()] = Ref(acc.variable, tile, torch.float32)
         return
     near = {builder.key(product, index): needs for product, index, needs in looped.products}
-    names = [arguments.variable(f"{near[builder.key(*part)] or 'state'}_acc") for part in parts]
+    needs = [near[builder.key(*part)] for part in parts]
+    of = "below" if state is looped.loop.below else "acc"
+    names = [arguments.variable(f"{'state' if value is None else value.name}_{of}") for value in needs]
     spare: list[Variable | None] = [None] * (power_of_two(len(parts)) - len(parts))
     inner.append(Split((*names, *spare), acc, (frame.shape[0], frame.shape[1])))
     for part, variable in zip(parts, names, strict=True):
         builder.memo[builder.key(*part), ()] = Ref(variable, tile, torch.float32)
+
+
+def _kept(frame: Frame, state: Value, along: Axis) -> Expr:
+    """The state in registers as an operand that is summed over ``along``, rounded as its result in memory is."""
+    held = Ref(frame.carried[state], frozenset({along, frame.rows, frame.step}), state.dtype)
+    dtype = frame.trace(state).dtype
+    return held if dtype == state.dtype else Apply(rounded_to(dtype), (held,), dtype)
 
 
 def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variable, Expr | None]]:
@@ -291,18 +322,18 @@ def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variabl
     whole = program.blocks[size]
     assert isinstance(whole, OfAll)
     row = domain.atom("n", n_lanes, reduced=False)
-    lanes = Axis(fixed("lanes"), [row], "tile")
+    lanes = Axis(fixed("weight_rows"), [row], "tile")
     if parts == 1:
         builder.lines += set_all((lanes.variable, blocked(ProgramId(0), size, lanes, (0, 2))))
         if units.mask is not None:
-            builder.lines += set_all(mask_of(lanes, "lane_mask", arguments.size(n_units)))
+            builder.lines += set_all(mask_of(lanes, "weight_mask", arguments.size(n_units)))
     else:
-        count = program.block("LANES", OfAll(n_units, whole.size, power_of_two(parts)))
-        every, unit = fixed("every"), fixed("unit")
-        part = apply("floordiv_int", _over(every, lanes), Ref(size))
+        count = program.block("GATE_ROWS", OfAll(n_units, whole.size, power_of_two(parts)))
+        gate_row, unit = fixed("gate_row"), fixed("unit")
+        part = apply("floordiv_int", _over(gate_row, lanes), Ref(size))
         builder.lines += set_all(
-            (every, Arange(count, lanes, (0, 2))),
-            (unit, plus(apply("mul", ProgramId(0), Ref(size)), apply("mod_int", _over(every, lanes), Ref(size)))),
+            (gate_row, Arange(count, lanes, (0, 2))),
+            (unit, plus(apply("mul", ProgramId(0), Ref(size)), apply("mod_int", _over(gate_row, lanes), Ref(size)))),
             (lanes.variable, plus(apply("mul", part, arguments.size(n_units)), _over(unit, lanes))),
         )
         inside: list[Expr] = []
@@ -311,7 +342,7 @@ def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variabl
         if parts != power_of_two(parts):
             inside.append(apply("lt", _over(lanes.variable, lanes), arguments.size(n_lanes), dtype=torch.bool))
         if inside:
-            mask = fixed("lane_mask")
+            mask = fixed("weight_mask")
             both = inside[0] if len(inside) == 1 else apply("and", *inside, dtype=torch.bool)
             builder.lines.append(Set(mask, both))
             lanes.mask = Ref(mask, frozenset({lanes}), torch.bool)

@@ -97,7 +97,7 @@ class Unrolled:
 
 @dataclass(frozen=True)
 class Product:
-    """``m`` x ``n`` tiles in steps of ``k``, tiles numbered in groups of ``group`` rows.
+    """``m`` x ``n`` tiles in steps of ``k``, tiles numbered column by column within ``group`` row blocks.
 
     ``precision``: how float32 is multiplied. ``restart``: summed elements after which the tensor cores' sum is added to one in
     registers and begins again at zero (0: never). ``exchanged``: the operands are; the tile is one of the result's transpose, so that the

@@ -79,7 +79,7 @@ def shared(
             mask_of(cols, "mask", arguments.size(n_cols)),
         ),
     ]
-    places = Axis(fixed("parts"), [], "tile")
+    places = Axis(fixed("every_part"), [], "tile")
     statements += set_all((places.variable, Arange(parts, places)))
     places.mask = apply("lt", AxisIndex(places), Ref(count), dtype=torch.bool)
     tiling = Tiling([row, cols], cols, 0, 1, (size,), size, Ref(part), Ref(part), statements, [])

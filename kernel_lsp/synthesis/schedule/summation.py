@@ -11,7 +11,7 @@ import torch
 from ..graph.sizes import ZERO
 from ..kernel.domain import Domain
 from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Expr, Full, Number, Ref, Variable, apply, plus
-from ..kernel.statements import Add, For, Set, Statement
+from ..kernel.statements import Add, Comment, For, Set, Statement
 from .extents import total
 from .program import Program, fixed, set_all
 from .schedules import Product
@@ -71,8 +71,10 @@ class Summation:
                 small = apply("mul", self.but_last, Ref(_BLOCKS))
                 scaled = Apply("mul", (acc, Number(self.scaled)), acc.dtype)
                 inside = [
+                    Comment(f"A high plane times a low one, which is stored times {round(1 / self.scaled)}."),
                     For(_STEP, Number(0), small, Number(1), tuple(step)),
                     Set(acc.variable, scaled),
+                    Comment("The high planes."),
                     For(_STEP, small, steps, Number(1), tuple(step)),
                 ]
         else:

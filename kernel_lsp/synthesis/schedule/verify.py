@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..kernel.ir import Arange, Axis, AxisIndex, Dot, Expr, FoldAxis, Load, Ref, Variable, walk
-from ..kernel.statements import Add, Arrive, Await, Barrier, For, Leave, Set, Split, Statement, Store, TakeTurn
+from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Split, Statement, Store, TakeTurn
 from .program import Program, expressions, expressions_of, statements
 
 
@@ -43,6 +43,8 @@ class _Verifier:
     def block(self, statements: list[Statement] | tuple[Statement, ...], known: set[Variable]) -> None:
         """``known``: what is set so far; grows by what the block sets."""
         for statement in statements:
+            if isinstance(statement, Comment):
+                continue
             if isinstance(statement, For):
                 for bound in (statement.begin, statement.end):
                     self.expression(bound, known)

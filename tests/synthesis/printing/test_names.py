@@ -1,5 +1,11 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
 import pytest
 
+import kernel_lsp
 from kernel_lsp.naming import snake_case
 from kernel_lsp.synthesis.graph.names import Names
 from kernel_lsp.synthesis.printing.names import class_alias, function_name
@@ -35,6 +41,13 @@ def test_a_name_is_handed_out_once() -> None:
 def test_a_name_is_an_identifier_and_no_word_of_the_templates(wanted: str) -> None:
     name = Names().fresh(wanted)
     assert name.isidentifier() and name not in ("tl", "rows", "lambda", "for")
+
+
+def test_no_value_has_a_name_that_a_template_uses() -> None:
+    folder = Path(kernel_lsp.__file__).parent / "synthesis"
+    used = {name for path in folder.rglob("*.py") for name in re.findall(r'fixed\("(\w+)"\)', path.read_text("utf-8"))}
+    assert len(used) > 30
+    assert [name for name in sorted(used) if Names().fresh(name) == name] == []
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,10 @@ def test_equal_layers_are_launches_of_one_kernel():
 
 
 def test_sizes_are_arguments_of_the_shared_kernel():
-    text = source(Net(nn.Linear(32, 64), nn.Linear(64, 128)), torch.randn(8, 32))
+    text = source(Net(nn.Linear(32, 128), nn.Linear(128, 256)), torch.randn(8, 32))
     assert text.count("@triton.jit") == 1
     launches = [line for line in text.splitlines() if "_kernel[" in line]
-    assert "N=64, K=32" in launches[0] and "N=128, K=64" in launches[1]
+    assert "N=128, K=32" in launches[0] and "N=256, K=128" in launches[1]
 
 
 def test_other_operations_other_forms():

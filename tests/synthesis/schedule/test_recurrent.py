@@ -117,6 +117,56 @@ def test_layers_of_a_stack_run_in_one_launch() -> None:
     assert text.count("_wait_for(") == 2 and text.count("tl.dot(") == 6
 
 
+def order_of(text: str, names: list[str]) -> list[int]:
+    return [text.index(f"        {name} = ") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("kind", "gates"), [(nn.LSTM, ["i", "f", "g", "o"]), (nn.GRU, ["r", "z", "n"])], ids=["lstm", "gru"]
+)
+@pytest.mark.parametrize("width", [20, 256])
+def test_gates_have_the_names_and_the_order_of_torch(kind: type[nn.Module], gates: list[str], width: int) -> None:
+    kernel, plan = found(meta(kind, 32, width), 50, 10, 32)
+    for schedule in space(kernel, H100, plan.hints):
+        text = definition(written(kernel, plan, schedule), "")
+        for names in (gates, [f"inputs_{gate}" for gate in gates]):
+            if f"        {names[0]} = " in text:
+                assert order_of(text, names) == sorted(order_of(text, names))
+        assert f"        {gates[0]} = tl.sigmoid(" in text
+        assert "inputs_part" not in text and "weight_hh_l0_part" not in text
+        if isinstance(schedule, Resident):
+            assert f"{', '.join(f'{gate}_acc' for gate in gates)}" in text
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_one_program_keeps_the_state_in_registers(dtype: torch.dtype) -> None:
+    kernel, plan = found(meta(nn.LSTM, 32, 64, dtype=dtype), 50, 10, 32)
+    text = definition(written(kernel, plan, Resident(64, 16, 4, 4)), "")
+    assert "tl.load(hidden_ptr" not in text and "barrier" not in text and "_wait_for" not in text
+    if dtype == torch.float16:
+        assert "tl.dot(weight_hh_l0, hidden.to(tl.float16), acc)" in text  # as it would be read back
+
+
+def test_what_programs_wait_for_is_said_once() -> None:
+    kernel, plan = found(meta(nn.LSTM, 128, 256, num_layers=2), 512, 10, 128, joined=True)
+    text = definition(written(kernel, plan, Resident(16, 16, 4, 4)), "")
+    lines = [line.strip() for line in text.splitlines()]
+    for before, said in (
+        ("_arrive(", "Other programs read these units"),
+        ("_wait_for(", "The layer below is other programs'"),
+        ("weight_below_high", "float32 as two float16 planes"),
+    ):
+        assert text.count(said) == 1 and text.index(said) < text.index(before)
+    assert max(map(len, (line for line in lines if line.startswith("#")))) <= 88
+
+
+def test_a_layer_that_is_one_program_waits_for_the_layer_below_alone() -> None:
+    kernel, plan = found(meta(nn.LSTM, 64, 64, num_layers=2), 50, 10, 64, joined=True)
+    text = definition(written(kernel, plan, Resident(64, 16, 4, 4)), "")
+    assert text.count("_wait_for(") == 1 and text.count("_arrive(") == 2
+    assert text.count("tl.load(hidden_ptr") == 1  # what the layer below made
+
+
 def test_a_recurrence_without_products_has_no_barrier() -> None:
     """h = a * h + b, of two tensors [steps, rows]."""
     steps, rows = sympy.Symbol("steps", integer=True, positive=True), sympy.Integer(300)
