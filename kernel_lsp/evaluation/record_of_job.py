@@ -109,8 +109,11 @@ def record_of(
 
 
 def lacked_memory(record: Record) -> bool:
-    """Whether a problem ended for want of memory, or has a kernel or torch.compile without a time for it."""
+    """Whether a problem ended for want of memory, or has a candidate or torch.compile without a verdict or a time for it."""
     report = record.report or {}
+    verdicts = [entry.get("verdict") or {} for entry in report.get("candidates") or []]
+    if any(one.get("status") == "out-of-memory" for one in verdicts):
+        return True
     measured = [entry.get("measurement") or {} for entry in report.get("candidates") or []]
     texts = [str(one.get(key) or "") for one in measured for key in ("missing", "compiled_missing")]
     texts += [str(one.get("reason") or "") for one in report.get("tried") or []]
