@@ -86,11 +86,26 @@ def certain(tree: ast.Module, kernel: ast.FunctionDef) -> Iterator[str]:
                 yield ast.unparse(compared)
 
 
+def masks_of_sums(kernel: ast.FunctionDef) -> Iterator[str]:
+    """Masks that compare a sum of an index and a number with a number, where the index alone could be compared."""
+    given = {argument.arg for argument in kernel.args.args}
+    loads = (n for n in ast.walk(kernel) if isinstance(n, ast.Call) and ast.unparse(n.func) == "tl.load")
+    masks = (keyword.value for load in loads for keyword in load.keywords if keyword.arg == "mask")
+    for compared in (n for mask in masks for n in ast.walk(mask) if isinstance(n, ast.Compare)):
+        left, right = compared.left, compared.comparators[0]
+        if not isinstance(left, ast.BinOp) or not isinstance(left.op, ast.Add | ast.Sub):
+            continue
+        of_index = not names(left, ast.Load).keys() <= given
+        if of_index and isinstance(left.right, ast.Constant) and isinstance(right, ast.Constant):
+            yield ast.unparse(compared)
+
+
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_kernel_does_nothing_that_comes_to_nothing(path: Path) -> None:
     for tree, kernel in kernels(path):
         assert not [*repeated(kernel.body, {})]
         assert not [*certain(tree, kernel)]
+        assert not [*masks_of_sums(kernel)]
         read = names(kernel, ast.Load)
         assert not [name for name in names(kernel, ast.Store) if name not in read and name != "_"]
 

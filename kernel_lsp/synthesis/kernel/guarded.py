@@ -82,6 +82,9 @@ def _condition(builder: Builder, guard: Guard, name: str) -> Expr | None:
     above, below = within(expr, low, high, builder.domain.size)
     if above and below:
         return None
+    if above or below:  # one comparison: of the index itself, not of a sum
+        constant = expr.as_coeff_Add()[0]
+        expr, low, high = expr - constant, low - constant, high - constant
     place = builder.index(expr)
     if not (above or below or isinstance(place, Ref)):
         place = builder.assign(name, place, torch.int32)

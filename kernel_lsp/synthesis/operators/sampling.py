@@ -22,10 +22,10 @@ from .registry import lowers
 _CUBIC = -0.75
 
 
-def clamped(place: Value, size: sympy.Expr) -> Value:
-    """``place``, which is whole, from 0 to size - 1, as an index."""
+def clamped(place: Value, size: sympy.Expr, name: str) -> Value:
+    """``place``, which is whole, from 0 to size - 1, as an index that is called ``name``."""
     whole = Build.pointwise("maximum_int", place, 0, dtype=torch.int64)
-    return Build.pointwise("minimum_int", whole, number_or_size(size - 1), dtype=torch.int64, name="place")
+    return Build.pointwise("minimum_int", whole, number_or_size(size - 1), dtype=torch.int64, name=name)
 
 
 def _positions(size: sympy.Expr) -> Value:
@@ -103,8 +103,8 @@ def _linear(source: Value, size: sympy.Expr) -> list[tuple[Value, Value]]:
     low = Build.pointwise("floor", source)
     further = Build.pointwise("minimum", Build.pointwise("sub", source, low), 1.0, name="weight")
     nearer = Build.pointwise("sub", 1.0, further, dtype=torch.float32)
-    first = clamped(Build.cast(low, torch.int64), size)
-    second = clamped(Build.pointwise("add", Build.cast(low, torch.int64), 1, dtype=torch.int64), size)
+    first = clamped(Build.cast(low, torch.int64), size, "before")
+    second = clamped(Build.pointwise("add", Build.cast(low, torch.int64), 1, dtype=torch.int64), size, "after")
     return [(first, nearer), (second, further)]
 
 
@@ -131,7 +131,8 @@ def _cubic(source: Value, size: sympy.Expr) -> list[tuple[Value, Value]]:
         far(Build.pointwise("add", other, 1.0)),
     )
     places = [
-        clamped(whole if k == 0 else Build.pointwise("add", whole, k, dtype=torch.int64), size) for k in (-1, 0, 1, 2)
+        clamped(whole if k == 0 else Build.pointwise("add", whole, k, dtype=torch.int64), size, name)
+        for k, name in ((-1, "far_before"), (0, "before"), (1, "after"), (2, "far_after"))
     ]
     return list(zip(places, weights, strict=True))
 
@@ -193,7 +194,7 @@ def nearest(x: Value, given: list[Any], shape: Shape) -> Value:
         if same_size(x.shape[d], shape[d]) and not factor:
             continue
         scaled = Build.pointwise("mul", _positions(shape[d]), _ratio(x.shape[d], shape[d], factor))
-        place = clamped(Build.cast(Build.pointwise("floor", scaled), torch.int64), x.shape[d])
+        place = clamped(Build.cast(Build.pointwise("floor", scaled), torch.int64), x.shape[d], "nearest")
         value = _along(value, place, d)
     return value
 
@@ -271,8 +272,8 @@ def _corner(
     assert inside is not None
     # What is no number, or beyond the integers, must not become one.
     row, column = (
-        clamped(Build.cast(Build.pointwise("where", inside, v, 0.0, dtype=torch.float32), torch.int64), size)
-        for v, size in ((y, height), (x, width))
+        clamped(Build.cast(Build.pointwise("where", inside, v, 0.0, dtype=torch.float32), torch.int64), size, name)
+        for v, size, name in ((y, height, "image_row"), (x, width, "image_col"))
     )
     image = Build.iota((batch, shape[2], shape[3]), 0, torch.int64)
     linear_place = Build.pointwise(

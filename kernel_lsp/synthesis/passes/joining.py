@@ -6,6 +6,7 @@ what the layer below made in the same step, so layers run side by side as a wave
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import sympy
@@ -206,7 +207,12 @@ def _together(values: list[Value], name: str = "") -> Value:
         return known
     if len(pieces) == 1:
         return pieces[0]
-    return Value(whole, (sympy.Integer(len(values)), *first.shape), first.dtype, name or first.name)
+    return Value(whole, (sympy.Integer(len(values)), *first.shape), first.dtype, name or _of_all(first.name))
+
+
+def _of_all(name: str) -> str:
+    """``weight_hh`` for the ``weight_hh_l0`` of all layers or directions."""
+    return re.sub(r"_l\d+(_reverse)?$", "", name)
 
 
 def _number(value: Value) -> float:

@@ -160,6 +160,12 @@ def test_what_programs_wait_for_is_said_once() -> None:
     assert max(map(len, (line for line in lines if line.startswith("#")))) <= 88
 
 
+def test_weights_of_all_layers_are_called_after_none_of_them() -> None:
+    kernel, plan = found(meta(nn.GRU, 64, 64, num_layers=2), 50, 10, 64, joined=True)
+    text = definition(written(kernel, plan, Resident(64, 16, 4, 4)), "")
+    assert "weight_hh_ptr" in text and "weight_hh_l0" not in text
+
+
 def test_a_layer_that_is_one_program_waits_for_the_layer_below_alone() -> None:
     kernel, plan = found(meta(nn.LSTM, 64, 64, num_layers=2), 50, 10, 64, joined=True)
     text = definition(written(kernel, plan, Resident(64, 16, 4, 4)), "")
