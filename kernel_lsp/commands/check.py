@@ -21,7 +21,7 @@ from kernel_lsp.checking.formats import github, junit, sarif
 from kernel_lsp.checking.formats.places import shown
 from kernel_lsp.checking.records import CODES, DEFAULT_FAIL_ON, Checked, Outcome
 from kernel_lsp.commands import html
-from kernel_lsp.commands.running import NOT_JUDGED, Task, run_tasks, settings_from
+from kernel_lsp.commands.running import NOT_VALIDATED, Task, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
 from kernel_lsp.commands.validate import selected, task_for
 from kernel_lsp.errors import ReportNotWritten, UserError
@@ -71,7 +71,7 @@ def _refused(error: UserError, options: Any, outcome: Outcome) -> int:
         _emit(_json({"error": error.to_json()}), None if isinstance(error, ReportNotWritten) else options.output)
     elif options.format in _FORMATS:
         _emit(_FORMATS[options.format](outcome), None if isinstance(error, ReportNotWritten) else options.output)
-    return NOT_JUDGED
+    return NOT_VALIDATED
 
 
 def _show(options: Any, outcome: Outcome, tasks: list[Task]) -> int:
@@ -90,7 +90,7 @@ def _show(options: Any, outcome: Outcome, tasks: list[Task]) -> int:
         _emit(document, options.output)
     except ReportNotWritten as error:  # the disk is full by now; the result was shown
         print(f"kernel-lsp: {error}", file=sys.stderr)
-        return NOT_JUDGED
+        return NOT_VALIDATED
     return outcome.exit_status()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kernel_lsp import errors
-from kernel_lsp.commands.running import NOT_JUDGED, WANTED, print_json, settings_from
+from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, settings_from
 from kernel_lsp.errors.surface import words
 from kernel_lsp.jobs import Jobs
 from kernel_lsp.jobs.formatting import ruff_command
@@ -82,7 +82,7 @@ def run(options: Any) -> int:
         print_json({"ok": ok, "checks": [asdict(finding) | {"fix": words(finding.fix)} for finding in findings]})
     else:
         _print(findings)
-    return WANTED if ok else NOT_JUDGED
+    return WANTED if ok else NOT_VALIDATED
 
 
 async def _hello(settings: Settings) -> dict[str, Any]:

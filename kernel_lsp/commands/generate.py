@@ -12,7 +12,7 @@ from kernel_lsp import schema
 from kernel_lsp.analysis import Source, imported_with_inputs, module_classes, syntax_error
 from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.commands import html
-from kernel_lsp.commands.running import NOT_JUDGED, Task, finish, refuse, run_tasks, settings_from
+from kernel_lsp.commands.running import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import split
 from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, UserError
 from kernel_lsp.jobs import Job, Jobs
@@ -44,7 +44,7 @@ def run(options: Any) -> int:
             html.write(options.html, tasks)
         except ReportNotWritten as error:  # the disk is full by now; the result was shown
             print(f"kernel-lsp: {error}", file=sys.stderr)
-            return NOT_JUDGED
+            return NOT_VALIDATED
         print(f"The report is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
     return status
 

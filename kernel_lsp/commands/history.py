@@ -11,7 +11,7 @@ from typing import Any
 
 from kernel_lsp import analysis
 from kernel_lsp.commands import html
-from kernel_lsp.commands.running import NOT_JUDGED, WANTED, print_json, refuse
+from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, refuse
 from kernel_lsp.commands.store import store_in_use
 from kernel_lsp.errors import ReportNotWritten, StoreOff, UserError
 from kernel_lsp.settings import read_project
@@ -46,7 +46,7 @@ def run(options: Any) -> int:
             html.write_text(options.html, page(found))
         except ReportNotWritten as error:
             print(f"kernel-lsp: {error}", file=sys.stderr)
-            return NOT_JUDGED
+            return NOT_VALIDATED
         print(f"The page is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
     return WANTED
 

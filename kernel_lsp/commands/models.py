@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_lsp.commands import try_model
 from kernel_lsp.commands.download_progress import Bar, JsonLines
-from kernel_lsp.commands.running import INTERRUPTED, NOT_JUDGED, WANTED, WRONG, print_json
+from kernel_lsp.commands.running import INTERRUPTED, NOT_VALIDATED, WANTED, WRONG, print_json
 from kernel_lsp.errors import HubOffline, LicenceNotAccepted, UserError
 from kernel_lsp.hub import cache, choosing, pulling, removing
 from kernel_lsp.hub.catalogue import CATALOGUE, GENERATORS, Known, needed_bytes, wanted
@@ -35,7 +35,7 @@ def run(options: Any) -> int:
             print_json({"error": error.to_json()})
         if not options.json:
             print(f"kernel-lsp: {error}", file=sys.stderr)
-        return NOT_JUDGED
+        return NOT_VALIDATED
     except KeyboardInterrupt:
         said = "What was fetched is kept: the same command goes on from there." if options.action == "pull" else ""
         print(f"\nkernel-lsp: interrupted. {said}".rstrip(), file=sys.stderr)
@@ -246,7 +246,7 @@ def _remove(options: Any) -> int:
     if not options.yes:
         if not _interactive(options):
             print(f"kernel-lsp: {removal.what} ({freed}) was left: say --yes to remove it.", file=sys.stderr)
-            return NOT_JUDGED
+            return NOT_VALIDATED
         if _ask(f"Remove {removal.what} from the cache, which frees {freed}? [y/N] ").lower() not in ("y", "yes"):
             return _declined(options)
     removal.execute()

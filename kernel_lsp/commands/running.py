@@ -26,7 +26,7 @@ from kernel_lsp.errors import (
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import Settings, load
 
-WANTED, WRONG, NOT_JUDGED = 0, 1, 2  # exit statuses
+WANTED, WRONG, NOT_VALIDATED = 0, 1, 2  # exit statuses
 INTERRUPTED = 130
 
 
@@ -60,7 +60,7 @@ class Task:
         if isinstance(self.error, (NoCandidates, NotExportable, AttributeAssigned, NothingToLower, NotWritable)):
             return WRONG  # validated as far as can be: no kernel was found
         if self.error is not None or self.report is None:
-            return NOT_JUDGED
+            return NOT_VALIDATED
         return WANTED if self.report.chosen is not None and not self.report.regression else WRONG
 
     def to_json(self) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def print_json(document: Any) -> None:
 def exit_status(tasks: list[Task]) -> int:
     """1 if any kernel is wrong, else 2 if any could not be validated, else 0; tasks that may fail do not count."""
     statuses = {task.status() for task in tasks if not task.may_fail}
-    return next((status for status in (WRONG, NOT_JUDGED) if status in statuses), WANTED)
+    return next((status for status in (WRONG, NOT_VALIDATED) if status in statuses), WANTED)
 
 
 def refuse(error: UserError, as_json: bool) -> int:
@@ -227,7 +227,7 @@ def refuse(error: UserError, as_json: bool) -> int:
     if as_json:
         print_json({"error": error.to_json()})
     print(f"kernel-lsp: {error}", file=sys.stderr)
-    return NOT_JUDGED
+    return NOT_VALIDATED
 
 
 def finish(tasks: list[Task], completed: bool, options: Any, document: Any) -> int:

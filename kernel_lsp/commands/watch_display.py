@@ -33,7 +33,7 @@ _FRAME_SECONDS = 0.1  # between two pictures of the table, at least
 _AROUND = 6  # lines of the terminal that are not rows
 _LINES = 8  # of a picture, above the table
 _WIDTH = 132
-_NOT_JUDGED = "not validated"
+_NOT_VALIDATED = "not validated"
 _LONGEST_REASON = 200
 
 
@@ -78,7 +78,7 @@ class Row:
 
     def failed(self, error: UserError | None) -> None:
         """Show that there is no verdict, and why."""
-        self._now(_NOT_JUDGED, datetime.now().astimezone())
+        self._now(_NOT_VALIDATED, datetime.now().astimezone())
         self.speedup, self.reason = "–", str(error or "")
 
     def _now(self, status: str, at: datetime | None) -> None:

@@ -26,7 +26,7 @@ _TIMED = ("validate", "tune", "compare", "baseline")
 #: seconds for importing, exporting and synthesizing
 SPECIMEN_SECONDS = 180.0
 #: seconds for validating one candidate, where the request names none
-JUDGE_SECONDS = 60.0
+VALIDATE_SECONDS = 60.0
 #: seconds for finding out how a device's memory can be shared
 LENDING_SECONDS = 60.0
 #: what a plain process is not told of a request
@@ -101,7 +101,7 @@ class Desk:
 
     async def _on_device(self, method: str, params: dict[str, Any], emit: Emit) -> dict[str, Any]:
         device = params["device"]
-        seconds = float(params.get("seconds") or JUDGE_SECONDS)
+        seconds = float(params.get("seconds") or VALIDATE_SECONDS)
         given = {**params, "seconds": seconds, "rates": self.rates.get(device), "layers": layers.to_json(self.layers)}
         if method == "baseline":
             return await self.zygotes["native"].run("baseline", given, emit, seconds)  # type: ignore[no-any-return]
