@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from kernel_lsp.recording import files
+from tests.recording.made import run_of, shape, tensor
+
 PLAIN = "Generate Triton kernel"
 CHAIN = """\
 import torch
@@ -87,6 +90,28 @@ async def test_at_rest_an_estimate_stands_above_the_class_and_goes_with_an_edit(
     module.write_text(text)
     client.save(uri)
     await until_titles(client, uri, [f"{PLAIN} · est. 2.0×", PLAIN])
+
+
+async def test_another_recording_has_another_estimate(client: Any, module: Path, store: Path) -> None:
+    """Of a program that is recorded while nobody does anything in the editor. In two dimensions forward does more."""
+    more = "y = torch.relu(x * 2.0)\n        return torch.sigmoid(y + 1.0) if x.dim() == 2 else y"
+    text = CHAIN.replace("return torch.sigmoid(torch.relu(x * 2.0) + 1.0)", more)
+    module.write_text(text.replace("get_inputs", "other_inputs"))
+
+    def record(sizes: str, calls: int) -> None:
+        run = run_of(module.resolve(), [shape(tensor(f"float32[{sizes}]"), calls=calls)], "Chain")
+        files.keep(run, store.parent / "recordings")
+
+    async def launches(count: int) -> bool:
+        return f"Eager: {count} launches" in await client.hover(uri, 4, 8)
+
+    await client.start(module.parent, options=resting())
+    uri = client.open(module)
+    assert await client.lenses(uri) == [PLAIN, PLAIN]
+    record("8, 65536", calls=10)
+    await client.until(lambda: launches(4), 240)
+    record("4, 8, 65536", calls=1000)
+    await client.until(lambda: launches(2), 60)
 
 
 async def test_in_a_folder_that_is_not_trusted_nothing_is_imported(client: Any, module: Path) -> None:

@@ -1,10 +1,15 @@
-"""Which classes have changed since their kernels were validated."""
+"""Which classes are on the disk as in the editor, and which of them have changed since their kernels were validated."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
+from kernel_lsp.analysis import ModuleClass
+
 from ..model.documents import Document
+from ..model.standing import Standing
+from .standings import settled, standings
 from .state import State
 
 if TYPE_CHECKING:
@@ -38,6 +43,18 @@ def changed(state: State) -> list[tuple[Document, str]]:
             if now is not None and _validated_for(state, document, c.name, found[1]) != now and not seen:
                 found_changed.append((document, c.name))
     return found_changed
+
+
+async def saved_classes(
+    state: State, wanted: Callable[[Document], bool]
+) -> AsyncIterator[tuple[Document, ModuleClass, Standing]]:
+    """The classes of the open documents that are ``wanted`` and saved, each with how it stands once that is known."""
+    for document in [one for one in state.documents if wanted(one)]:
+        await settled(state, document.uri)
+        if is_unsaved(document):
+            continue
+        for c, standing in standings(state, document):
+            yield document, c, standing
 
 
 def _validated_for(state: State, document: Document, class_name: str, kernel: KernelFile) -> str | None:

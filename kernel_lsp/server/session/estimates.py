@@ -17,8 +17,8 @@ from kernel_lsp.analysis import ModuleClass
 from kernel_lsp.errors import Cancelled, UserError
 
 from ..model.documents import Document
-from .changed import is_unsaved
-from .standings import has_inputs, settled, standings
+from .changed import is_unsaved, saved_classes
+from .standings import has_inputs
 from .state import State
 
 if TYPE_CHECKING:
@@ -110,17 +110,13 @@ class Estimates:
 
     async def _next(self) -> tuple[Document, ModuleClass] | None:
         """A class of an open document, saved and without a kernel, whose estimate is not known."""
-        for document in [one for one in self._state.documents if self._wanted(one)]:
-            await settled(self._state, document.uri)
-            if is_unsaved(document):
+        async for document, c, s in saved_classes(self._state, self._wanted):
+            if s.kernel is not None or s.running is not None or s.error is not None or s.no_kernel or c.duplicate:
                 continue
-            for c, s in standings(self._state, document):
-                if s.kernel is not None or s.running is not None or s.error is not None or s.no_kernel or c.duplicate:
-                    continue
-                known = self._known.get((document.path, c.name))
-                new = known is None or known[0] != self._key(document, c)
-                if new and has_inputs(self._state, document, c):
-                    return document, c
+            known = self._known.get((document.path, c.name))
+            new = known is None or known[0] != self._key(document, c)
+            if new and has_inputs(self._state, document, c):
+                return document, c
         return None
 
     async def _ask(self, document: Document, c: ModuleClass) -> None:
@@ -141,14 +137,24 @@ class Estimates:
             self._show_changes()
 
     def _key(self, document: Document, c: ModuleClass) -> Any:
-        """What an estimate holds for: the class and what it uses, what stands around it (example inputs), and the settings."""
+        """What an estimate holds for: the class and what it uses, its example inputs wherever they are from, and the settings."""
         settings = self._state.settings_for(document.path)
         return (
             self._state.documents.fingerprint(document, c.name),
             self._outside(document),
             repr(settings.inputs_for(document.path, c.name)),
+            self._recorded(document, c),
             (settings.estimate_gpu, settings.device, settings.precision, tuple(settings.interpreter_command())),
         )
+
+    def _recorded(self, document: Document, c: ModuleClass) -> str:
+        """The example inputs that were recorded, "" where the file has its own."""
+        recorded = self._state.recordings.of(document.path, c.name) if c.inputs is None else None
+        if recorded is None:
+            return ""
+        from kernel_lsp.recording import examples
+
+        return repr(examples.table_of(recorded))
 
     def _outside(self, document: Document) -> str:
         """A digest of a document's text that is in no module class: the functions of example inputs are there."""

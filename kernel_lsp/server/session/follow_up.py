@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from kernel_lsp import schema
 
 from ..model.documents import Document
-from .changed import is_unsaved
-from .standings import settled, standings
+from .changed import is_unsaved, saved_classes
 from .state import State
 
 if TYPE_CHECKING:
@@ -133,16 +132,12 @@ class FollowUp:
 
     async def _find_outdated(self) -> tuple[Document, _Outdated] | None:
         """A class of an open document, saved, whose kernel was validated on another device or with other versions."""
-        for document in [one for one in self._state.documents if self._wanted(one)]:
-            await settled(self._state, document.uri)
-            if is_unsaved(document):
+        async for document, c, s in saved_classes(self._state, self._wanted):
+            if s.before is None or s.kernel is None or s.stale or c.duplicate:
                 continue
-            for c, s in standings(self._state, document):
-                if s.before is None or s.kernel is None or s.stale or c.duplicate:
-                    continue
-                one = (document.path, c.name, s.kernel.actual_body, s.changed)
-                if one not in self._tried:
-                    return document, one
+            one = (document.path, c.name, s.kernel.actual_body, s.changed)
+            if one not in self._tried:
+                return document, one
         return None
 
     def _renew(self, document: Document, outdated: _Outdated) -> None:

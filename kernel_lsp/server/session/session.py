@@ -40,7 +40,7 @@ class Session(State):
     def __init__(
         self, connection: Connection, lenses: Shown, diagnostics: Shown, listener: Callable[[Session], Listener]
     ) -> None:
-        super().__init__(connection, self.show_changes, partial(listener, self))
+        super().__init__(connection, self.show_changes, self.recorded, partial(listener, self))
         self.refresher = Refresher(self, partial(lenses, self), partial(diagnostics, self))
         self.status_reports = StatusReports(self)
         self.rounds = Rounds(self, self.show_changes, self.validate_changed)
@@ -51,6 +51,11 @@ class Session(State):
         """Something happened that what is shown may depend on, in any document."""
         if not self.closing:
             self.refresher.soon(0.0)
+
+    def recorded(self) -> None:
+        """Other runs were found than were known: their calls are example inputs."""
+        self.show_changes()
+        self.estimates.rest()
 
     def interrupt(self, for_good: bool = False) -> None:
         """The user did something: what nobody asked for ends, and begins again at rest; not so what was cancelled for good."""

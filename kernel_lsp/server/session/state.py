@@ -28,12 +28,17 @@ _SETTINGS_SECONDS = 5.0
 class State:
     """What is known of one client, its documents and its jobs.
 
-    ``show_changes`` is called when something is found out that what is shown may depend on. ``listener`` makes who is told by
+    ``show_changes`` is called when something is found out that what is shown may depend on, ``recorded`` when other runs of programs were
+    found. ``listener`` makes who is told by
     the jobs, once there are any.
     """
 
     def __init__(
-        self, connection: Connection, show_changes: Callable[[], None], listener: Callable[[], Listener]
+        self,
+        connection: Connection,
+        show_changes: Callable[[], None],
+        recorded: Callable[[], None],
+        listener: Callable[[], Listener],
     ) -> None:
         self.connection = connection
         self._listener = listener
@@ -41,7 +46,7 @@ class State:
         self.documents = Documents()
         self.kernels = Kernels()
         self.validations = Validations(self.settings_for, show_changes, self.report_once)
-        self.recordings = Recordings(show_changes)
+        self.recordings = Recordings(recorded)
         self.records: dict[tuple[Path, str], Record] = {}  # by source file and class
         self.trusted = True
         self.paused = False  # no background work: nothing is validated on save, no worker is started early
