@@ -63,6 +63,7 @@ _LIKE_ANOTHER = (
         "cdist_i",
     ),
     *("pointwise_huge", "pointwise_infinity", "pointwise_nan_17", "pointwise_one_huge", "pointwise_tiny"),
+    "pointwise_several_huge",
     *("pointwise_conv2d_no_batch", "pointwise_conv3d", "asked_half_pointwise"),
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny"),
 )

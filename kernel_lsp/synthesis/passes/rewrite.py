@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..graph.value import Exact, Graph, Input, Recurrence, TorchCall, Value, topological
+from ..graph.value import Exact, Graph, Input, Recurrence, Sample, TorchCall, Value, topological
 
 
 def share(graph: Graph) -> None:
@@ -14,7 +14,7 @@ def share(graph: Graph) -> None:
     replaced: dict[Value, Value] = {}
     for value in topological(graph.outputs):
         _replace_operands(value, replaced)
-        if isinstance(value.op, Input | TorchCall):
+        if isinstance(value.op, Input | TorchCall | Sample):  # a sample is of its own product's sums, too
             continue
         key = (type(value.op), value.shape, value.dtype, _fields(value.op))
         first = known.setdefault(key, value)

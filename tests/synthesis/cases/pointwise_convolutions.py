@@ -45,6 +45,21 @@ class Inverted(nn.Module):
 CASES["pointwise_inverted"] = Case(Inverted, lambda n: [r(2, 16, 5 + n, 6)], **HALF)
 
 
+class Several(nn.Module):
+    """Three convolutions of one tensor, beside each other: each product's kernel notes of its own sums."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.pooled = nn.Conv2d(16, 8, 1), nn.Conv2d(16, 24, 1), nn.Conv2d(16, 5, 1)
+
+    def forward(self, x):
+        branches = [self.first(x), torch.relu(self.second(x)), self.pooled(functional.max_pool2d(x, 3, 1, 1))]
+        return torch.cat([*branches, self.pooled(x)], 1)
+
+
+CASES["pointwise_several"] = Case(Several, lambda n: [r(2, 16, 5 + n, 6)], **HALF)
+
+
 class Parts(nn.Conv2d):
     """Of parts of a tensor, and of a sum."""
 
@@ -79,6 +94,7 @@ for channel in (16, 17):
         CASES[f"pointwise_{name}_{channel}"] = Case(
             Told, lambda n, c=channel, number=number: [_put(r(2, 20, 6 + n, 7), c, number)], kernels=3, **EXACT
         )
+CASES["pointwise_several_huge"] = Case(Several, lambda n: [_put(r(2, 16, 5 + n, 6), 7, 1e6)], **EXACT)
 module("pointwise_huge", nn.Conv2d, (20, 8, 1), lambda n: [r(2, 20, 6 + n, 7) * 1e5], **EXACT)
 module("pointwise_tiny", nn.Conv2d, (20, 8, 1), lambda n: [r(2, 20, 6 + n, 7) * 1e-8], **EXACT)
 
