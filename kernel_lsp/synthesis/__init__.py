@@ -18,6 +18,7 @@ from kernel_lsp.schema import Candidate
 
 from .kernel.domain import Unalignable
 from .kernel.steps import Lowered
+from .passes.layout import LEAST_CHANNELS
 from .printing.source import compose, written
 from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
@@ -34,7 +35,9 @@ LEFT = {
 #: schedules in halves that are offered
 _ROUNDED = 4
 #: schedules of convolutions in planes that are offered beside those that round, of modules with no more convolutions than so many
-_PLANES, _FEW = 2, 4
+_PLANES, _FEW = 3, 4
+#: candidates that are offered of those in which only convolutions of few channels are in planes
+_FEW_CHANNELS = 2
 #: schedules with sums that are not split, of modules where they are by default
 _WHOLE = 8
 #: schedules with scores in memory where they stay on chip by default, or the other way round
@@ -88,12 +91,14 @@ def _candidates(
         *,
         halves: bool = False,
         tf32: bool = True,
+        few_exact: bool = False,
         joined: bool = True,
         parts: bool = True,
         chained: bool | None = None,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
-        how: dict[str, Any] = {"halves": halves, "tf32": tf32, "joined": joined, "parts": parts, "chained": chained}
+        how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
+        how |= {"joined": joined, "parts": parts, "chained": chained}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
         if halves and not found.rounded:
@@ -124,10 +129,15 @@ def _candidates(
         scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []
         exact, apart = [*_default(result), *scheduled, *_in_other_arithmetic(result)], apart[:1]
         planes: list[Candidate] = []
+        # torch, which may round convolutions, does not do so with few channels at most sizes
+        if strict and _few_channels(exported):
+            found = of(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
+            planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]
         if strict and 0 < sum(name in LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
-            # torch, which may round convolutions, does not do so at all sizes
+            # and with more not at all of them
             found = of(halves=True, tf32=False, most=_PLANES)[0]
-            planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
+            found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
+            planes += _new(found, planes)
         result = [*rounded, *planes, *exact]
     result += apart
     # What is measured decides; cuDNN is the faster one most often where convolutions are not in halves, and where a recurrence
@@ -171,6 +181,16 @@ def _in_other_arithmetic(candidates: list[Candidate]) -> list[Candidate]:
     for one in candidates:
         found.setdefault(one.arithmetic, one)
     return list(found.values())[1:]
+
+
+def _few_channels(exported: ExportedProgram) -> bool:
+    """Whether there are convolutions of few channels, beside others."""
+    taken = [
+        int(node.args[1].meta["val"].shape[0 if "transpose" in str(node.target) else 1])  # type: ignore[union-attr]
+        for node in exported.graph.nodes
+        if node.op == "call_function" and str(node.target).rpartition(".")[0] in LEFT["convolutions"]
+    ]
+    return min(taken, default=LEAST_CHANNELS) < LEAST_CHANNELS <= max(taken, default=0)
 
 
 def _operators(exported: ExportedProgram) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch.export import ExportedProgram
@@ -26,7 +26,7 @@ from .passes.chains import between, chains
 from .passes.cuts import cut_last
 from .passes.float8_products import of_float8, unconverted_products
 from .passes.joining import join_recurrences
-from .passes.layout import channels_last, in_tf32
+from .passes.layout import channels_last, in_tf32, of_few_channels
 from .passes.planes import split_into_planes
 from .passes.pointwise import rounded_in_tiles
 from .passes.regions import plan
@@ -61,6 +61,7 @@ def lowered(
     *,
     halves: bool = False,
     tf32: bool = True,
+    few_exact: bool = False,
     joined: bool = False,
     parts: bool = True,
     chained: bool | None = None,
@@ -70,7 +71,7 @@ def lowered(
 
     ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where that pays there
     and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by what it is told;
-    without it they have float32's. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
+    without it they have float32's, and with ``few_exact`` those of few channels have. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
     in parts; without it not those of float8, which often wait for memory alone. ``chained``: whether products share a kernel with the one
     before (``passes/chains.py``); None: where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
@@ -100,11 +101,7 @@ def lowered(
         share(graph)
     elif on is not None and halves:
         tf32 = tf32 and tf32_convolutions()
-        in_tiles = tf32 and _rounded_in_tiles(graph, on)
-        if channels_last(graph, lambda op, made: float16_pays(op, made, on, graph.hints), planes=not tf32) or in_tiles:
-            rounded.append("float16 convolutions" if tf32 else "convolutions of float16 planes")
-        if tf32 and in_tf32(graph):
-            rounded.append("TF32 convolutions")
+        rounded += _rounded_convolutions(graph, on, tf32, of_few_channels if tf32 and few_exact else lambda op: False)
         if split_into_planes(graph, lambda op: op not in in_pairs and planes_pay(op, on, graph.hints)):
             rounded.append("float16 planes")
         share(graph)
@@ -116,6 +113,23 @@ def lowered(
     whole = {v for second, first in pairs.items() for v in between(first, operands(second)[0])}
     chunks = split_long_reductions(graph, graph.hints, whole)
     return Lowered(graph, defined, chunks, rounded, pairs, apart)
+
+
+def _rounded_convolutions(graph: Graph, on: Target, tf32: bool, exact: Callable[[Contract], bool]) -> list[str]:
+    """What convolutions are made of that may have TF32's error (``tf32``), but for those that are ``exact``, in words."""
+    rounded: list[str] = []
+
+    def pays(op: Contract, made: Contract) -> bool:
+        return float16_pays(op, made, on, graph.hints)
+
+    in_tiles = tf32 and _rounded_in_tiles(graph, on)
+    if channels_last(graph, lambda op, made: not exact(op) and pays(op, made), planes=not tf32) or in_tiles:
+        rounded.append("float16 convolutions" if tf32 else "convolutions of float16 planes")
+    if tf32 and channels_last(graph, lambda op, made: exact(op) and pays(op, made), planes=True):
+        rounded.append("those of few channels of float16 planes")
+    if tf32 and in_tf32(graph, exact):
+        rounded.append("TF32 convolutions")
+    return rounded
 
 
 def _rounded_as_asked(graph: Graph, on: Target, precision: str, halves: bool, in_pairs: set[Op]) -> list[str]:

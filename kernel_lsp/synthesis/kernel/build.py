@@ -55,6 +55,7 @@ class Builder:
         self.uses: dict[tuple[Value, Index], int] = {}
         self.places: dict[Value, set[Index]] = {}  # where each stored value is loaded
         self.before: set[str] = set()  # the names of what the kernel has loaded elsewhere
+        self.suffix = ""  # of the names of what is loaded
         self.beside = "epilogue"  # what of such a tensor is loaded here
         self.needs: list[str] = []  # the names of the values that are being computed, the innermost last
         self.values: dict[sympy.Symbol, Expr] = {}  # placeholders for indices that were loaded
@@ -329,7 +330,8 @@ class Builder:
         before = ir.total([term for term, same_each in zip(terms, inside, strict=True) if same_each])
         variable = self.starts.get(before)
         if variable is None:
-            variable = self.starts[before] = self.arguments.variable(f"{variable_name(value)}_start")
+            name = "_".join(filter(None, [variable_name(value), self.suffix, "start"]))
+            variable = self.starts[before] = self.arguments.variable(name)
             self.lines.append(Set(variable, before))
         return ir.total(
             [(1, Ref(variable, before.axes)), *(t for t, same in zip(terms, inside, strict=True) if not same)]
@@ -347,6 +349,8 @@ class Builder:
 
     def _part(self, name: str) -> str:
         """Another name where the same tensor was loaded at another place already."""
+        if self.suffix:
+            return f"{name}_{self.suffix}"
         known = name in loaded((*self.lines, *self.inner))
         return f"{name}_part" if known else f"{name}_{self.beside}" if name in self.before else name
 

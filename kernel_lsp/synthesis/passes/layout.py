@@ -58,12 +58,20 @@ def is_pointwise(op: Contract) -> bool:
     return all(letter == "c" or op.size(letter) == ONE for letter in op.left_axes if letter != "o")
 
 
-def in_tf32(graph: Graph) -> int:
-    """Let the other float32 convolutions be rounded to TF32 where they are multiplied. Returns how many there were."""
+def of_few_channels(op: Contract) -> bool:
+    """Whether it is a convolution of fewer channels than a step sums up, or of as many in each group: depthwise, or of an image's colours."""
+    channels = op.size("c") if "c" in op.left_axes else ONE
+    return op.convolves and bool(channels.is_number and channels < LEAST_CHANNELS)
+
+
+def in_tf32(graph: Graph, but: Callable[[Contract], bool] = lambda op: False) -> int:
+    """Let the other float32 convolutions be rounded to TF32 where they are multiplied, ``but`` for some. Returns how many there were."""
     count = 0
     for value in topological(graph.outputs):
         op = value.op
-        if isinstance(op, Contract) and op.convolves and op.left.dtype == op.right.dtype == torch.float32:
+        if not isinstance(op, Contract) or not op.convolves or but(op):
+            continue
+        if op.left.dtype == op.right.dtype == torch.float32:
             op.tf32 = True
             count += 1
     return count

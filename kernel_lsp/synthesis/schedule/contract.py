@@ -38,7 +38,7 @@ from ..kernel.ir import (
     Variable,
     apply,
 )
-from ..kernel.statements import Add, Leave, Set, Statement
+from ..kernel.statements import Add, Comment, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from .extents import alternating, contract_atoms, multiplied, total
@@ -46,7 +46,7 @@ from .noting import note_sample
 from .pointwise import name_pixels
 from .program import Blocks, Program, fixed
 from .schedules import Product
-from .summation import summation
+from .summation import Summation, summation
 from .tile_order import places, tile_order
 
 
@@ -99,7 +99,7 @@ def contract(
     at = dict(zip(op.axes, kernel.placed[value], strict=True))
     at |= {letter: domain.atom("r", op.size(letter), reduced=True) for letter in op.summed}
     atoms = contract_atoms(kernel, op)
-    depth, outer = _summed(op, at, tile.flat)
+    depth, outer = _summed(op, at, tile)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     for v in kernel.outputs:
@@ -170,35 +170,93 @@ class _Parts:
 def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
     """The statements that sum one tile over all that is summed; the variable that holds it. ``at``: the index of each letter."""
     domain, program, tile, op = parts.domain, parts.program, parts.tile, parts.op
-    axes, rows, cols, depth, outer = parts.axes, parts.rows, parts.cols, parts.depth, parts.outer
-    ends, blocks, stored, strided = parts.ends, parts.blocks, parts.stored, parts.strided
+    rows, cols, depth, outer = parts.rows, parts.cols, parts.depth, parts.outer
+    ends, blocks = parts.ends, parts.blocks
     arguments, acc = program.arguments, Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     dtype = multiplied(op)
     eighths = dtype in FLOAT8
-    lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, axes, arguments, stored, {}))
+    lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, parts.axes, arguments, parts.stored, {}))
     if lengths:
         op = _without_what_ends_early(op)
     whole = dataclasses.replace(tile, restart=0) if eighths else tile
-    walk = summation(program, whole, ends["K"], domain, depth, outer, op.scaled, lengths)
+    scaled = 1.0 if tile.together else op.scaled
+    walk = summation(program, whole, ends["K"], domain, depth, outer, scaled, lengths)
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
     program.body.append(walk.before(acc, zeros))
     loop: list[Statement] = list(walk.begin)
+    if tile.together:
+        return _planes_together(parts, op, at, walk, loop, acc, zeros)
+    terms = _terms(parts, op, at, walk, loop)
+    precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
+    if eighths and tile.restart:
+        short = program.block("RESTART", tile.restart)
+        loop.append(Add(acc.variable, Dot(terms[0], terms[1], zeros, short=short)))
+    else:
+        loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
+    program.body += walk.loops(acc, zeros, loop)
+    return walk.result(acc)
+
+
+def _planes_together(
+    parts: _Parts,
+    op: Contract,
+    at: dict[str, sympy.Expr],
+    walk: Summation,
+    loop: list[Statement],
+    acc: Ref,
+    zeros: Full,
+) -> Ref:
+    """Each step reads a low and a high plane of each operand; the sum of the products with a low one is scaled at the end."""
+    program, plane = parts.program, at[op.planes]
+    names = ("low", "high"), ("high", "low")  # of the left's plane and the right's, in the first product and the second
+    (low, right_high), (high, right_low) = (
+        _terms(parts, op, {x: e.xreplace({plane: sympy.Integer(p)}) for x, e in at.items()}, walk, loop, names[p])
+        for p in (0, 1)
+    )
+    small = dataclasses.replace(acc, variable=program.arguments.variable("small_acc"))
+    program.body += [
+        Comment(f"Of the products with a low plane, which is stored times {round(1 / op.scaled)}."),
+        Set(small.variable, zeros),
+    ]
+    for left, right in ((low, right_high), (high, right_low)):
+        loop.append(Set(small.variable, Dot(left, right, small)))
+    loop.append(Set(acc.variable, Dot(high, right_high, acc)))
+    program.body += walk.loops(acc, zeros, loop)
+    scaled = apply("mul", small, Number(op.scaled), dtype=torch.float32)
+    program.body.append(Set(acc.variable, apply("add", acc, scaled, dtype=torch.float32)))
+    return acc
+
+
+def _terms(
+    parts: _Parts,
+    op: Contract,
+    at: dict[str, sympy.Expr],
+    walk: Summation,
+    loop: list[Statement],
+    suffixes: tuple[str, str] = ("", ""),
+) -> tuple[Expr, Expr]:
+    """The operands of a step's product, as a tensor core takes them. What they need is added to the ``loop``, and before it.
+
+    ``at``: the index of each letter. ``suffixes``: of the names of the tiles.
+    """
+    domain, program, stored = parts.domain, parts.program, parts.stored
+    arguments, dtype = program.arguments, multiplied(op)
     terms: list[Expr] = []
     ends_early: list[Expr | None] = []
     beyond: list[float | None] = []  # what a side holds beyond K
     raw: list[bool] = []
-    for operand, letters, side, lane in (
-        (op.left, op.left_axes, rows, (1, 2)),
-        (op.right, op.right_axes, cols, (0, 2)),
+    for operand, letters, side, lane, suffix in (
+        (op.left, op.left_axes, parts.rows, (1, 2), suffixes[0]),
+        (op.right, op.right_axes, parts.cols, (0, 2), suffixes[1]),
     ):
         along = walk.along(lane)
         index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
-        builder = Builder(domain, [*axes, *walk.outside, *_in_order(side, along)], arguments, stored, {})
-        builder.strided = {v: strides(v, arguments) for v in strided}
+        builder = Builder(domain, [*parts.axes, *walk.outside, *_in_order(side, along)], arguments, stored, {})
+        builder.strided = {v: strides(v, arguments) for v in parts.strided}
         builder.raw_half = is_plain(operand, stored)
-        builder.reduced_axis = along if len(depth) > 1 else None
-        builder.whole = side if eighths else None
-        builder.before, builder.beside = loaded(loop), "right"
+        builder.reduced_axis = along if len(parts.depth) > 1 else None
+        builder.whole = side if dtype in FLOAT8 else None
+        builder.before, builder.beside, builder.suffix = loaded(loop), "right", suffix
         builder.count(operand, index)
         term = builder.value(operand, index)
         beyond.append(term.pad if along in term.axes else None)
@@ -218,14 +276,7 @@ def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
     if dtype in (torch.float16, torch.bfloat16):
         cast = "to_float16" if dtype == torch.float16 else "to_bfloat16"
         terms = [term if half else Apply(cast, (term,), dtype) for term, half in zip(terms, raw, strict=True)]
-    precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
-    if eighths and tile.restart:
-        short = program.block("RESTART", tile.restart)
-        loop.append(Add(acc.variable, Dot(terms[0], terms[1], zeros, short=short)))
-    else:
-        loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
-    program.body += walk.loops(acc, zeros, loop)
-    return walk.result(acc)
+    return terms[0], terms[1]
 
 
 def _joined(
@@ -273,12 +324,16 @@ def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
     return [*found, Leave(inside)]
 
 
-def _summed(op: Contract, at: dict[str, sympy.Expr], flat: bool) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
-    """The summed atoms: those that a tile has, and those that a loop around goes through. ``flat``: none of a window's is among these."""
+def _summed(op: Contract, at: dict[str, sympy.Expr], tile: Product) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
+    """The summed atoms: those that a tile has, and those that a loop around goes through.
+
+    None of a window's is among these where the schedule is ``flat``, and not that of the planes where they are taken ``together``.
+    """
     found = {letter: atom for letter in op.summed if isinstance(atom := at[letter], sympy.Symbol)}
-    around = op.planes if flat else op.outer
+    around = op.planes if tile.flat else op.outer
     inner = [atom for letter, atom in found.items() if letter not in around]
-    return inner, [atom for letter, atom in found.items() if letter in around]
+    outer = [letter for letter in found if letter in around and not (tile.together and letter in op.planes)]
+    return inner, [found[letter] for letter in outer]
 
 
 def _without_what_ends_early(op: Contract) -> Contract:
@@ -295,7 +350,7 @@ def _lengths(
     op: Contract, at: dict[str, sympy.Expr], outer: list[sympy.Symbol], program: Builder
 ) -> dict[sympy.Expr, Expr]:
     """How many places the outer atoms have of which that depends on the program's place; for 0 how many all those of one place have."""
-    if len(outer) <= len(op.planes):
+    if set(outer) <= {at[letter] for letter in op.planes}:
         return {}
     place = {dim(d): at[letter] for d, letter in enumerate(op.axes)}
     found: dict[sympy.Expr, Expr] = {}

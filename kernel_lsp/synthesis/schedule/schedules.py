@@ -103,7 +103,8 @@ class Product:
     registers and begins again at zero (0: never). ``exchanged``: the operands are; the tile is one of the result's transpose, so that the
     longer side of a thin result is the one of which tensor cores take 64 rows at a time. ``flat``: steps go along the places of a window and
     its channels as along one sum, so that only the last step is not full; else each place, or line of places, begins a step. ``joined``: a
-    program computes two phases of a transposed convolution whose results alternate in memory, and stores them together.
+    program computes two phases of a transposed convolution whose results alternate in memory, and stores them together. ``together``: a step
+    reads both planes of each operand and takes all products of them; else a loop takes one product of planes after the other.
     """
 
     m: int
@@ -117,11 +118,13 @@ class Product:
     exchanged: bool = False
     flat: bool = False
     joined: bool = False
+    together: bool = False
 
     def __str__(self) -> str:
         exchanged = " exchanged" if self.exchanged else ""
         how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {self.stages} stages"
         how += ", one sum over all places" * self.flat + ", phases in pairs" * self.joined
+        how += ", planes together" * self.together
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 

@@ -146,6 +146,9 @@ _PAIRS = Product(128, 64, 32, 4, 3)
 #: The same where each result takes a number of another tensor, too: with more of them a thread spills (docs/performance.md).
 _PAIRS_WITH_OTHERS = Product(64, 64, 32, 4, 3)
 
+#: Results of a tile that a group of four warps has registers for where the products of planes are summed apart.
+_ONE_GROUP = 64 * 64
+
 #: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
 _RESTART = 512
 
@@ -189,7 +192,7 @@ def _walked(
             fitted = [flat[0], fitted[0], *flat[1:]]
         elif together < each:
             fitted = [fitted[0], flat[0], *fitted[1:]]
-    found: list[Schedule] = [
+    walked = [
         dataclasses.replace(
             tile,
             # What is fetched ahead comes by four bytes a thread at least.
@@ -198,7 +201,12 @@ def _walked(
         )
         for tile in fitted
     ]
-    found = list(dict.fromkeys(found))[:3]
+    found: list[Schedule] = []
+    found += list(dict.fromkeys(walked))[:3]
+    if emulated and op.exact is not None and op.exact.product.convolves and whole <= _RESTART and not varies:
+        # Each step waits for what it reads: three products a step, of planes that are read once, and a third of the steps.
+        first = dataclasses.replace(walked[0], together=True)
+        found.insert(0, dataclasses.replace(first, warps=8 if first.m * first.n > _ONE_GROUP else first.warps))
     if not emulated and phases:  # written by hand it took 302 µs beside 490 (docs/performance.md)
         others = any(2 * hint(numel(v.shape), hints) >= m * n * batch for v in kernel.leaves)
         pairs = _fitted(_PAIRS_WITH_OTHERS if others else _PAIRS, m, n, k, itemsize, target)

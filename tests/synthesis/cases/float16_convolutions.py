@@ -44,6 +44,20 @@ case(
     **HALF,
 )
 
+
+class FromColours(nn.Module):
+    """torch rounds the second convolution to TF32, and the first one, of few channels, not at most sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 16, 3), nn.Conv2d(16, 8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x)))
+
+
+CASES["float16_from_colours"] = Case(FromColours, lambda n: [r(2, 3, 8 + n, 9)], **HALF)
+
 # As exact as float32: three products of two planes.
 module("planes_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **PLANES)
 module("planes_conv2d_huge", nn.Conv2d, (20, 8, 3), lambda n: [r(2, 20, 6 + n, 7) * 1e5], **PLANES)
