@@ -192,20 +192,28 @@ class _Planner:
                 return
             try:
                 kernel = self.place([value])
-                break
             except Materialise as need:
                 if need.value is value or need.value in self.plan.stored:
                     raise Unalignable(f"{value.node or value.name} does not fit one kernel") from None
                 self.store(need.value, pending)
+                continue
+            if not (kernel.folds and self._noted(kernel)):
+                break
+            self.store(_before_rounding(value), pending)  # an elementwise kernel rounds it, and notes its range
         for other in pending:
             if other not in self.plan.stored and other is not value and self._joins(kernel, other):
                 try:
-                    kernel = self.place([v for v, _ in kernel.stores] + [other])
+                    joined = self.place([v for v, _ in kernel.stores] + [other])
                 except Materialise:
                     continue
-        kernel.peaks = [p for v, _ in kernel.stores for p in self.peaks.get(v, [])]
-        assert not (kernel.peaks and kernel.folds), "what is rounded is stored by an elementwise kernel"
+                if not (joined.folds and self._noted(joined)):
+                    kernel = joined
+        kernel.peaks = self._noted(kernel)
         self._append(kernel, kernel.outputs)
+
+    def _noted(self, kernel: Kernel) -> list[Value]:
+        """The peaks of what it stores."""
+        return [p for v, _ in kernel.stores for p in self.peaks.get(v, [])]
 
     def _store_pieces(self, value: Value) -> bool:
         """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
@@ -407,6 +415,14 @@ class _Planner:
 
 def _same_chunks(a: Partial, b: Partial) -> bool:
     return a.operand is b.operand and a.dims == b.dims
+
+
+def _before_rounding(value: Value) -> Value:
+    """What ``value`` rounds, beneath the views."""
+    (base,) = operands(value)
+    while isinstance(base.op, View):
+        base = base.op.operand
+    return base
 
 
 def _whole(value: Value) -> Value:

@@ -27,6 +27,29 @@ case(
     **HALF,
 )
 case("asked_half_square", lambda self, x: x @ x.mT, lambda n: [r(2, 19 + n, 35)], **HALF)
+# A reduction comes before what is rounded: another kernel rounds its result, and notes the range.
+case(
+    "asked_half_softmax",
+    lambda self, x, y: torch.softmax(x, -1) @ y,
+    lambda n: [r(19 + n, 40), r(40, 24)],
+    kernels=5,
+    **HALF,
+)
+case(
+    "asked_half_pooled",
+    lambda self, x, y: functional.max_pool2d(x, 2).flatten(1) @ y,
+    lambda n: [r(5 + n, 4, 6, 6), r(36, 24)],
+    kernels=4,
+    **HALF,
+)
+
+
+def _scaled(self, x, y):
+    largest = x.abs().amax(-1, keepdim=True)
+    return (x / largest @ y) * largest
+
+
+case("asked_half_scaled", _scaled, lambda n: [r(19 + n, 40), r(40, 24)], kernels=5, **HALF)
 # What float16 does not hold is multiplied in float32.
 module("asked_half_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], precision="half")
 module("asked_half_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], precision="half")
