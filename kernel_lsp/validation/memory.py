@@ -18,12 +18,27 @@ def held(module: torch.nn.Module) -> int:
     return sum(size(t) for t in [*module.parameters(), *module.buffers()])
 
 
+#: bytes of a GPU that this process may count on, where others use it, too
+_most: int | None = None
+
+
+def keep_to(most: int | None) -> None:
+    """Count on so many bytes of a GPU at most, whatever others have left there; None: on all there is."""
+    global _most
+    _most = most
+
+
+def unreserved(device: torch.device) -> int:
+    """Bytes of a GPU that nobody has, as far as this process may count on them."""
+    there, _ = torch.cuda.mem_get_info(device)
+    return int(there if _most is None else max(0, min(there, _most - torch.cuda.memory_reserved(device))))
+
+
 def free(tensors: list[torch.Tensor]) -> int:
     """Bytes that can still be had where these tensors are; what torch keeps for reuse counts as free."""
     device = _cuda(tensors)
     if device is not None:
-        there, _ = torch.cuda.mem_get_info(device)
-        return there + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return unreserved(device) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     with open("/proc/meminfo") as file:
         for line in file:
             if line.startswith("MemAvailable:"):

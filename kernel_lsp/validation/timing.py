@@ -14,6 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import schema
+from kernel_lsp.validation import memory
 
 WARM_UP = 10
 RUNS = 50
@@ -271,8 +272,8 @@ def rotated(args: Any, kwargs: Any, count: int) -> list[tuple[Any, Any]]:
     """``count`` sets of inputs, copies at other addresses and with other values (rolled by one row each), as memory allows."""
     tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     size = sum(t.numel() * t.element_size() for t in tensors) or 1
-    free, _ = torch.cuda.mem_get_info()
-    count = max(1, min(count, int(free // 4 // size)))
+    free = memory.unreserved(torch.device("cuda", torch.cuda.current_device()))
+    count = max(1, min(count, free // 4 // size))
     return [pytree.tree_map(lambda t, n=n: _rolled(t, n), (args, kwargs)) for n in range(count)]
 
 
