@@ -71,9 +71,16 @@ class Gpu:
 
     def memory_used(self) -> int:
         """Bytes, of all processes; 0 where it does not say."""
+        return int(self._memory().used)
+
+    def memory_total(self) -> int:
+        """Bytes that it has; 0 where it does not say."""
+        return int(self._memory().total)
+
+    def _memory(self) -> _Memory:
         memory = _Memory()
         found = self.library.nvmlDeviceGetMemoryInfo(self.handle, ctypes.byref(memory))
-        return int(memory.used) if found == _SUCCESS else 0
+        return memory if found == _SUCCESS else _Memory()
 
     def processes(self) -> set[int]:
         """The processes that have a context on it."""

@@ -233,7 +233,7 @@ class ShapeMeasurement:
 
 @dataclass
 class Device:
-    """Where something ran. ``copy_bandwidth`` in bytes per second, measured there."""
+    """Where something ran. ``copy_bandwidth`` in bytes per second, measured there; ``memory`` in bytes."""
 
     name: str
     kind: Literal["cuda", "interpreter", "none"]
@@ -244,6 +244,7 @@ class Device:
     torch: str = ""
     triton: str = ""
     driver: str = ""
+    memory: int | None = None
 
 
 @dataclass

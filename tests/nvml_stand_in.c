@@ -27,7 +27,10 @@ int nvmlDeviceGetName(void *handle, char *text, unsigned size) { snprintf(text, 
 int nvmlDeviceGetUUID(void *handle, char *text, unsigned size) { snprintf(text, size, "GPU-1"); return 0; }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "580.1"); return 0; }
 int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor) { *major = 9; *minor = 0; return 0; }
-int nvmlDeviceGetMemoryInfo(void *handle, Memory *memory) { memory->used = 123456789; return 0; }
+int nvmlDeviceGetMemoryInfo(void *handle, Memory *memory) {
+    memory->total = 80000000000, memory->used = 123456789;
+    return 0;
+}
 int nvmlDeviceGetGraphicsRunningProcesses_v3(void *handle, unsigned *count, Process *found) { *count = 0; return 0; }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, Process *found) {

@@ -61,9 +61,9 @@ def test_the_gpus_are_named(gpu_driver: Path) -> None:
     program = """
 from kernel_lsp import nvml
 for one in nvml.gpus(nvml.load()):
-    print(one.text("nvmlDeviceGetName"), one.text("nvmlDeviceGetUUID"), one.memory_used())
+    print(one.text("nvmlDeviceGetName"), one.text("nvmlDeviceGetUUID"), one.memory_used(), one.memory_total())
 """
-    assert ask(["-c", program]) == "Stand-in GPU GPU-1 123456789\n"
+    assert ask(["-c", program]) == "Stand-in GPU GPU-1 123456789 80000000000\n"
 
 
 def test_the_use_of_memory_is_watched(gpu_driver: Path) -> None:

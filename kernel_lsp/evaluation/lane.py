@@ -47,11 +47,13 @@ class Shared:
         gpu: turns of their jobs: several may validate at once, of which their workers let one time alone; a model generates alone.
         problems: turns of problems; one that lacked memory is run again alone.
         locks: the folder of the locks by which their workers do that; None: that of the store, for one lane.
+        quota: bytes of the GPU's memory for each lane: a problem that needs more has it to itself. None: there is one lane, or it is not known.
     """
 
     gpu: GpuTurns = field(default_factory=GpuTurns)
     problems: GpuTurns = field(default_factory=GpuTurns)
     locks: str | None = None
+    quota: int | None = None
 
 
 class LaneLost(Exception):
@@ -89,14 +91,14 @@ class Lane:
         """
         problems = self.shared.problems
         async with problems.one():
-            record = await self._evaluate(found)
+            record = await self._evaluate(found, self.shared.quota)
         if problems.most == 1 or not self.device.startswith("cuda") or not lacked_memory(record):
             return record
         self._on_progress(found.problem, "Waiting for the GPU's whole memory", 0)
         async with problems.alone():
-            return await self._evaluate(found)
+            return await self._evaluate(found, None)
 
-    async def _evaluate(self, found: Found) -> Record:
+    async def _evaluate(self, found: Found, quota: int | None) -> Record:
         problem, file, folder = found
         self._problem = problem
         started = time.monotonic()
@@ -116,6 +118,7 @@ class Lane:
             write=False,
             training=self.plan.mode == "train",
             recorded=False,  # a suite is about its own example inputs
+            quota=quota,
         )
         assert job.task is not None
         await _ended(job, settings.seconds * OVER_BUDGET + OVER_SECONDS)

@@ -10,6 +10,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from kernel_lsp import errors
 from kernel_lsp.evaluation.lane import Lane, LaneLost, OnProgress, Plan, Shared
@@ -95,18 +96,27 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
     first = Lane(plan, "auto", on_progress, Shared(locks=locks))
     try:
         hello = await first.hello(file)
-        gpus = sum(device.get("kind") == "cuda" for device in hello.get("devices") or [])
-        devices = lanes_for(settings.device, gpus, workers, hello.get("interpreter", ""))
+        gpus = [device for device in hello.get("devices") or [] if device.get("kind") == "cuda"]
+        devices = lanes_for(settings.device, len(gpus), workers, hello.get("interpreter", ""))
     except BaseException as error:
         await first.close()
         raise (error.error if isinstance(error, LaneLost) else error) from None
     shared = {device: Shared(locks=locks) for device in devices} | {devices[0]: first.shared}
     for device, one in shared.items():
-        one.problems.allow(devices.count(device))
+        lanes = devices.count(device)
+        one.problems.allow(lanes)
         if locks is not None:  # else nothing keeps them from timing beside each other
-            one.gpu.allow(devices.count(device))
+            one.gpu.allow(lanes)
+            one.quota = _quota(gpus, device, lanes)
     first.device = devices[0]
     return [first, *(Lane(plan, device, on_progress, shared[device]) for device in devices[1:])]
+
+
+def _quota(gpus: list[dict[str, Any]], device: str, lanes: int) -> int | None:
+    """Bytes of a device for each of its lanes, of which several take memory at once; None for one lane, and where its size is not known."""
+    kind, _, index = device.partition(":")
+    total = gpus[int(index)].get("memory") if kind == "cuda" else None
+    return total // lanes if total and lanes > 1 else None
 
 
 def _takes_locks(folder: str) -> bool:

@@ -79,6 +79,7 @@ class Jobs:
         body: str = "",
         recorded: bool = True,
         further: dict[str, Any] | None = None,
+        quota: int | None = None,
     ) -> Job:
         """Put a job in the queue and return at once.
 
@@ -102,7 +103,7 @@ class Jobs:
                 self.cancel(other.id)
         number = f"{kind}-{next(self._numbers)}"
         job = Job(number, kind, target, path, source, kernel, write, overwrite, review, training, follow_up, body)
-        job.recorded, job.further = recorded, further or {}
+        job.recorded, job.further, job.quota = recorded, further or {}, quota
         job.report = schema.Report(target=target)
         self._jobs[job.id] = job
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.id)

@@ -230,6 +230,7 @@ class Run:
             "precision": self.job.precision,
             "kernel": str(self.kernel),
             "locks": self.locks or lock_folder(self.settings),
+            "quota": self.job.quota,
         }
 
     async def ask_worker(self, method: str, stage: str) -> Any:

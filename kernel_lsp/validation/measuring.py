@@ -309,4 +309,5 @@ def _device(where: torch.device, copy_bandwidth: float, matmul_rate: float) -> s
         python=platform.python_version(),
         torch=torch.__version__,
         triton=triton.__version__,
+        memory=properties.total_memory,
     )

@@ -11,7 +11,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import failures, timing
-from kernel_lsp.worker import gpu_lock, preparing
+from kernel_lsp.worker import gpu_lock, memory_quota, preparing
 
 #: sets of inputs that the runs rotate through
 _SETS = 3
@@ -26,15 +26,13 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
     Raises:
         UserError: importing or building fails.
-        GpuTaken: others timed on the GPU for too long.
+        GpuTaken: others timed on the GPU, or had its memory, for too long.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
     where, locks = torch.device(given["device"]), []
     known = given.get("rates") or None  # as where the kernel is timed, or the two could not be compared
     try:
-        module, args, kwargs = preparing.on_device(
-            given, lambda: locks.append(gpu_lock.begin(given.get("locks"), where, emit))
-        )
+        module, args, kwargs = preparing.on_device(given, lambda: locks.append(memory_quota.begin(given, where, emit)))
         inputs = timing.rotated(args, kwargs, _SETS)
     except torch.OutOfMemoryError as error:
         why = f"torch.compile: not enough GPU memory for the example: {str(error).splitlines()[0]}"

@@ -151,6 +151,7 @@ def cuda_devices() -> list[schema.Device]:
                 torch=version_of("torch"),
                 triton=version_of("triton"),
                 driver=driver,
+                memory=one.memory_total() or None,
             )
         )
     return devices

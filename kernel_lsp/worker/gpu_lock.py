@@ -5,6 +5,10 @@ whoever checks, who gives way between two checks, and exclusively by whoever tim
 exclusive lock holds it, and nobody comes by it to the shared one meanwhile. All that wait to time so go one after the other, and then
 all that check at once. Nobody waits for the gate who holds the lock, so no two can wait for each other.
 
+Who gives way, or waits to time, keeps its memory. Where several lanes of an evaluation share a GPU, two further files say who may take how
+much: ``gpu-UUID.memory`` is held to the end by each of them, shared by those that need no more than their quota, and exclusively by one that needs
+more. It is taken before the other lock, and its gate keeps that one from starving in the same way.
+
 Take the lock after the trials are forked: a forked process would share it.
 """
 
@@ -16,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -28,6 +32,8 @@ from kernel_lsp.worker import gpu_contention
 _POLL_SECONDS, _TELL_SECONDS = 0.01, 0.5
 #: seconds after which waiting is given up: every kernel-lsp that works ends what it does long before
 MOST_SECONDS = 1800.0
+#: how the lock on the memory is held: by one that keeps to its quota, by one that may take all there is
+Memory = Literal["quota", "whole"]
 
 
 @dataclass
@@ -36,6 +42,7 @@ class GpuLock:
 
     Attributes:
         file, gate: descriptors; None where nothing can be held: without a folder, in one that cannot be written, on Windows.
+        memory: descriptors of the lock on the memory and of its gate; () where nothing of it is held.
         emit: sends an event. ``waiting``, with ``{"seconds": s}``, says by how much it has waited longer.
         told: each is called with the same seconds.
     """
@@ -46,6 +53,7 @@ class GpuLock:
     path: str = ""
     file: int | None = None
     gate: int | None = None
+    memory: tuple[int, ...] = ()
     waited: float = 0.0  # seconds
 
 
@@ -54,11 +62,19 @@ def begin(
     device: torch.device,
     emit: Callable[[str, Any], None],
     told: Callable[[float], None] = lambda seconds: None,
+    memory: Memory | None = None,
 ) -> GpuLock:
     """The lock of a GPU, held together with others that do not time. It ends with the process, or with ``end``.
 
+    Args:
+        folder: of the files; None: nothing is held.
+        device: the GPU.
+        emit: as ``GpuLock.emit``.
+        told: one of ``GpuLock.told``.
+        memory: how the lock on the GPU's memory is held until then; None: not at all.
+
     Raises:
-        GpuTaken: others timed on it for too long.
+        GpuTaken: others timed on it, or had its memory, for too long.
     """
     lock = GpuLock(device, emit, [told])
     if folder and sys.platform != "win32":
@@ -67,7 +83,11 @@ def begin(
             os.makedirs(folder, exist_ok=True)
             gate = _opened(f"{path}.gate")
             lock.file, lock.gate, lock.path = _opened(f"{path}.lock"), gate, f"{path}.lock"
+            if memory is not None:
+                lock.memory = _opened(f"{path}.memory"), _opened(f"{path}.memory-gate")
     try:
+        if memory is not None and lock.memory:
+            _hold_memory(lock, memory)
         share(lock)
     except failures.Failure as failure:
         end(lock)
@@ -119,18 +139,11 @@ def alone(lock: GpuLock, then_share: bool = True) -> Iterator[Callable[[], str]]
         began = time.time()
         yield lambda: gpu_contention.said(lock.device, began)
         return
-    import fcntl
-
     message = "waiting for another kernel-lsp that uses this GPU"
-    progress = {"stage": "time", "message": message, "fraction": 0.7}
     before = lock.waited
     _let_go(file)
     try:
-        try:
-            _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress)
-            _wait(lock, lambda: _locked(file, fcntl.LOCK_EX), progress)
-        finally:
-            _let_go(gate)
+        _exclude(lock, file, gate, {"stage": "time", "message": message, "fraction": 0.7})
         since = time.time() + (gpu_contention.EARLIER if lock.waited > before else 0.0)
         yield lambda: gpu_contention.said(lock.device, since, lock.path)
     finally:
@@ -141,11 +154,38 @@ def alone(lock: GpuLock, then_share: bool = True) -> Iterator[Callable[[], str]]
 
 def end(lock: GpuLock) -> None:
     """Let go of it, also where a forked process has its descriptors."""
-    for file in (lock.file, lock.gate):
+    for file in (lock.file, lock.gate, *lock.memory):
         if file is not None:
             _let_go(file)
             os.close(file)
     lock.file = lock.gate = None
+    lock.memory = ()
+
+
+def _hold_memory(lock: GpuLock, how: Memory) -> None:
+    """Take the lock on the memory.
+
+    Raises:
+        Failure: "timeout", where others had it for too long.
+    """
+    file, gate = lock.memory
+    message = "waiting for the GPU's memory, which another lane uses"
+    progress = {"stage": "check", "message": message, "fraction": 0.0}
+    if how == "whole":
+        _exclude(lock, file, gate, progress)
+    else:
+        _wait(lock, lambda: _shared(file, gate), progress)
+
+
+def _exclude(lock: GpuLock, file: int, gate: int, progress: dict[str, Any]) -> None:
+    """Hold ``file`` alone, and ``gate`` until then."""
+    import fcntl
+
+    try:
+        _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress)
+        _wait(lock, lambda: _locked(file, fcntl.LOCK_EX), progress)
+    finally:
+        _let_go(gate)
 
 
 def _opened(path: str) -> int:
@@ -180,7 +220,7 @@ def _locked(file: int, how: int) -> bool:
 
 
 def _shared(file: int, gate: int) -> bool:
-    """Whether the lock could be had now. The gate is not held while somebody times: those that come to time go first."""
+    """Whether the lock could be had now. Who has it alone does not hold the gate: those that come to have it alone go first."""
     import fcntl
 
     if not _locked(gate, fcntl.LOCK_SH):

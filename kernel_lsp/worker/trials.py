@@ -20,7 +20,7 @@ from kernel_lsp.validation import channel
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.trial import Trial
 from kernel_lsp.validation.trial_messages import serve
-from kernel_lsp.worker import beginning, deaths
+from kernel_lsp.worker import beginning, deaths, memory_quota
 
 
 def fork(given: dict[str, Any], folder: str, source: str, others: Sequence[Reach] = (), waits: bool = False) -> Reach:
@@ -91,6 +91,7 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
     """
     path, class_name, device = given["path"], given["class_name"], given["device"]
     entering.begin(found, given.get("sharing") or entering.SHARING[0])
+    memory_quota.keep(given)
     if device != "interpreter":
         beginning.load_helpers()
     user_module, cls = importing.load(path, class_name)

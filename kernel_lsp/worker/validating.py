@@ -23,7 +23,7 @@ from kernel_lsp.validation.calls_outside import Plain
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Referee
-from kernel_lsp.worker import gpu_lock, preparing, recorded_shapes, trials
+from kernel_lsp.worker import gpu_lock, memory_quota, preparing, recorded_shapes, trials
 
 #: seconds after which checks that are not essential are left out
 SOFT_SECONDS = {"interpreter": 1.5, "gpu": 0.8}
@@ -241,11 +241,13 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
 def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence[Reach] = ()) -> Referee:
     """The module, its example and the plan of checks, on the device, which is shared from now on with others that check.
 
+    Where it needs more of the device's memory than this lane's quota, it has that to itself.
+
     ``reaches``: all trials that were forked, where that are more than ``reach``. Waiting for the device is not on their time.
 
     Raises:
         UserError: importing or building fails.
-        GpuTaken: others timed on the device for too long.
+        GpuTaken: others timed on the device, or had its memory, for too long.
     """
     mode = "interpreter" if given["device"] == "interpreter" else "gpu"
     where = torch.device("cpu" if mode == "interpreter" else given["device"])
@@ -256,7 +258,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
             one.deadline += seconds
 
     def before_gpu() -> None:
-        locks.append(gpu_lock.begin(given.get("locks"), where, emit, waited))
+        locks.append(memory_quota.begin(given, where, emit, waited))
         for one in reaches or (reach,):
             one.start()
 

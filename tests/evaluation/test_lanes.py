@@ -179,7 +179,7 @@ class CrowdedLane(Lane):
     at_work: ClassVar[set[Any]] = set()
     seen: ClassVar[list[tuple[str, int]]] = []
 
-    async def _evaluate(self, found: Found) -> Record:
+    async def _evaluate(self, found: Found, quota: int | None) -> Record:
         self.at_work.add(self)
         await asyncio.sleep(0.05)
         self.seen.append((found.problem.id, len(self.at_work)))
@@ -211,12 +211,61 @@ def test_a_problem_that_lacked_memory_with_the_gpu_to_itself_is_not_run_again() 
     class Lacks(Lane):
         runs = 0
 
-        async def _evaluate(self, found: Found) -> Record:
+        async def _evaluate(self, found: Found, quota: int | None) -> Record:
             self.runs += 1
             return record_of(found.problem, "eval", None, OUT_OF_MEMORY, 1.0)
 
     lane = Lacks(Plan(), "cuda:0")
     assert asyncio.run(lane.evaluate(FOUND[0])).status == "out-of-memory" and lane.runs == 1
+
+
+def test_a_problem_keeps_to_its_lanes_quota_and_has_none_once_it_is_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quotas = []
+
+    class Lacking(StuckJobs):
+        def submit(self, *arguments: Any, quota: int | None, **named: Any) -> Any:
+            quotas.append(quota)
+            job = super().submit(*arguments, **named)
+            job.error, job.state = OUT_OF_MEMORY, "failed"
+            return job
+
+        async def _never(self) -> None:
+            pass
+
+    monkeypatch.setattr(lanes, "Jobs", Lacking)
+    (tmp_path / "a.py").touch()
+    shared = lanes.Shared(quota=17)
+    shared.problems.allow(2)
+    found = Found(Problem("folder", "a.py::A", "A", "a.py", "A"), tmp_path / "a.py", tmp_path)
+    record = asyncio.run(Lane(Plan(), "cuda:0", shared=shared).evaluate(found))
+    assert record.status == "out-of-memory" and quotas == [17, None]
+
+
+@pytest.mark.parametrize(
+    ("workers", "locks", "expected"),
+    [(3, True, {"cuda:0": 70, "cuda:1": None}), (4, True, {"cuda:0": 70, "cuda:1": 40}), (4, False, {"cuda:0": None})],
+)
+def test_the_lanes_of_a_gpu_have_equal_parts_of_its_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, locks: bool, expected: dict[str, int | None]
+) -> None:
+    """One that has it for itself has no quota, nor have those that take turns since no lock can be had."""
+    monkeypatch.setenv("KERNEL_LSP_STORE", "")
+    (tmp_path / "taken").touch()
+
+    async def hello(lane: Lane, file: Path) -> dict[str, Any]:
+        return {"devices": [{"kind": "cuda", "memory": size} for size in (141, 80)] + [{"kind": "interpreter"}]}
+
+    monkeypatch.setattr(Lane, "hello", hello)
+    folder = str(tmp_path / ("locks" if locks else "taken"))
+    made = asyncio.run(runner.make_lanes(tmp_path / "a.py", Plan(), workers, lambda *_: None, folder))
+    assert len(made) == workers and {lane.device: lane.shared.quota for lane in made}.items() >= expected.items()
+
+
+def test_without_the_size_of_its_memory_lanes_have_no_quota() -> None:
+    assert runner._quota([{"kind": "cuda", "memory": None}], "cuda:0", 2) is None
+    assert runner._quota([], "interpreter", 2) is None
 
 
 @pytest.mark.parametrize("store", [True, False])

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from kernel_lsp import schema
+from kernel_lsp.jobs import Jobs
 from kernel_lsp.jobs.gpu_turns import GpuTurns
 from kernel_lsp.jobs.job import Job
 from kernel_lsp.jobs.run import Run
@@ -38,3 +39,16 @@ async def test_waiting_for_the_gpu_is_not_on_the_budget(tmp_path: Path) -> None:
     assert order == ["First begins", "First ends", "Second begins", "Second ends"]
     assert second.report.spent["waiting"] >= 0.29 > first.report.spent.get("waiting", 0.0)
     assert max(lost) < 0.2, "it waited 0.3 s, which is not on its budget"
+
+
+async def test_the_worker_is_told_the_quota_of_an_evaluations_job_and_none_of_others(tmp_path: Path) -> None:
+    jobs = Jobs(lambda file: Settings(root=tmp_path), None)  # type: ignore[arg-type]
+    found = []
+    for quota in (17_000_000_000, None):
+        target = schema.Target("file:///a.py", "A")
+        job = jobs.submit("generate", target, tmp_path / "a.py", quota=quota)
+        jobs.cancel(job.id)
+        run = Run(job, Settings(root=tmp_path), None, None, schema.Report(target))  # type: ignore[arg-type]
+        found.append(run.params()["quota"])
+    assert found == [17_000_000_000, None]
+    await jobs.close()

@@ -37,6 +37,23 @@ for line in sys.stdin:
             os._exit(0)
     print("did", line, end="", flush=True)
 """
+#: Holds a part of the GPU's memory, or all of it, to its end, and says where it waits for that. Checks and, as it is told, times or gives way.
+MEMORY = """
+import sys, torch
+from kernel_lsp.worker import gpu_lock
+def emit(name, data):
+    if name == "progress" and "memory" in data["message"]:
+        print("waits", flush=True)
+lock = gpu_lock.begin(sys.argv[1], torch.device("cpu"), emit, memory="MEMORY")
+print("shared", flush=True)
+for line in sys.stdin:
+    if line == "alone\\n":
+        with gpu_lock.alone(lock):
+            pass
+    elif line == "give way\\n":
+        gpu_lock.give_way(lock)
+    print("did", line, end="", flush=True)
+"""
 #: Checks all the time: holds the lock shared for a tenth of a second, again and again.
 READER = """
 import sys, time, torch
@@ -109,10 +126,10 @@ class Told:
         self.moved += seconds
 
 
-def free(folder: Path, how: str) -> bool:
+def free(folder: Path, how: str, which: str = "lock") -> bool:
     """Whether the lock could be had now."""
     fcntl = pytest.importorskip("fcntl")
-    with (folder / "cpu.lock").open("w") as file:
+    with (folder / f"cpu.{which}").open("w") as file:
         try:
             fcntl.flock(file, getattr(fcntl, how) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -191,6 +208,53 @@ def test_one_that_checks_gives_way_to_one_that_waits_to_time_and_to_nobody_else(
     timing.heard("did share")
     assert lock.waited > 0.0
     gpu_lock.end(lock)
+
+
+def test_one_that_takes_the_whole_memory_waits_for_those_with_a_quota_also_where_they_let_others_time(other, tmp_path):
+    """These keep their memory when they give way and while they wait to time."""
+    small = [other(MEMORY.replace("MEMORY", "quota")) for _ in range(2)]
+    large = other(MEMORY.replace("MEMORY", "whole"), waits=False)
+    large.heard("waits")
+    small[0].ask("alone")
+    time.sleep(0.2)
+    small[1].does("give way")
+    small[0].heard("did alone")
+    small[0].process.kill()
+    late = other(MEMORY.replace("MEMORY", "quota"), waits=False)
+    late.heard("waits")
+    assert free(tmp_path, "LOCK_SH", "memory"), "the large one waits for the second, too"
+    small[1].process.kill()
+    large.heard("shared")
+    assert not free(tmp_path, "LOCK_SH", "memory"), "the late one waits until the large one ends"
+    large.does("alone")
+    large.process.kill()
+    late.heard("shared")
+    assert free(tmp_path, "LOCK_SH", "memory") and not free(tmp_path, "LOCK_EX", "memory")
+
+
+def test_those_that_take_the_whole_memory_do_so_one_after_the_other(other, tmp_path):
+    first = other(MEMORY.replace("MEMORY", "whole"))
+    told = Told(first.process.kill)
+    lock = gpu_lock.begin(str(tmp_path), CPU, told.emit, told.move, "whole")
+    assert told.messages == ["waiting for the GPU's memory, which another lane uses"]
+    assert lock.waited == pytest.approx(told.moved) and told.events
+    assert not free(tmp_path, "LOCK_SH", "memory")
+    gpu_lock.end(lock)
+    assert free(tmp_path, "LOCK_EX", "memory")
+
+
+def test_who_has_no_quota_waits_for_nobodys_memory(other, tmp_path):
+    other(MEMORY.replace("MEMORY", "whole"))
+    lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: pytest.fail("it waits"))
+    gpu_lock.end(lock)
+
+
+def test_who_waited_too_long_for_the_memory_does_not_check(other, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
+    other(MEMORY.replace("MEMORY", "quota"))
+    with pytest.raises(errors.GpuTaken, match="another kernel-lsp used this GPU"):
+        gpu_lock.begin(str(tmp_path), CPU, lambda *_: None, memory="whole")
+    other(MEMORY.replace("MEMORY", "quota"))
 
 
 def test_what_is_forked_and_closes_its_descriptors_does_not_keep_it(other, tmp_path):

@@ -35,6 +35,7 @@ def tune(worker, write, tmp_path):
         training: bool = False,
         thorough: bool = False,
         about: dict[str, Any] | None = None,
+        quota: int | None = None,
     ):
         asked = {"path": write(MODULE), "class_name": "Norm", "device": "interpreter", "training": training}
         made = worker.call("synthesize", **asked)
@@ -45,6 +46,7 @@ def tune(worker, write, tmp_path):
             sources[index] = sources[index].replace(old, new, 1)
         given = asked | {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": 100}
         given |= {"threads": 1, "rates": None, "inputs": None, "thorough": thorough, "locks": str(tmp_path / "locks")}
+        given["quota"] = quota
         request, answer = tmp_path / "request.json", tmp_path / "answer.json"
         request.write_text(json.dumps(given))
         program = [sys.executable, str(HERE / "timed_on_the_host.py"), "tune", str(request), str(fast), str(answer)]
@@ -100,6 +102,17 @@ def test_others_may_check_while_it_is_checked_and_not_while_it_is_timed(tune, tm
     assert about["moved"] == [pytest.approx(about["waited"])] and about["waited"] > 0.9
     parts = result["spent"]
     assert "waiting" not in parts, "the job adds up what it is told of"
+
+
+@pytest.mark.parametrize(
+    ("quota", "others"), [(1 << 20, "not"), pytest.param(1 << 40, "shared", marks=pytest.mark.slow)]
+)
+def test_one_that_needs_more_than_its_quota_has_the_memory_to_itself_while_it_is_checked_and_timed(tune, quota, others):
+    about: dict[str, Any] = {}
+    result, _ = tune({}, fast=1, about=about, quota=quota)
+    assert result["fastest"] == 1 and result["measurement"]["beside"] == ""
+    assert set(about["others"]["memory"]) == {others}
+    assert set(about["others"]["check"]) == {"shared"} and set(about["others"]["time"]) == {"not"}
 
 
 def _until_open(gate: Path) -> None:

@@ -2,7 +2,7 @@
 
 Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
 JSON file with the request, the index of the kernel whose time is divided by 400 (of two, "1,2", that of the
-other is by 20), the file for the answer. The answer also says who else could have had the GPU's lock meanwhile.
+other is by 20), the file for the answer. The answer also says who else could have had the GPU's lock meanwhile, and that on its memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _microseconds(call: Any, arguments: Any) -> float:
 
 def _could_have(path: str) -> str:
     """How another process could have the lock now: "alone", "shared", or not at all."""
-    with open(path, "r+") as file:
+    with open(path, "a") as file:
         for how, said in ((fcntl.LOCK_EX, "alone"), (fcntl.LOCK_SH, "shared")):
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(file, how | fcntl.LOCK_NB)
@@ -83,7 +83,7 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
     _, given["answers"] = os.pipe()
     events: list[Any] = []
     lock = os.path.join(given["locks"], "cpu.lock") if given.get("locks") else ""
-    others: dict[str, list[str]] = {"check": [], "time": []}
+    others: dict[str, list[str]] = {"check": [], "time": [], "memory": []}
     moved: list[float] = []
     referee, prepare, on_the_clock = validating.referee_of, preparing.prepare, timing.interleaved
 
@@ -101,12 +101,14 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
     def interleaved(*arguments: Any, **named: Any) -> Any:
         if lock and os.getpid() == this:  # eager alone, which the referee times itself
             others["time"].append(_could_have(lock))
+            others["memory"].append(_could_have(lock.replace(".lock", ".memory")))
         return on_the_clock(*arguments, **named)
 
     def heard(name: str, data: Any) -> None:
         events.append([name, data])
         if lock and name == "progress" and data["stage"] == "check" and "waiting" not in data["message"]:
             others["check"].append(_could_have(lock))
+            others["memory"].append(_could_have(lock.replace(".lock", ".memory")))
 
     this = os.getpid()
     validating.referee_of, preparing.prepare, timing.interleaved = as_on_a_gpu, prepare_with_the_lock, interleaved

@@ -1,0 +1,67 @@
+"""The part of a GPU's memory that a request may take where several lanes of an evaluation share the GPU.
+
+Each lane has a quota. A request that is estimated to need more has the GPU's memory to itself: what it finds, and which schedule is the
+fastest, must not depend on what other lanes hold. Any other keeps to the quota in what it sizes by the memory that is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernel_lsp.validation import memory
+from kernel_lsp.worker import gpu_lock
+
+#: What a validation took of the device at its most, from 176 problems of KernelBench that had an H100 80 GB to themselves
+#: (benchmarks/results/kernelbench-nvidia-h100-80gb-hbm3.jsonl: report.memory.device). The contexts of its processes: 5.4 GB at the median of those with tensors of
+#: less than 0.3 GB. Beyond 5 GB, for each byte of inputs and results: 3.7 to 3.9 for elementwise functions and reductions, 4.2 to 6.3 for most others,
+#: at the most 11.5, where a call makes large tensors besides. For each byte of parameters: 8.4, where these were 4.3 GB. This rule finds 60 of the 62
+#: problems that took more than 17.4 GB, an eighth of 139 GB; the other two took 4 % more than that. It also names three that took less.
+_OF_CONTEXTS, _OF_A_CALL, _OF_PARAMETERS = 5_000_000_000, 6, 8
+
+
+def begin(
+    given: dict[str, Any],
+    device: torch.device,
+    emit: Callable[[str, Any], None],
+    told: Callable[[float], None] = lambda seconds: None,
+) -> gpu_lock.GpuLock:
+    """The GPU's lock (``gpu_lock.begin``) in the folder ``given["locks"]``, with what the request may take of the memory.
+
+    ``given["quota"]``: bytes that are this lane's; None where it has the device for itself.
+
+    Raises:
+        GpuTaken: others timed on it, or had its memory, for too long.
+    """
+    keep(given)
+    how: gpu_lock.Memory | None = None
+    if given.get("quota"):
+        how = "quota" if limit(given) is not None else "whole"
+    return gpu_lock.begin(given.get("locks"), device, emit, told, how)
+
+
+def keep(given: dict[str, Any]) -> None:
+    """Have this process size what it makes by the quota, where the request shares the memory."""
+    memory.keep_to(limit(given))
+
+
+def limit(given: dict[str, Any]) -> int | None:
+    """Bytes that the request keeps to; None where it may take all there is: without a quota, or since it needs more than that."""
+    quota = given.get("quota")
+    return quota if quota and needed(given.get("specimen") or {}) <= quota else None
+
+
+def needed(specimen: dict[str, Any]) -> int:
+    """Bytes of the device that a validation at the example's sizes is estimated to take, all its processes together.
+
+    ``specimen``: ``schema.Specimen`` as JSON. What a call makes beside its results is not known.
+    """
+    called = _bytes(specimen.get("inputs")) + _bytes(specimen.get("outputs"))
+    return _OF_CONTEXTS + _OF_A_CALL * called + _OF_PARAMETERS * _bytes(specimen.get("parameters"))
+
+
+def _bytes(specs: list[dict[str, Any]] | None) -> int:
+    return sum(math.prod(spec["shape"]) * getattr(torch, spec["dtype"]).itemsize for spec in specs or [])
