@@ -73,7 +73,11 @@ def main(kernelbench: str, stand_ins: str, *new: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "scores.md"
         command = [sys.executable, "-m", "kernel_lsp", "eval", "kernelbench", kernelbench, *AS_KEPT]
-        command += ["--stand-ins", stand_ins, "--resume", str(kept), "--markdown", str(page)]
+        # Those without a record would be run here, on another device.
+        problems = ",".join(
+            f"{record.problem.level}:{record.problem.number}" for record in results_file.read(kept).records
+        )
+        command += ["--problem", problems, "--stand-ins", stand_ins, "--resume", str(kept), "--markdown", str(page)]
         subprocess.run(command, check=True)
         table = page.read_text()
     results = kept.with_suffix(".md")
