@@ -38,6 +38,8 @@ _ROUNDED = 4
 _PLANES, _FEW = 3, 4
 #: candidates that are offered of those in which only convolutions of few channels are in planes
 _FEW_CHANNELS = 2
+#: convolutions of a module beyond which there are no candidates for their layout and arithmetic but the ones above: each way takes seconds to write
+_MOST_CONVOLUTIONS = 64
 #: schedules with sums that are not split, of modules where they are by default
 _WHOLE = 8
 #: schedules with scores in memory where they stay on chip by default, or the other way round
@@ -95,10 +97,11 @@ def _candidates(
         joined: bool = True,
         parts: bool = True,
         chained: bool | None = None,
+        torch_last: bool = False,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
         how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
-        how |= {"joined": joined, "parts": parts, "chained": chained}
+        how |= {"joined": joined, "parts": parts, "chained": chained, "torch_last": torch_last}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
         if halves and not found.rounded:
@@ -106,6 +109,7 @@ def _candidates(
         return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
 
     called, strict = _operators(exported), precision == "strict"
+    convolutions = sum(name in LEFT["convolutions"] for name in _calls(exported))
     result, chosen = of()
     apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
     if not called.isdisjoint(LEFT["recurrent layers"]):
@@ -130,10 +134,10 @@ def _candidates(
         exact, apart = [*_default(result), *scheduled, *_in_other_arithmetic(result)], apart[:1]
         planes: list[Candidate] = []
         # torch, which may round convolutions, does not do so with few channels at most sizes
-        if strict and _few_channels(exported):
+        if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = of(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
             planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]
-        if strict and 0 < sum(name in LEFT["convolutions"] for name in _calls(exported)) <= _FEW:
+        if strict and 0 < convolutions <= _FEW:
             # and with more not at all of them
             found = of(halves=True, tf32=False, most=_PLANES)[0]
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
@@ -148,6 +152,8 @@ def _candidates(
             continue
         with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
             left = _default(of(operators, most=1)[0])
+            if words == "convolutions" and gpu is not None and convolutions <= _MOST_CONVOLUTIONS:
+                left += _new(_default(of(operators, torch_last=True, most=1)[0]), left)
             for one in left:
                 one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
             if words != "convolutions":

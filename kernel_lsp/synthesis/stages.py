@@ -35,6 +35,7 @@ from .passes.rolling import roll
 from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
+from .passes.torch_layout import torch_channels_last
 from .printing import bounds
 from .schedule.cost import chain_pays, float16_pays, half_pays, planes_pay, pointwise_pays, product_parts
 from .schedule.recurrent_space import fit_together, rolling_pays
@@ -45,6 +46,9 @@ IN_PARTS = "sums in parts"
 
 #: said of a module with two products that share a kernel
 CHAINED = "attention in one kernel"
+
+#: said of a module with convolutions that torch is given, and gives back, with their channels last
+TORCH_LAST = "channels last"
 
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 1024
@@ -65,6 +69,7 @@ def lowered(
     joined: bool = False,
     parts: bool = True,
     chained: bool | None = None,
+    torch_last: bool = False,
     precision: str = "strict",
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch.
@@ -73,7 +78,7 @@ def lowered(
     and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by what it is told;
     without it they have float32's, and with ``few_exact`` those of few channels have. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
     in parts; without it not those of float8, which often wait for memory alone. ``chained``: whether products share a kernel with the one
-    before (``passes/chains.py``); None: where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
+    before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
 
     Raises:
@@ -92,6 +97,10 @@ def lowered(
         together = functools.partial(fit_together, target=on, hints=graph.hints)
         if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
             graph.ways.append("recurrences in one launch")
+    if torch_last and torch_channels_last(graph):
+        graph.ways.append(TORCH_LAST)
+        verify(graph)
+        share(graph)
     cut_last(graph)
     pairs, apart = _chained(graph, on, halves, chained)
     in_pairs = {product.op for pair in pairs.items() for product in pair}
@@ -129,6 +138,9 @@ def _rounded_convolutions(graph: Graph, on: Target, tf32: bool, exact: Callable[
         rounded.append("those of few channels of float16 planes")
     if tf32 and in_tf32(graph, exact):
         rounded.append("TF32 convolutions")
+    left = (v.op for v in topological(graph.outputs) if isinstance(v.op, Contract) and v.op.left.dtype == torch.float32)
+    if rounded and any(exact(op) for op in left):
+        rounded.append("few channels in float32")
     return rounded
 
 

@@ -299,6 +299,7 @@ class TorchCall(Op):
     kwargs: dict[str, Any]
     output: int | None = None  # which of several results, None where there is one
     call: TorchCall | None = None  # the call that ``output`` indexes
+    order: tuple[int, ...] | None = None  # of torch's dimensions, as the value has them; None where they are the same
 
 
 @dataclass(frozen=True)

@@ -312,6 +312,8 @@ class _Printer:
             place = v.op.output
             self.variables[v] = result if place is None else self.names.fresh(f"{result}_{place}")
             chosen = result if place is None else f"{result}[{place}]"
+            if v.op.order is not None:
+                chosen += f".permute{v.op.order}"
             self.host.body.append(f"{self.variables[v]} = {chosen}.contiguous()")
 
     def _argument(self, item: Any) -> str:

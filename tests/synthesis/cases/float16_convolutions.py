@@ -58,6 +58,22 @@ class FromColours(nn.Module):
 
 CASES["float16_from_colours"] = Case(FromColours, lambda n: [r(2, 3, 8 + n, 9)], **HALF)
 
+
+class Residual(nn.Module):
+    """Convolutions whose results are read by another one, by a sum and by both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (nn.Conv2d(16, 16, size, padding=size // 2) for size in (3, 3, 1))
+        self.norm = nn.BatchNorm2d(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.norm(self.first(x)))
+        return torch.relu(self.third(self.second(y)) + y + x).mean(dim=(2, 3))
+
+
+CASES["torch_channels_last"] = Case(Residual, lambda n: [r(2, 16, 5 + n, 6)], **HALF)
+
 # As exact as float32: three products of two planes.
 module("planes_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **PLANES)
 module("planes_conv2d_huge", nn.Conv2d, (20, 8, 3), lambda n: [r(2, 20, 6 + n, 7) * 1e5], **PLANES)

@@ -1,0 +1,76 @@
+"""Convolutions that are left to torch, with their channels last in memory: cuDNN has faster ways then, and returns its result so.
+
+What kernels store between such convolutions has its channels last, too, so that only the first and the last of a network lie otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from ..graph.build import Build
+from ..graph.map import compose, dims
+from ..graph.maps import permute
+from ..graph.names import variable_name
+from ..graph.value import Graph, Input, Pointwise, TorchCall, Value, View, topological
+from .layout import LEAST_CHANNELS
+
+_CONVOLUTION = "torch.ops.aten.conv2d.default"
+_LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+
+#: The place of the groups among a convolution's arguments.
+_GROUPS = 6
+
+
+def torch_channels_last(graph: Graph) -> int:
+    """Give torch's convolutions of images their input with its channels last, where these are 16 and more. Returns how many there were."""
+    count = 0
+    for value in topological(graph.outputs):
+        op = value.op
+        if not isinstance(op, TorchCall) or op.target != _CONVOLUTION or not _suits(op):
+            continue
+        call = dataclasses.replace(op, args=(_with_channels_last(op.args[0]), *op.args[1:]), order=_LAST)
+        shape = tuple(value.shape[d] for d in _LAST)
+        result = Value(call, shape, value.dtype, node=value.node)
+        value.op = View(permute(shape, _FIRST), result, "permute")
+        count += 1
+    return count
+
+
+def _suits(op: TorchCall) -> bool:
+    x, weight = op.args[:2]
+    if not (isinstance(x, Value) and isinstance(weight, Value) and len(x.shape) == 4 and x.dtype == torch.float32):
+        return False
+    groups = op.args[_GROUPS] if len(op.args) > _GROUPS else op.kwargs.get("groups", 1)
+    channels = [size for size in (x.shape[1], weight.shape[0]) if size.is_number]
+    return groups == 1 and len(channels) == 2 and min(channels) >= LEAST_CHANNELS
+
+
+def _with_channels_last(x: Value) -> Value:
+    """``x`` as a view of what has its channels last in memory; everything else reads that, too."""
+    if _has_channels_last(x):
+        return x
+    computed = x
+    if not isinstance(x.op, Input | TorchCall):
+        computed = Value(x.op, x.shape, x.dtype, x.name, x.meaning, x.node)
+    name = f"{variable_name(x)}_last"
+    last = Build.pointwise("identity", Build.permute(computed, _LAST), dtype=x.dtype, name=name)
+    view = View(permute(last.shape, _FIRST), last, "permute")
+    if computed is x:
+        return Value(view, x.shape, x.dtype, x.name)
+    x.op = view
+    return x
+
+
+def _has_channels_last(x: Value) -> bool:
+    """Whether it views what a convolution before it gave, or what was stored for one, as that lies in memory."""
+    if not isinstance(x.op, View):
+        return False
+    stored = x.op.operand
+    if not isinstance(stored.op, TorchCall) and not (
+        isinstance(stored.op, Pointwise) and stored.op.function == "identity"
+    ):
+        return False
+    both = compose(permute(x.shape, _LAST), x.op.map)
+    return both is not None and both.shape == stored.shape and both.index == dims(4) and not both.guard
