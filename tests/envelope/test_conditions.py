@@ -23,7 +23,7 @@ from kernel_lsp.synthesis.capture import capture
 class Scaled(nn.Module):
     """Forward reads a number, a function, a child's setting and an optional argument."""
 
-    def __init__(self, eps: float = 1e-5, activation: Callable[..., Any] = torch.tanh) -> None:
+    def __init__(self, eps: float = 1e-5, activation: Callable[..., Any] = torch.relu) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(16, eps=eps)
         self.activation = activation

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -71,7 +74,9 @@ class Other:
 
     def __init__(self, folder: Path, program: str = HOLDER) -> None:
         command = [sys.executable, "-c", program, str(folder)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
 
     def ask(self, verb: str) -> None:
         assert self.process.stdin
@@ -101,7 +106,8 @@ def other(tmp_path: Path):
 
     yield start
     for process in started:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with what it has forked, which has its output open
         process.communicate()
 
 
