@@ -191,11 +191,13 @@ def _in_other_arithmetic(candidates: list[Candidate]) -> list[Candidate]:
 
 def _few_channels(exported: ExportedProgram) -> bool:
     """Whether there are convolutions of few channels, beside others."""
-    taken = [
-        int(node.args[1].meta["val"].shape[0 if "transpose" in str(node.target) else 1])  # type: ignore[union-attr]
-        for node in exported.graph.nodes
-        if node.op == "call_function" and str(node.target).rpartition(".")[0] in LEFT["convolutions"]
-    ]
+    taken: list[int] = []
+    for node in exported.graph.nodes:
+        if node.op == "call_function" and str(node.target).rpartition(".")[0] in LEFT["convolutions"]:
+            weight: Any = node.args[1]
+            size = weight.meta["val"].shape[0 if "transpose" in str(node.target) else 1]
+            if isinstance(size, int):  # of a size that varies, asking for the number would fix it for all that comes
+                taken.append(size)
     return min(taken, default=LEAST_CHANNELS) < LEAST_CHANNELS <= max(taken, default=0)
 
 

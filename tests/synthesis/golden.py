@@ -83,6 +83,10 @@ def _samples() -> dict[str, Path]:
 
 #: as they are replayed from a CUDA graph
 REPLAYED = {f"replayed_{name}": name for name in ("gated_mlp",)}
+#: the ways, by their labels, of cases whose default leaves less to torch
+WAYS = dict.fromkeys(
+    ("torch_channels_last", "torch_channels_last_branches"), "convolutions left to torch, channels last"
+)
 NAMES = [*_samples(), *CHOSEN, *REPLAYED]
 
 
@@ -97,7 +101,7 @@ def made_of(name: str) -> tuple[str, str]:
         if name in REPLAYED:
             found = proposed(case, module, arguments, origin)
             return next((one.source, one.note) for one in found if one.variant == "replayed as a CUDA graph")
-        candidate = made(case, module, arguments, origin)
+        candidate = made(case, module, arguments, origin, WAYS.get(name, ""))
         return candidate.source, candidate.note
     finally:
         sys.modules.pop(origin, None)  # other tests have files of the samples' names

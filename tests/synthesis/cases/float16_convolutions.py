@@ -74,6 +74,23 @@ class Residual(nn.Module):
 
 CASES["torch_channels_last"] = Case(Residual, lambda n: [r(2, 16, 5 + n, 6)], **HALF)
 
+
+class Branches(nn.Module):
+    """One input of several convolutions, one of them in groups; a view as an input; an intermediate result that is returned, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.grouped = nn.Conv2d(32, 16, 3, padding=1), nn.Conv2d(32, 16, 3, padding=1, groups=2)
+        self.after = nn.Conv2d(16, 16, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        both = torch.cat([self.left(x), self.grouped(x)], dim=1)
+        half = torch.relu(both[:, 8:24])
+        return self.after(torch.nn.functional.max_pool2d(half, 2)), both
+
+
+CASES["torch_channels_last_branches"] = Case(Branches, lambda n: [r(2, 32, 6 + n, 8)], **HALF)
+
 # As exact as float32: three products of two planes.
 module("planes_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **PLANES)
 module("planes_conv2d_huge", nn.Conv2d, (20, 8, 3), lambda n: [r(2, 20, 6 + n, 7) * 1e5], **PLANES)

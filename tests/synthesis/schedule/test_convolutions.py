@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+import torch
 
+from kernel_lsp.synthesis import stages, synthesize
+from kernel_lsp.synthesis.capture import capture
 from tests.synthesis.cases import CASES
 
 
@@ -22,6 +26,7 @@ from tests.synthesis.cases import CASES
             "64 x 16 x 32 tiles",
         ),  # the three products around the lines; by default together in each step
         ("torch_channels_last", "convolutions left to torch, channels last"),
+        ("torch_channels_last_branches", "convolutions left to torch, channels last"),
         ("float16_from_colours", "float16 convolutions; those of few channels of float16 planes"),
         ("float16_few_transposed", "; 64 x 16 x 16 tiles"),  # each phase by itself; by default phases in pairs
         ("float16_grouped_transposed", "; 64 x 16 x 16 tiles"),
@@ -40,3 +45,21 @@ def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: 
     assert max(answer["errors"]) <= (
         2e-5 if variant.startswith("convolutions of float16 planes") else CASES[case].tolerance
     ), answer["errors"]
+
+
+def test_candidates_of_convolutions_leave_the_sizes_of_a_weight_that_is_given() -> None:
+    class Given(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.second = torch.nn.Conv2d(16, 16, 3)
+
+        def forward(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return self.second(torch.nn.functional.conv2d(x, weight))
+
+    module = Given().eval()
+    exported = capture(module, (torch.randn(2, 3, 12, 12), torch.randn(16, 3, 3, 3)))
+    pays = dict.fromkeys(("planes_pay", "float16_pays", "pointwise_pays"), lambda *_: True)
+    with mock.patch.multiple(stages, tf32_convolutions=lambda: True, **pays):
+        found = synthesize(module, exported, class_name="Given", import_from="m", gpu="H100")
+    assert len(found) > 2
+    assert not any("x.shape[1] == 3" in one.source for one in found)
