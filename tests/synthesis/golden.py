@@ -84,9 +84,10 @@ def _samples() -> dict[str, Path]:
 #: as they are replayed from a CUDA graph
 REPLAYED = {f"replayed_{name}": name for name in ("gated_mlp",)}
 #: the ways, by their labels, of cases whose default leaves less to torch
-WAYS = dict.fromkeys(
-    ("torch_channels_last", "torch_channels_last_branches"), "convolutions left to torch, channels last"
-)
+WAYS = {
+    name: "convolutions left to torch, channels last"
+    for name in ("torch_channels_last", "torch_channels_last_branches", "torch_channels_last_transposed")
+}
 NAMES = [*_samples(), *CHOSEN, *REPLAYED]
 
 

@@ -16,10 +16,11 @@ from ..graph.names import variable_name
 from ..graph.value import Graph, Input, Pointwise, TorchCall, Value, View, topological
 from .layout import LEAST_CHANNELS
 
-_CONVOLUTION = "torch.ops.aten.conv2d.default"
+#: the convolutions of images, and which dimension of their weight are the channels that come out
+_CONVOLUTIONS = {"torch.ops.aten.conv2d.default": 0, "torch.ops.aten.conv_transpose2d.input": 1}
 _LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
-#: The place of the groups among a convolution's arguments.
+#: The place of the groups among the arguments of either.
 _GROUPS = 6
 
 
@@ -28,7 +29,7 @@ def torch_channels_last(graph: Graph) -> int:
     count = 0
     for value in topological(graph.outputs):
         op = value.op
-        if not isinstance(op, TorchCall) or op.target != _CONVOLUTION or not _suits(op):
+        if not isinstance(op, TorchCall) or op.target not in _CONVOLUTIONS or not _suits(op):
             continue
         call = dataclasses.replace(op, args=(_with_channels_last(op.args[0]), *op.args[1:]), order=_LAST)
         shape = tuple(value.shape[d] for d in _LAST)
@@ -43,7 +44,7 @@ def _suits(op: TorchCall) -> bool:
     if not (isinstance(x, Value) and isinstance(weight, Value) and len(x.shape) == 4 and x.dtype == torch.float32):
         return False
     groups = op.args[_GROUPS] if len(op.args) > _GROUPS else op.kwargs.get("groups", 1)
-    channels = [size for size in (x.shape[1], weight.shape[0]) if size.is_number]
+    channels = [size for size in (x.shape[1], weight.shape[_CONVOLUTIONS[op.target]]) if size.is_number]
     return groups == 1 and len(channels) == 2 and min(channels) >= LEAST_CHANNELS
 
 

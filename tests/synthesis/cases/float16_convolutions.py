@@ -89,6 +89,9 @@ class Branches(nn.Module):
         return self.after(torch.nn.functional.max_pool2d(half, 2)), both
 
 
+CASES["torch_channels_last_transposed"] = Case(
+    nn.Sequential, lambda n: [r(2, 16, 5 + n, 4)], (nn.ConvTranspose2d(16, 24, 3, 2, 1, 1), nn.ReLU()), **HALF
+)
 CASES["torch_channels_last_branches"] = Case(Branches, lambda n: [r(2, 32, 6 + n, 8)], **HALF)
 
 # As exact as float32: three products of two planes.

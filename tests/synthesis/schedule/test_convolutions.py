@@ -26,6 +26,7 @@ from tests.synthesis.cases import CASES
             "64 x 16 x 32 tiles",
         ),  # the three products around the lines; by default together in each step
         ("torch_channels_last", "convolutions left to torch, channels last"),
+        ("torch_channels_last_transposed", "convolutions left to torch, channels last"),
         ("torch_channels_last_branches", "convolutions left to torch, channels last"),
         ("float16_from_colours", "float16 convolutions; those of few channels of float16 planes"),
         ("float16_few_transposed", "; 64 x 16 x 16 tiles"),  # each phase by itself; by default phases in pairs
