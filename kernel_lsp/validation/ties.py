@@ -1,9 +1,12 @@
 """Results that are indices into values: among elements that are equal within rounding a candidate may choose others than eager.
 
-The module runs once more, in its own dtype and in float64, while the operators are watched that choose elements (argmax, topk, sort). A result
-that holds what one of them gave is an index into that one's values. A candidate's index is as good as eager's where float64's values differ by no
-more than a result of such a kind may be off (compare). Where nothing was rounded on the way to the values nothing is allowed, and where torch promises the first of
-equal elements, elements that are equal in both precisions are no choice.
+The module runs again, in its own dtype and in float64, while the operators are watched that choose elements (argmax, topk, sort). A
+result that holds what one of them gave is an index into that one's values. A candidate's index is as good as eager's where float64's
+values differ by no more than a result of such a kind may be off (compare). Where nothing was rounded on the way to the values nothing
+is allowed, and where torch promises the first of equal elements, elements that are equal in both precisions are no choice.
+
+What is chosen after a choice may depend on it. From the first choice on in which eager and float64 differ, float64's values may be other
+numbers: later choices are held to eager's own values, without a tolerance.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ class _Choice:
     """A call of such an operator. ``values``: [..., n], and ``indices``: [..., k], which were along ``dim`` (None: of all elements).
 
     ``shape``: of its result. ``explained``: the relative error of ``values`` that the precision explains which was asked for.
+    ``exact``: the same choice in float64. ``follows``: it comes after a choice in which eager and float64 differ.
     """
 
     operator: str
@@ -46,6 +50,8 @@ class _Choice:
     dim: int | None
     shape: torch.Size
     explained: float = 0.0
+    exact: _Choice | None = None
+    follows: bool = False
 
     def last(self, result: torch.Tensor) -> torch.Tensor:
         """A result of this call's, or one with as many elements, as int64 [..., k]."""
@@ -104,11 +110,11 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
         return out
     given = tensors_of(tree)
     for i in differ:
-        for choice, exact in choices:
+        for choice in choices:
             if choice.indices.numel() == theirs[i].numel() and torch.equal(
                 choice.back(choice.indices, theirs[i]), theirs[i]
             ):
-                mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice, exact, given)
+                mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice, given)
                 break
     if any(_differ(mine[i], before) for i, before in zip(differ, (tensors_of(out)[i] for i in differ), strict=True)):
         referee.progress.limits.append(OTHERS)
@@ -125,10 +131,8 @@ def _differ(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     return not pieces.identical(mine.to(theirs.device), theirs)
 
 
-def _choices(
-    oracle: Oracle, tree: Any, reference: Reference, train: bool, precision: str
-) -> list[tuple[_Choice, _Choice | None]]:
-    """Each choice of eager's, and the same one in float64 where that runs as a whole. ``precision``: that was asked for.
+def _choices(oracle: Oracle, tree: Any, reference: Reference, train: bool, precision: str) -> list[_Choice]:
+    """Each choice of eager's, with the same one in float64 where that runs as a whole. ``precision``: that was asked for.
 
     Raises:
         Exception: what the module raises.
@@ -136,7 +140,7 @@ def _choices(
     with _Watching() as eager:
         oracle.eager(tree, train)
     if reference.exact is None or reference.exact is reference.eager or not eager.found:
-        return [(one, None) for one in eager.found]
+        return eager.found
     with _Watching() as wide:
         oracle.exact(tree, train, reference.drawn)
     if [(one.operator, one.values.shape) for one in eager.found] != [
@@ -149,19 +153,23 @@ def _choices(
         pairs = [[one.values for one in which.found] for which in (rounded, wide)]
         for one, error in zip(wide.found, compare.each_error(*pairs), strict=True):
             one.explained = max(one.explained, min(error, rounded_products.MOST))
-    return list(zip(eager.found, wide.found, strict=True))
+    follows = False
+    for one, exact in zip(eager.found, wide.found, strict=True):
+        one.exact, one.follows = None if follows else exact, follows
+        follows = follows or not torch.equal(one.indices, exact.indices)
+    return eager.found
 
 
-def _with_eagers(mine: torch.Tensor, choice: _Choice, exact: _Choice | None, given: list[torch.Tensor]) -> torch.Tensor:
-    """Indices of a candidate's with eager's in place of those that are as good. ``exact``: the choice in float64; ``given``: the inputs."""
-    right = exact or choice
+def _with_eagers(mine: torch.Tensor, choice: _Choice, given: list[torch.Tensor]) -> torch.Tensor:
+    """Indices of a candidate's with eager's in place of those that are as good. ``given``: the inputs."""
+    right = choice.exact or choice
     values = right.values
     best = values.gather(-1, right.indices)
     found = choice.last(mine)
     at = found.clamp(0, values.shape[-1] - 1)
     chosen = values.gather(-1, at)
     good = chosen == best
-    if share := _allowed(choice, exact, given):
+    if share := _allowed(choice, given):
         # The scale of what is chosen: a mask of large numbers among the values must not make any element as good.
         scale = best[torch.isfinite(best)].abs().median()  # NaN where there is none
         good |= (chosen - best).abs() <= share * (best.abs() + scale)
@@ -174,16 +182,16 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice, exact: _Choice | None, giv
     return choice.back(torch.where(good, choice.indices, found), mine)
 
 
-def _allowed(choice: _Choice, exact: _Choice | None, given: list[torch.Tensor]) -> float:
+def _allowed(choice: _Choice, given: list[torch.Tensor]) -> float:
     """The relative difference of values that rounding explains; 0 where they were not rounded."""
-    values = choice.values
-    if not values.dtype.is_floating_point:
+    values, exact = choice.values, choice.exact
+    if choice.follows or not values.dtype.is_floating_point:
         return 0.0
     if exact is not None:
         if pieces.identical(values.double(), exact.values):
             return 0.0
         of_eager = compare.compare(values, values, exact.values).eager_error
-        return compare.allowed(max(of_eager, exact.explained), values.dtype)
+        return compare.allowed(max(min(of_eager, rounded_products.MOST), exact.explained), values.dtype)
     unrounded = any(t.numel() == values.numel() and t.dtype is values.dtype and _holds(t, values) for t in given)
     return 0.0 if unrounded else 2 * compare.allowed(0.0, values.dtype)
 
