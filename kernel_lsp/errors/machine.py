@@ -48,9 +48,9 @@ class GpuOutOfMemory(UserError):
 
 
 class GpuTaken(UserError):
-    """Other processes of kernel-lsp held a GPU's lock for too long; ``detail``: for how long."""
+    """Other processes of kernel-lsp kept one from checking or timing on a GPU for too long; ``detail``: for how long."""
 
-    template = "{device} was not free to validate on: {detail}. End that one if it is stuck, and try again."
+    template = "{device} was not free to validate on: {detail}. End those that are stuck, and try again."
 
 
 class InterpreterMissing(UserError):

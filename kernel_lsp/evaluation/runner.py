@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors
+from kernel_lsp.devices import CONTEXTS
 from kernel_lsp.evaluation.lane import Lane, LaneLost, OnProgress, Plan, Shared
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.jobs.run import lock_folder
@@ -28,7 +30,8 @@ def run(
     """Run the problems and hand over the record of each as soon as it ends; False if the user interrupted.
 
     Args:
-        workers: how many at once; None means each GPU, or one process where there is none.
+        workers: how many at once, or fewer where a GPU has too little memory for them, which standard error is told; None means
+            each GPU, or one process where there is none.
 
     Raises:
         UserError: no problem can be run here, or no further one.
@@ -101,6 +104,8 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
     except BaseException as error:
         await first.close()
         raise (error.error if isinstance(error, LaneLost) else error) from None
+    if locks is not None:  # else one at a time uses the GPU
+        devices = _with_room(gpus, devices)
     shared = {device: Shared(locks=locks) for device in devices} | {devices[0]: first.shared}
     for device, one in shared.items():
         lanes = devices.count(device)
@@ -112,11 +117,31 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
     return [first, *(Lane(plan, device, on_progress, shared[device]) for device in devices[1:])]
 
 
+def _with_room(gpus: list[dict[str, Any]], wanted: list[str]) -> list[str]:
+    """As many of the lanes as the GPUs have memory for: with a smaller quota every problem would wait to have a GPU's memory to itself."""
+    devices: list[str] = []
+    for device in wanted:
+        total = _memory(gpus, device)
+        if total is None or devices.count(device) < max(1, total // CONTEXTS):
+            devices.append(device)
+    for device in dict.fromkeys(wanted):
+        asked, left = wanted.count(device), devices.count(device)
+        if left < asked:
+            has = f"{device} has {(_memory(gpus, device) or 0) / 1e9:.3g} GB of memory, and a problem takes {CONTEXTS / 1e9:.3g} GB at the least"
+            print(f"kernel-lsp: {has}: {left} of {asked} workers are started on it", file=sys.stderr)
+    return devices
+
+
 def _quota(gpus: list[dict[str, Any]], device: str, lanes: int) -> int | None:
     """Bytes of a device for each of its lanes, of which several take memory at once; None for one lane, and where its size is not known."""
-    kind, _, index = device.partition(":")
-    total = gpus[int(index)].get("memory") if kind == "cuda" else None
+    total = _memory(gpus, device)
     return total // lanes if total and lanes > 1 else None
+
+
+def _memory(gpus: list[dict[str, Any]], device: str) -> int | None:
+    """Bytes that a GPU has; None for the interpreter, and where it is not known."""
+    kind, _, index = device.partition(":")
+    return gpus[int(index)].get("memory") or None if kind == "cuda" else None
 
 
 def _takes_locks(folder: str) -> bool:

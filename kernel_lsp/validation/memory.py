@@ -23,7 +23,10 @@ _most: int | None = None
 
 
 def keep_to(most: int | None) -> None:
-    """Count on so many bytes of a GPU at most, whatever others have left there; None: on all there is."""
+    """Count on so many bytes of a GPU at most in this process, whatever others have left there; None: on all there is.
+
+    What other processes of the same validation hold is not counted: the referee and each trial count on all of ``most``.
+    """
     global _most
     _most = most
 

@@ -96,7 +96,7 @@ class Referee:
     spent: dict[str, float] = field(default_factory=dict)  # part → seconds
     #: within its context nobody else of ours uses the device; raises Failure where somebody does all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
-    #: called between two checks: others of ours that wait to time may do so; raises Failure where they do all the time
+    #: called between two checks: others of ours that wait to time may do so; raises GpuTaken where they do all the time
     give_way: Callable[[], None] = lambda: None
     compiling: Reach | None = None  # a trial that compiles while another one's candidate is checked
     beside: str = ""  # what other programs did on the device within the last of these contexts

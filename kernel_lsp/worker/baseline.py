@@ -26,7 +26,7 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
     Raises:
         UserError: importing or building fails.
-        GpuTaken: others timed on the GPU, or had its memory, for too long.
+        GpuTaken: others timed on the GPU for too long before it began; where they did so later, modes are missing.
     """
     found: dict[str, Any] = {"modes": {}, "missing": {}}
     where, locks = torch.device(given["device"]), []
@@ -39,24 +39,36 @@ def measure(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         return {"modes": {}, "missing": {mode: why for mode in given["modes"]}}
     del args, kwargs
     (lock,) = locks
-    for number, mode in enumerate(given["modes"]):
-        message = f"compiling with torch.compile ({mode})"
-        emit("progress", {"stage": "baseline", "message": message, "fraction": number / len(given["modes"])})
+
+    def time_mode(mode: str, last: bool) -> None:
+        """Raises ``Failure`` where the GPU was not to be had before or afterwards; what was timed then is kept."""
+        nonlocal known
         began, waited = time.monotonic(), lock.waited
         try:
             calls = _compiled(module, inputs, mode)  # beside the checks of others; only timing needs the GPU alone
-            with torch.no_grad(), gpu_lock.alone(lock, then_share=number + 1 < len(given["modes"])) as said:
+            with torch.no_grad(), gpu_lock.alone(lock, then_share=not last) as said:
                 if known is None:
                     known = {"beyond": timing.overhead_by_spans()}
                 timings = timing.interleaved(calls, inputs, beyond=known.get("beyond"))
-                one: dict[str, Any] = {"beside": said()}
+                one: dict[str, Any] = {"beside": said(), **{name: schema.to_json(t) for name, t in timings.items()}}
+                one["seconds"] = round(time.monotonic() - began - (lock.waited - waited), 2)
+                found["modes"][mode] = one
+                emit("baseline", {"mode": mode, **one})
+        except failures.Failure:  # nothing but waiting raises it here
+            raise
         except Exception as error:
             traceback.print_exc()
             found["missing"][mode] = f"torch.compile: {failures.sentence(error)}"
-            continue
-        one |= {name: schema.to_json(t) for name, t in timings.items()}
-        found["modes"][mode] = one | {"seconds": round(time.monotonic() - began - (lock.waited - waited), 2)}
-        emit("baseline", {"mode": mode, **found["modes"][mode]})
+
+    try:
+        for number, mode in enumerate(given["modes"]):
+            message = f"compiling with torch.compile ({mode})"
+            emit("progress", {"stage": "baseline", "message": message, "fraction": number / len(given["modes"])})
+            time_mode(mode, number + 1 == len(given["modes"]))
+    except failures.Failure as failure:
+        for mode in given["modes"]:
+            if mode not in found["modes"]:
+                found["missing"].setdefault(mode, f"torch.compile: {failure.reason}")
     return found
 
 

@@ -1,13 +1,16 @@
 """Who uses a GPU, whichever kernel-lsp it is of: many that check may share it, one that times has it alone.
 
 Two files beside the store for each GPU, with the system's ``flock``, which ends with the process. ``gpu-UUID.lock`` is held shared by
-whoever checks, who gives way between two checks, and exclusively by whoever times. ``gpu-UUID.gate`` keeps those that time from starving: one that waits for the
-exclusive lock holds it, and nobody comes by it to the shared one meanwhile. All that wait to time so go one after the other, and then
-all that check at once. Nobody waits for the gate who holds the lock, so no two can wait for each other.
+whoever checks, and exclusively by whoever times. Who checks gives way between two checks, but not while something else of the same
+validation uses the GPU: a check in a plain process, or the compiling of a tuning's variants beside the first verdict. ``gpu-UUID.gate``
+keeps those that time from starving: one that waits for the exclusive lock holds it, and nobody comes by it to the shared one meanwhile.
+All that wait to time so go one after the other, and then all that check at once. Nobody waits for the gate who holds the lock, so no two
+can wait for each other.
 
 Who gives way, or waits to time, keeps its memory. Where several lanes of an evaluation share a GPU, two further files say who may take how
-much: ``gpu-UUID.memory`` is held to the end by each of them, shared by those that need no more than their quota, and exclusively by one that needs
-more. It is taken before the other lock, and its gate keeps that one from starving in the same way.
+much: ``gpu-UUID.memory`` is held to the end by each of them, shared by those that need no more than their quota, and exclusively by one
+that needs more. It is taken before the other lock, and its gate keeps that one from starving in the same way. Waiting for it has no limit:
+a lane may be the last of several that need the whole memory.
 
 Take the lock after the trials are forked: a forked process would share it.
 """
@@ -15,6 +18,7 @@ Take the lock after the trials are forked: a forked process would share it.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import time
@@ -30,7 +34,7 @@ from kernel_lsp.worker import gpu_contention
 
 #: seconds between two attempts, and between two events that say how long it has waited
 _POLL_SECONDS, _TELL_SECONDS = 0.01, 0.5
-#: seconds after which waiting is given up: every kernel-lsp that works ends what it does long before
+#: seconds after which waiting to check or to time is given up: every kernel-lsp that works lets go of the lock long before
 MOST_SECONDS = 1800.0
 #: how the lock on the memory is held: by one that keeps to its quota, by one that may take all there is
 Memory = Literal["quota", "whole"]
@@ -74,7 +78,7 @@ def begin(
         memory: how the lock on the GPU's memory is held until then; None: not at all.
 
     Raises:
-        GpuTaken: others timed on it, or had its memory, for too long.
+        GpuTaken: others timed on it for too long.
     """
     lock = GpuLock(device, emit, [told])
     if folder and sys.platform != "win32":
@@ -91,7 +95,7 @@ def begin(
         share(lock)
     except failures.Failure as failure:
         end(lock)
-        raise errors.GpuTaken(device=str(device), detail=failure.reason) from None
+        raise _taken(lock, failure) from None
     return lock
 
 
@@ -105,14 +109,14 @@ def share(lock: GpuLock) -> None:
         return
     file, gate = lock.file, lock.gate
     message = "waiting for another kernel-lsp that is timing on this GPU"
-    _wait(lock, lambda: _shared(file, gate), {"stage": "check", "message": message, "fraction": 0.0})
+    _wait(lock, lambda: _shared(file, gate), {"stage": "check", "message": message, "fraction": 0.0}, MOST_SECONDS)
 
 
 def give_way(lock: GpuLock) -> None:
     """Let those go first that wait to time: for whoever shares it, between two parts of what it does.
 
     Raises:
-        Failure: "timeout", as ``share``.
+        GpuTaken: others timed for too long. That says nothing of what is checked.
     """
     if lock.file is None or lock.gate is None:
         return
@@ -122,7 +126,10 @@ def give_way(lock: GpuLock) -> None:
         _let_go(lock.gate)
         return
     _let_go(lock.file)
-    share(lock)
+    try:
+        share(lock)
+    except failures.Failure as failure:
+        raise _taken(lock, failure) from None
 
 
 @contextlib.contextmanager
@@ -143,7 +150,7 @@ def alone(lock: GpuLock, then_share: bool = True) -> Iterator[Callable[[], str]]
     before = lock.waited
     _let_go(file)
     try:
-        _exclude(lock, file, gate, {"stage": "time", "message": message, "fraction": 0.7})
+        _exclude(lock, file, gate, {"stage": "time", "message": message, "fraction": 0.7}, MOST_SECONDS)
         since = time.time() + (gpu_contention.EARLIER if lock.waited > before else 0.0)
         yield lambda: gpu_contention.said(lock.device, since, lock.path)
     finally:
@@ -163,29 +170,29 @@ def end(lock: GpuLock) -> None:
 
 
 def _hold_memory(lock: GpuLock, how: Memory) -> None:
-    """Take the lock on the memory.
-
-    Raises:
-        Failure: "timeout", where others had it for too long.
-    """
+    """Take the lock on the memory, however long others have it."""
     file, gate = lock.memory
     message = "waiting for the GPU's memory, which another lane uses"
     progress = {"stage": "check", "message": message, "fraction": 0.0}
     if how == "whole":
-        _exclude(lock, file, gate, progress)
+        _exclude(lock, file, gate, progress, math.inf)
     else:
-        _wait(lock, lambda: _shared(file, gate), progress)
+        _wait(lock, lambda: _shared(file, gate), progress, math.inf)
 
 
-def _exclude(lock: GpuLock, file: int, gate: int, progress: dict[str, Any]) -> None:
-    """Hold ``file`` alone, and ``gate`` until then."""
+def _exclude(lock: GpuLock, file: int, gate: int, progress: dict[str, Any], most: float) -> None:
+    """Hold ``file`` alone, and ``gate`` until then. ``most``: as of ``_wait``, for each of the two."""
     import fcntl
 
     try:
-        _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress)
-        _wait(lock, lambda: _locked(file, fcntl.LOCK_EX), progress)
+        _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress, most)
+        _wait(lock, lambda: _locked(file, fcntl.LOCK_EX), progress, most)
     finally:
         _let_go(gate)
+
+
+def _taken(lock: GpuLock, failure: failures.Failure) -> errors.GpuTaken:
+    return errors.GpuTaken(device=str(lock.device), detail=failure.reason)
 
 
 def _opened(path: str) -> int:
@@ -231,8 +238,12 @@ def _shared(file: int, gate: int) -> bool:
         _let_go(gate)
 
 
-def _wait(lock: GpuLock, attempt: Callable[[], bool], progress: dict[str, Any]) -> None:
-    """Try until it succeeds, and tell of the waiting while it lasts: whoever limits this process's time must not count it."""
+def _wait(lock: GpuLock, attempt: Callable[[], bool], progress: dict[str, Any], most: float) -> None:
+    """Try until it succeeds, and tell of the waiting while it lasts: whoever limits this process's time must not count it.
+
+    Raises:
+        Failure: "timeout", after ``most`` seconds.
+    """
     if attempt():
         return
     lock.emit("progress", progress)
@@ -244,8 +255,8 @@ def _wait(lock: GpuLock, attempt: Callable[[], bool], progress: dict[str, Any]) 
             if now - told >= _TELL_SECONDS:
                 _tell(lock, now - told)
                 told = now
-            if now - began > MOST_SECONDS:
-                reason = f"another kernel-lsp used this GPU for {MOST_SECONDS / 60:.0f} minutes"
+            if now - began > most:
+                reason = f"other kernel-lsp processes checked or timed on this GPU for {most / 60:.0f} minutes"
                 raise failures.Failure("timeout", reason)
     finally:
         _tell(lock, time.monotonic() - told)

@@ -12,15 +12,17 @@ from typing import Any
 
 import torch
 
+from kernel_lsp import devices
 from kernel_lsp.validation import memory
 from kernel_lsp.worker import gpu_lock
 
 #: What a validation took of the device at its most, from 176 problems of KernelBench that had an H100 80 GB to themselves
-#: (benchmarks/results/kernelbench-nvidia-h100-80gb-hbm3.jsonl: report.memory.device). The contexts of its processes: 5.4 GB at the median of those with tensors of
-#: less than 0.3 GB. Beyond 5 GB, for each byte of inputs and results: 3.7 to 3.9 for elementwise functions and reductions, 4.2 to 6.3 for most others,
-#: at the most 11.5, where a call makes large tensors besides. For each byte of parameters: 8.4, where these were 4.3 GB. This rule finds 60 of the 62
-#: problems that took more than 17.4 GB, an eighth of 139 GB; the other two took 4 % more than that. It also names three that took less.
-_OF_CONTEXTS, _OF_A_CALL, _OF_PARAMETERS = 5_000_000_000, 6, 8
+#: (benchmarks/results/kernelbench-nvidia-h100-80gb-hbm3.jsonl: report.memory.device). Beyond the contexts of its processes
+#: (``devices.CONTEXTS``), for each byte of inputs and results: 3.7 to 3.9 for elementwise functions and reductions, 4.2 to 6.3 for most
+#: others, at the most 11.5, where a call makes large tensors besides. For each byte of parameters: 8.4, where these were 4.3 GB. This rule
+#: finds 60 of the 62 problems that took more than 17.4 GB, an eighth of 139 GB; the other two took 4 % more than that. It also names three
+#: that took less.
+_OF_A_CALL, _OF_PARAMETERS = 6, 8
 
 
 def begin(
@@ -34,7 +36,7 @@ def begin(
     ``given["quota"]``: bytes that are this lane's; None where it has the device for itself.
 
     Raises:
-        GpuTaken: others timed on it, or had its memory, for too long.
+        GpuTaken: others timed on it for too long.
     """
     keep(given)
     how: gpu_lock.Memory | None = None
@@ -49,9 +51,12 @@ def keep(given: dict[str, Any]) -> None:
 
 
 def limit(given: dict[str, Any]) -> int | None:
-    """Bytes that the request keeps to; None where it may take all there is: without a quota, or since it needs more than that."""
-    quota = given.get("quota")
-    return quota if quota and needed(given.get("specimen") or {}) <= quota else None
+    """Bytes that the request keeps to; None where it may take all there is.
+
+    That is so without a quota, where more is needed, and where that is not known, since the class was not looked at.
+    """
+    quota, specimen = given.get("quota"), given.get("specimen")
+    return quota if quota and specimen and needed(specimen) <= quota else None
 
 
 def needed(specimen: dict[str, Any]) -> int:
@@ -60,7 +65,7 @@ def needed(specimen: dict[str, Any]) -> int:
     ``specimen``: ``schema.Specimen`` as JSON. What a call makes beside its results is not known.
     """
     called = _bytes(specimen.get("inputs")) + _bytes(specimen.get("outputs"))
-    return _OF_CONTEXTS + _OF_A_CALL * called + _OF_PARAMETERS * _bytes(specimen.get("parameters"))
+    return devices.CONTEXTS + _OF_A_CALL * called + _OF_PARAMETERS * _bytes(specimen.get("parameters"))
 
 
 def _bytes(specs: list[dict[str, Any]] | None) -> int:

@@ -104,7 +104,8 @@ class Desk:
         seconds = float(params.get("seconds") or VALIDATE_SECONDS)
         given = {**params, "seconds": seconds, "rates": self.rates.get(device), "layers": layers.to_json(self.layers)}
         if method == "baseline":
-            given["specimen"] = self.specimens.get(_key(params))  # where the class was looked at: sizes for the quota
+            # Sizes for the quota. None after a restart of the worker: then it has the memory to itself.
+            given["specimen"] = self.specimens.get(_key(params))
             return await self.zygotes["native"].run("baseline", given, emit, seconds)  # type: ignore[no-any-return]
         finding = asyncio.create_task(self._find_sharing(device, given, emit))
         try:

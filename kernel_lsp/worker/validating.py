@@ -247,7 +247,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
 
     Raises:
         UserError: importing or building fails.
-        GpuTaken: others timed on the device, or had its memory, for too long.
+        GpuTaken: others timed on the device for too long.
     """
     mode = "interpreter" if given["device"] == "interpreter" else "gpu"
     where = torch.device("cpu" if mode == "interpreter" else given["device"])

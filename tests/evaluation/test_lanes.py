@@ -17,6 +17,7 @@ from kernel_lsp.evaluation.record_of_job import record_of
 from kernel_lsp.evaluation.records import Problem, Record
 from kernel_lsp.suites.found import Found
 
+GB = 1_000_000_000
 FOUND = [Found(Problem("folder", f"{n}", f"{n}", f"{n}.py", "A"), Path(f"/{n}.py"), Path("/")) for n in range(6)]
 
 
@@ -245,7 +246,11 @@ def test_a_problem_keeps_to_its_lanes_quota_and_has_none_once_it_is_run_alone(
 
 @pytest.mark.parametrize(
     ("workers", "locks", "expected"),
-    [(3, True, {"cuda:0": 70, "cuda:1": None}), (4, True, {"cuda:0": 70, "cuda:1": 40}), (4, False, {"cuda:0": None})],
+    [
+        (3, True, {"cuda:0": 70, "cuda:1": None}),
+        (4, True, {"cuda:0": 70, "cuda:1": 40}),
+        (4, False, {"cuda:0": None}),
+    ],
 )
 def test_the_lanes_of_a_gpu_have_equal_parts_of_its_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, locks: bool, expected: dict[str, int | None]
@@ -255,12 +260,51 @@ def test_the_lanes_of_a_gpu_have_equal_parts_of_its_memory(
     (tmp_path / "taken").touch()
 
     async def hello(lane: Lane, file: Path) -> dict[str, Any]:
-        return {"devices": [{"kind": "cuda", "memory": size} for size in (141, 80)] + [{"kind": "interpreter"}]}
+        return {"devices": [{"kind": "cuda", "memory": size * GB} for size in (140, 80)] + [{"kind": "interpreter"}]}
 
     monkeypatch.setattr(Lane, "hello", hello)
     folder = str(tmp_path / ("locks" if locks else "taken"))
     made = asyncio.run(runner.make_lanes(tmp_path / "a.py", Plan(), workers, lambda *_: None, folder))
-    assert len(made) == workers and {lane.device: lane.shared.quota for lane in made}.items() >= expected.items()
+    quotas = {lane.device: lane.shared.quota for lane in made}
+    assert len(made) == workers
+    assert {device: quotas[device] for device in expected} == {
+        device: gigabytes and gigabytes * GB for device, gigabytes in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "locks", "devices", "said"),
+    [
+        ([17, 80], True, ["cuda:0", "cuda:1", "cuda:0", "cuda:1", "cuda:0", "cuda:1", "cuda:1"], "3 of 4 workers"),
+        ([4, 80], True, ["cuda:0", "cuda:1", "cuda:1", "cuda:1", "cuda:1"], "1 of 4 workers"),
+        ([4, None], False, ["cuda:0", "cuda:1"] * 4, ""),
+        ([40, None], True, ["cuda:0", "cuda:1"] * 4, ""),
+    ],
+)
+def test_no_more_lanes_share_a_gpu_than_its_memory_has_room_for_and_a_line_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    sizes: list[int | None],
+    locks: bool,
+    devices: list[str],
+    said: str,
+) -> None:
+    monkeypatch.setenv("KERNEL_LSP_STORE", "")
+    (tmp_path / "taken").touch()
+
+    async def hello(lane: Lane, file: Path) -> dict[str, Any]:
+        return {"devices": [{"kind": "cuda", "memory": size and size * GB} for size in sizes]}
+
+    monkeypatch.setattr(Lane, "hello", hello)
+    folder = str(tmp_path / ("locks" if locks else "taken"))
+    made = asyncio.run(runner.make_lanes(tmp_path / "a.py", Plan(), 8, lambda *_: None, folder))
+    assert [lane.device for lane in made] == devices
+    assert all(lane.shared.quota is None or lane.shared.quota >= 5 * GB for lane in made)
+    assert made[0].shared.problems.most == devices.count("cuda:0")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == bool(said)
+    assert not said or (lines[0].startswith(f"kernel-lsp: cuda:0 has {sizes[0]} GB of memory") and said in lines[0])
 
 
 def test_without_the_size_of_its_memory_lanes_have_no_quota() -> None:

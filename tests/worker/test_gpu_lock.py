@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -255,12 +256,15 @@ def test_who_has_no_quota_waits_for_nobodys_memory(other, tmp_path):
     gpu_lock.end(lock)
 
 
-def test_who_waited_too_long_for_the_memory_does_not_check(other, tmp_path, monkeypatch):
+def test_waiting_for_the_memory_has_no_limit(other, tmp_path, monkeypatch):
+    """The holder may be the first of many that are to have it before."""
     monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
-    other(MEMORY.replace("MEMORY", "quota"))
-    with pytest.raises(errors.GpuTaken, match="another kernel-lsp used this GPU"):
-        gpu_lock.begin(str(tmp_path), CPU, lambda *_: None, memory="whole")
-    other(MEMORY.replace("MEMORY", "quota"))
+    for held, wanted in (("quota", "whole"), ("whole", "quota"), ("whole", "whole")):
+        holder = other(MEMORY.replace("MEMORY", held))
+        told = Told(threading.Timer(1.0, holder.process.kill).start)
+        lock = gpu_lock.begin(str(tmp_path), CPU, told.emit, memory=wanted)
+        assert lock.waited > 0.9
+        gpu_lock.end(lock)
 
 
 def test_what_is_forked_and_closes_its_descriptors_does_not_keep_it(other, tmp_path):
@@ -299,7 +303,7 @@ def test_who_waited_too_long_does_not_time(other, tmp_path, monkeypatch):
     other()
     with pytest.raises(failures.Failure) as failure, gpu_lock.alone(lock):
         pytest.fail("it timed beside another one")
-    assert failure.value.status == "timeout" and "another kernel-lsp used this GPU" in failure.value.reason
+    assert failure.value.status == "timeout" and "other kernel-lsp processes checked or timed" in failure.value.reason
     assert free(tmp_path, "LOCK_SH"), "it checks again"
     gpu_lock.end(lock)
 
@@ -307,8 +311,18 @@ def test_who_waited_too_long_does_not_time(other, tmp_path, monkeypatch):
 def test_who_waited_too_long_does_not_check(other, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
     other().does("alone")
-    with pytest.raises(errors.GpuTaken, match="another kernel-lsp used this GPU"):
+    with pytest.raises(errors.GpuTaken, match="other kernel-lsp processes checked or timed on this GPU"):
         gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
+
+
+def test_who_gave_way_for_too_long_says_that_the_gpu_was_taken_and_nothing_of_a_candidate(other, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
+    lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
+    other().ask("alone")
+    time.sleep(0.3)  # it waits for what is shared here
+    with pytest.raises(errors.GpuTaken, match="cpu was not free"):
+        gpu_lock.give_way(lock)
+    gpu_lock.end(lock)
 
 
 def test_without_a_folder_that_can_be_written_it_goes_on(tmp_path):

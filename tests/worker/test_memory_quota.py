@@ -40,7 +40,12 @@ def test_what_needs_more_than_the_quota_is_not_limited() -> None:
     assert memory_quota.limit({"quota": 17 * GB, "specimen": small}) == 17 * GB
     assert memory_quota.limit({"quota": 17 * GB, "specimen": large}) is None
     assert memory_quota.limit({"quota": None, "specimen": small}) is None
-    assert memory_quota.limit({"specimen": None, "quota": 17 * GB}) == 17 * GB
+
+
+@pytest.mark.parametrize("given", [{}, {"specimen": None}])
+def test_a_class_that_was_not_looked_at_has_the_whole_memory(held, given) -> None:
+    """As after a restart of the worker."""
+    assert held(given | {"quota": 17 * GB}) == ("not at all", None)
 
 
 @pytest.fixture
