@@ -170,9 +170,12 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice, given: list[torch.Tensor])
     chosen = values.gather(-1, at)
     good = chosen == best
     if share := _allowed(choice, given):
-        # The scale of what is chosen: a mask of large numbers among the values must not make any element as good.
-        scale = best[torch.isfinite(best)].abs().median()  # NaN where there is none
-        good |= (chosen - best).abs() <= share * (best.abs() + scale)
+        finite = torch.isfinite(best)
+        # The scale is that of what is chosen in the row, its median: neither large numbers of a mask nor other rows count.
+        ordered = torch.where(finite, best.abs(), torch.inf).sort(-1).values
+        scale = ordered.gather(-1, (finite.sum(-1, keepdim=True) - 1).clamp_min(0) // 2)
+        near = (chosen - best).abs() <= share * (best.abs() + scale)
+        good |= near & finite & torch.isfinite(chosen)
     good &= found == at
     if _CHOOSING[choice.operator]:
         equal = choice.values.gather(-1, at) == choice.values.gather(-1, choice.indices)

@@ -110,3 +110,35 @@ def test_where_eager_is_useless_not_any_element_is_as_good(divisor):
     x = torch.tensor([1.0, 3.0, 2.0, 1.0], dtype=torch.float16)
     found, _ = settled(lambda v: ((v + 2048) - 2048).argmax(), x, torch.tensor(2), divisor=divisor)
     assert found.item() == 2
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize(
+    ("how", "wrong"),
+    [
+        (lambda v: v.argmax(-1), 0),
+        (lambda v: (-v).argmin(-1), 0),
+        (lambda v: (-v).min(-1)[1], 1),
+        (lambda v: v.topk(2)[1], [2, 1]),
+        (lambda v: v.topk(2)[1], [2, 3]),
+    ],
+)
+def test_no_finite_element_is_as_good_as_an_infinity(how, wrong, wide):
+    x = torch.tensor([[1.0, 5.0, 5.000001, torch.inf], [0.0, 1.0, 2.0, 3.0]]).bfloat16()
+    eager = how(x / 3)
+    mine = torch.stack([torch.tensor(wrong), eager[1]])
+    found, _ = settled(how, x, mine, wide)
+    assert found[0].reshape(-1)[0] != 3 and eager[0].reshape(-1)[0] == 3
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_small_values_among_large_ones_are_told_apart(dim, wide):
+    x = torch.tensor([[1e-6, 2e-6, 3e-6], [1.0, 5.0, 5.000001], [1.0, 3.0, 2.0]])
+    x = x if dim else x.T
+    for how in (lambda v: v.argmax(dim), lambda v: v.max(dim)[1]):
+        found, eager = settled(how, x, torch.tensor([0, 1, 1]), wide)
+        assert (found.tolist(), eager.tolist()) == ([0, 2, 1], [2, 2, 1])
+    firsts, two = torch.tensor([[0, 1], [1, 2], [1, 2]]), lambda v: v.topk(2, dim)[1]
+    found, _ = settled(two, x, firsts if dim else firsts.T.contiguous(), wide)
+    assert (found if dim else found.T).tolist() == [[0, 1], [2, 1], [1, 2]]
