@@ -66,6 +66,7 @@ _LIKE_ANOTHER = (
     "pointwise_several_huge",
     *("pointwise_conv2d_no_batch", "pointwise_conv3d", "asked_half_pointwise"),
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny", "asked_half_pooled", "asked_half_scaled"),
+    *("prologue_returned", "features_returned_conv", "features_sorted"),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),

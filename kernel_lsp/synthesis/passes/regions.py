@@ -27,6 +27,7 @@ from ..graph.value import (
     operands,
 )
 from ..kernel.domain import Unalignable
+from ..kernel.reads import beneath, multiplied
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .chains import beside, between, moved, place_chain
 from .cuts import is_cut
@@ -84,13 +85,17 @@ class _Planner:
         self.plan = Plan(stored=set(graph.inputs))
         self.viewed: set[Value] = set()  # the views that torch takes
         self.busy: list[Value] = []
+        self.multiplied: list[tuple[Kernel, list[Value]]] = []  # what each product's kernel reads for its operands
         self.peaks: dict[Value, list[Value]] = {}
         for v in order.values:
             if isinstance(v.op, Peak):
                 self.peaks.setdefault(v.op.rounded, []).append(v)
 
     def run(self) -> set[Value]:
-        """Plan everything; returns values with reductions inside that two kernels computed, to be stored next time."""
+        """Plan everything; returns values to be stored next time before a kernel reads them.
+
+        They have reductions inside that two kernels computed, or a product's kernel computes them and a later step stores them.
+        """
         again: set[Value] = set()
         computed_in: dict[Value, Kernel] = {}
         pending = [v for v in self.graph.outputs if v not in self.plan.stored]
@@ -103,6 +108,8 @@ class _Planner:
                 other = computed_in.setdefault(value, step)
                 if other is not step and value not in self.forced:
                     again.add(value)
+        for kernel, before in self.multiplied:
+            again.update(v for v in multiplied(kernel, self.plan.stored) if v not in before and v not in self.forced)
         return again
 
     # -- storing one value ------------------------------------------------------------------------------------
@@ -146,6 +153,8 @@ class _Planner:
         return unread and len(self.order.users[whole]) == 1
 
     def _append(self, step: Step, values: list[Value]) -> None:
+        if isinstance(step, Kernel) and step.contract is not None:
+            self.multiplied.append((step, multiplied(step, self.plan.stored)))
         self.plan.steps.append(step)
         self.plan.stored.update(values)
 
@@ -393,14 +402,16 @@ class _Planner:
         ``scalar``: its dimensions whose index is a scalar, which may be split where ``split``. ``shared``: what may be stored with
         it. ``seldom``: its product hardly ever runs.
         """
-        base = operand
-        while base not in self.plan.stored and base not in self.completes:
+        base, ahead = operand, self.plan.stored | self.forced  # what is forced is stored below, and loaded
+        while base not in ahead and base not in self.completes:
             if isinstance(base.op, View) or (rounding(base) and base not in self.peaks):  # it is rounded as it is read
                 (base,) = operands(base)
             else:
                 break
-        if base not in self.plan.stored and not cheap_prologue(base, self.plan.stored, seldom):
+        if base not in ahead and not cheap_prologue(base, ahead, seldom):
             self.store(base, shared)
+        for v in beneath([operand], self.plan.stored | self.forced):
+            self.store(v, shared)
         if addressable(operand, base, self.plan.stored, scalar, split):
             return
         # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.

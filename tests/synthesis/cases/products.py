@@ -32,6 +32,32 @@ case("batched_by_matrix", lambda self, a, b: a @ b, lambda n: [r(3, 17 + n, 20),
 case("broadcast_batch", lambda self, a, b: a @ b, lambda n: [r(2, 3, 17 + n, 20), r(3, 20, 19)], kernels=1)
 case("vector_matrix", lambda self, a, b: a @ b, lambda n: [r(20), r(20, 19 + n)])
 case("scaled_prologue", lambda self, a, b: (a * 2.0 + 1.0) @ b, lambda n: [r(33 + n, 40), r(40, 50)], kernels=1)
+# What a product computes from its operand is stored, too: another kernel stores it first.
+case("prologue_returned", lambda self, a, b: ((a * 2.0) @ b, a * 2.0), lambda n: [r(33 + n, 40), r(40, 50)], kernels=2)
+
+
+class FeaturesReturned(nn.Module):
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        before = self.first(x)
+        after = torch.relu(before)
+        return before, self.second(after), after
+
+
+class FeaturesSorted(FeaturesReturned):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        before, product, after = super().forward(x)
+        return before, product, torch.sort(after)[0]
+
+
+_LINEAR = (nn.Linear(24, 20), nn.Linear(20, 12))
+_CONV = (nn.Conv2d(3, 4, 3), nn.Conv2d(4, 5, 3))
+module("features_returned_linear", FeaturesReturned, _LINEAR, lambda n: [r(9 + n, 24)], kernels=3)
+module("features_returned_conv", FeaturesReturned, _CONV, lambda n: [r(2, 3, 8 + n, 9)], kernels=3)
+module("features_sorted", FeaturesSorted, _LINEAR, lambda n: [r(9 + n, 24)], kernels=3, kept=1)
 case("two_prologues", lambda self, a, b: (a + 1.0) @ (b + 1.0), lambda n: [r(33 + n, 40), r(40, 50)], kernels=1)
 case(
     "half_mm",
