@@ -208,7 +208,8 @@ class _Planner:
                 continue
             if not (kernel.folds and self._noted(kernel)):
                 break
-            self.store(_before_rounding(value), pending)  # an elementwise kernel rounds it, and notes its range
+            # An elementwise kernel rounds it, and notes its range.
+            self.store(_before_rounding(self.peaks[value][0]), pending)
         for other in pending:
             if other not in self.plan.stored and other is not value and self._joins(kernel, other):
                 try:
@@ -428,9 +429,10 @@ def _same_chunks(a: Partial, b: Partial) -> bool:
     return a.operand is b.operand and a.dims == b.dims
 
 
-def _before_rounding(value: Value) -> Value:
-    """What ``value`` rounds, beneath the views."""
-    (base,) = operands(value)
+def _before_rounding(peak: Value) -> Value:
+    """What is rounded, to one tensor or to planes, beneath the views."""
+    assert isinstance(peak.op, Peak)
+    base = peak.op.operand
     while isinstance(base.op, View):
         base = base.op.operand
     return base
