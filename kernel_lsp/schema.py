@@ -146,7 +146,7 @@ class Candidate:
     kept: dict[str, int] = field(default_factory=dict)  # ATen operators that stay with torch → how often
     faults: list[dict[str, Any]] = field(
         default_factory=list
-    )  # errors.LoweringFailed of the synthesizer, as on the wire
+    )  # errors.LoweringFailed and WayFailed of the synthesizer, as on the wire
 
 
 @dataclass

@@ -151,6 +151,13 @@ class LoweringFailed(UserError):
     carried = ("op", "file", "at", "detail")
 
 
+class WayFailed(UserError):
+    """One of several ways to write kernels raised an error; ``file`` and ``at``: where in the synthesizer. It is told and logged."""
+
+    template = "kernel-lsp failed to write kernels for {class_name} in one of several ways ({way}; {file}, line {at}: {detail}); it offers those of the others. Please report it."
+    carried = ("way", "file", "at", "detail")
+
+
 class NotWritable(UserError):
     """Kernels, or the class around them, have no text: a condition cannot be written, or loops were unrolled into too much."""
 

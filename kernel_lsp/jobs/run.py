@@ -432,7 +432,7 @@ class Run:
             self.report.memory[where] = max(self.report.memory.get(where, 0), count)
 
     def tell_faults(self, proposed: list[schema.Candidate]) -> None:
-        """Warn of what the synthesizer failed to lower, once for all schedules of a kernel."""
+        """Warn of what the synthesizer failed at, once for all schedules of a kernel."""
         for candidate in proposed:
             for fault in candidate.faults:
                 if fault["message"] not in self.report.warnings:

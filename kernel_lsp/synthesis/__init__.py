@@ -6,17 +6,13 @@ printing (a kernel's text, the host function, the file). ``stages.py`` has those
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
-from kernel_lsp.envelope.errors import Unwritable
-from kernel_lsp.errors import NothingToLower
 from kernel_lsp.schema import Candidate
 
-from .kernel.domain import Unalignable
 from .kernel.steps import Lowered
 from .passes.layout import LEAST_CHANNELS
 from .printing.source import compose, written
@@ -24,7 +20,7 @@ from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
 from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
-from .stages import CHAINED, IN_PARTS, check_writable, counted, failures, lowered, planned, told
+from .stages import CHAINED, IN_PARTS, check_writable, counted, failures, lowered, optional, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
@@ -108,24 +104,36 @@ def _candidates(
             return [], {}
         return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
 
+    failed: list[dict[str, Any]] = []
+
+    def also(left: frozenset[str] = frozenset(), **how: Any) -> tuple[list[Candidate], Chosen]:
+        """What another way than the first gives; nothing where it fails, and the candidates tell of a bug."""
+        written: tuple[list[Candidate], Chosen] = [], {}
+        words = ["operators left to torch"] if left else []
+        words += [f"{name} = {value}" for name, value in how.items() if name != "most"]
+        with optional(", ".join(words), class_name, failed):
+            written = of(left, **how)
+        return written
+
     called, strict = _operators(exported), precision == "strict"
     convolutions = sum(name in LEFT["convolutions"] for name in _calls(exported))
     result, chosen = of()
     apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
     if not called.isdisjoint(LEFT["recurrent layers"]):
-        apart, chosen = of(joined=False)
+        apart, alone = also(joined=False)
+        chosen = alone or chosen
         apart = [other for other in apart if all(other.source != one.source for one in result)]
     if any(IN_PARTS in one.variant for one in result):  # what is measured decides, here too
-        result += of(parts=False, most=_WHOLE)[0]
+        result += also(parts=False, most=_WHOLE)[0]
     together = any(pairs[0])
     if together:  # what is measured decides whether scores go through memory
-        result += _new(of(chained=not pairs[0][0], most=_CHAINED)[0], result)
+        result += _new(also(chained=not pairs[0][0], most=_CHAINED)[0], result)
     # Without a GPU nothing is faster in halves, and torch does not round.
-    rounded = of(halves=True, most=_ROUNDED)[0][:_ROUNDED] if gpu is not None or precision == "half" else []
+    rounded = also(halves=True, most=_ROUNDED)[0][:_ROUNDED] if gpu is not None or precision == "half" else []
     if not strict:  # what is not a convolution was rounded before
         rounded = _new(rounded, result)
     if together and gpu is not None:
-        other = of(halves=True, chained=not pairs[-1][0], most=_CHAINED)[0][:_CHAINED]
+        other = also(halves=True, chained=not pairs[-1][0], most=_CHAINED)[0][:_CHAINED]
         other = other if strict else _new(other, result)
         rounded, result = (rounded + other, result) if rounded else (rounded, result + other)
     exact: list[Candidate] = []
@@ -135,11 +143,11 @@ def _candidates(
         planes: list[Candidate] = []
         # torch, which may round convolutions, does not do so with few channels at most sizes
         if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
-            found = of(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
+            found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
             planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]
         if strict and 0 < convolutions <= _FEW:
             # and with more not at all of them
-            found = of(halves=True, tf32=False, most=_PLANES)[0]
+            found = also(halves=True, tf32=False, most=_PLANES)[0]
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
             planes += _new(found, planes)
         result = [*rounded, *planes, *exact]
@@ -150,23 +158,25 @@ def _candidates(
     for words, operators in LEFT.items():
         if called.isdisjoint(operators) or not operators.isdisjoint(result[0].kept):
             continue
-        with contextlib.suppress(NothingToLower, Unwritable, Unalignable):
-            left = _default(of(operators, most=1)[0])
-            if words == "convolutions" and gpu is not None and convolutions <= _MOST_CONVOLUTIONS:
-                left += _new(_default(of(operators, torch_last=True, most=1)[0]), left)
-            for one in left:
-                one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
-            if words != "convolutions":
-                place = 0 if slow else len(result)
-            else:
-                place = len(_default(rounded[:2])) if rounded and "float16 convolutions" in rounded[0].arithmetic else 0
-            result[place:place] = left
-            if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
-                result = [one for one in result if not any(one is other for other in exact)]
+        left = _default(also(operators, most=1)[0])
+        if not left:
+            continue
+        if words == "convolutions" and gpu is not None and convolutions <= _MOST_CONVOLUTIONS:
+            left += _new(_default(also(operators, torch_last=True, most=1)[0]), left)
+        for one in left:
+            one.variant = ", ".join(filter(None, [f"{words} left to torch", one.variant]))
+        if words != "convolutions":
+            place = 0 if slow else len(result)
+        else:
+            place = len(_default(rounded[:2])) if rounded and "float16 convolutions" in rounded[0].arithmetic else 0
+        result[place:place] = left
+        if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
+            result = [one for one in result if not any(one is other for other in exact)]
     # They are validated and timed as schedules of one kernel, under one precision; strict where there is nothing to round.
     under = next((one.precision for one in result if one.precision != "strict"), "strict")
     for place, candidate in enumerate(result):
         candidate.parent, candidate.precision = 0 if place else None, under
+        candidate.faults += failed
     return result
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.errors import Unwritable
-from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable
+from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable, WayFailed
 
+from .graph.faults import RAISE_FAULTS, place
 from .graph.sizes import ZERO
 from .graph.value import Contract, Graph, Input, Op, Value, input_of, operands, topological
 from .graph.verify import verify
@@ -255,6 +258,23 @@ def told(exported: ExportedProgram, class_name: str) -> Iterator[None]:
             op="view",
             detail=f"How its elements are addressed cannot be written in one kernel ({error}).",
         ) from error
+
+
+@contextlib.contextmanager
+def optional(way: str, class_name: str, failed: list[dict[str, Any]]) -> Iterator[None]:
+    """For a way to write kernels, in words, that is not the only one: what ends it is not raised.
+
+    That a class has no kernels in this way is no error. Any other is a bug, and goes to ``failed``: ``WayFailed``, as on the wire.
+    """
+    try:
+        yield
+    except (NothingToLower, Unwritable, Unalignable, Untraceable, RecursionError):
+        pass
+    except Exception as error:
+        if os.environ.get(RAISE_FAULTS):
+            raise
+        file, line, detail = place(error)
+        failed.append(WayFailed(class_name=class_name, way=way, file=file, at=line, detail=detail).to_json())
 
 
 def failures(graph: Graph, class_name: str) -> list[LoweringFailed]:

@@ -73,12 +73,13 @@ class Listener:
         return record if record is not None and (record.job is None or record.job.id == job.id) else None
 
     def _tell_faults(self, job: Job, *, asked: bool) -> None:
-        """What the synthesizer failed to lower: into the log, and shown if the user asked for the job just now."""
+        """What the synthesizer failed at: into the log, and shown if the user asked for the job just now."""
         validated = job.report.candidates if job.report is not None else []
-        for text in dict.fromkeys(fault["message"] for entry in validated for fault in entry.candidate.faults):
+        faults = {fault["message"]: fault["code"] for entry in validated for fault in entry.candidate.faults}
+        for text, code in faults.items():
             self._session.connection.log_message(text, "warning")
             if asked and not self._session.closing:
-                self._session.connection.show_failure(text, "warning", code="LoweringFailed")
+                self._session.connection.show_failure(text, "warning", code=code)
 
     def _failed(self, job: Job, error: UserError, record: Record | None) -> None:
         """Into the log always; into the user's face only if they asked for it just now."""

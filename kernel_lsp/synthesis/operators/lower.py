@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import os
-import traceback
 from typing import Any
 
 import sympy
@@ -19,6 +18,7 @@ from kernel_lsp.naming import attribute, snake_case
 from ..attributes import of as attributes_of
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
+from ..graph.faults import RAISE_FAULTS, place
 from ..graph.value import (
     Fault,
     Float8,
@@ -43,11 +43,6 @@ _BOOKKEEPING = (
     "aten._assert_tensor_metadata",
     "aten.sym_constrain_range_for_size",
 )
-
-
-#: An environment variable for tests: where it is set, an error in a lowering is raised.
-RAISE_FAULTS = "KERNEL_LSP_RAISE_FAULTS"
-_PACKAGE = f"synthesis{os.sep}"
 
 
 def lower(exported: ExportedProgram, left: frozenset[str] = frozenset(), runs: Float8 = "rounded") -> Graph:
@@ -234,7 +229,7 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
         except Exception as error:  # a bug in the lowering: torch runs this node, and the user is told
             if os.environ.get(RAISE_FAULTS):
                 raise
-            graph.faults.append(_fault(name, error))
+            graph.faults.append(Fault(name, *place(error)))
     if name not in left and (name not in registry.OPERATORS or "not_lowered" in node.meta):
         try:
             if (parts := decompose.steps(node)) is not None:
@@ -276,15 +271,6 @@ def _by_parts(parts: Any, sources: list[Any], env: dict[Any, Any], graph: Graph,
         del graph.equal[before:]
         raise
     raise NotLowered("a definition without a result")
-
-
-def _fault(name: str, error: Exception) -> Fault:
-    """Where in the synthesizer a lowering failed, and how."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE in frame.filename] or [last]
-    return Fault(
-        name, own[-1].filename.rpartition(_PACKAGE)[2], own[-1].lineno or 0, f"{type(error).__name__}: {error}"
-    )
 
 
 def _has_tensor(fake: Any) -> bool:

@@ -85,15 +85,15 @@ def test_an_operator_has_one_lowering() -> None:
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_the_editor_shows_it_once(asked: bool) -> None:
-    shown: list[str] = []
+    shown: list[tuple[str, str]] = []
     logged: list[str] = []
     server = SimpleNamespace(
         log_message=lambda text, level: logged.append(text),
-        show_failure=lambda text, level, *, code: shown.append(text),
+        show_failure=lambda text, level, *, code: shown.append((code, text)),
     )
     listener = Listener(SimpleNamespace(connection=server, closing=False))  # type: ignore[arg-type]
     fault = errors.LoweringFailed(class_name="A", op="aten.x", file="a.py", at=1, detail="ValueError: b").to_json()
     entry = schema.Validated(schema.Candidate("", "synthesizer", faults=[fault]), schema.Verdict("ok"))
     job: Any = SimpleNamespace(report=SimpleNamespace(candidates=[entry, entry]))
     listener._tell_faults(job, asked=asked)
-    assert logged == [fault["message"]] and shown == (logged if asked else [])
+    assert logged == [fault["message"]] and shown == ([("LoweringFailed", fault["message"])] if asked else [])
