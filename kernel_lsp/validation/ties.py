@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_lsp.validation import compare, pieces, rounded_products
+from kernel_lsp.validation.rounded import Rounded
 from kernel_lsp.validation.trees import tensors_of
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 #: said of a kernel that chooses other elements than eager
 OTHERS = "indices: of elements that are equal within rounding it chooses others than eager"
 
-#: operators whose last result is indices → whether torch promises the first of equal elements
-_CHOOSING = {
+#: operators whose last result is indices → whether torch promises the first of equal elements; None: where it was asked to
+_CHOOSING: dict[str, bool | None] = {
     **dict.fromkeys(("aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim"), True),
     **dict.fromkeys(("aten.topk.default", "aten.sort.default"), False),
-    "aten.sort.stable": True,
+    "aten.sort.stable": None,
 }
 
 
@@ -40,7 +41,8 @@ _CHOOSING = {
 class _Choice:
     """A call of such an operator. ``values``: [..., n], and ``indices``: [..., k], which were along ``dim`` (None: of all elements).
 
-    ``shape``: of its result. ``explained``: the relative error of ``values`` that the precision explains which was asked for.
+    ``shape``: of its result. ``promised``: whether that is the first of equal elements. ``rounded``: whether ``values`` were
+    (rounded.py). ``explained``: the relative error of ``values`` that the precision explains which was asked for.
     ``exact``: the same choice in float64. ``follows``: it comes after a choice in which eager and float64 differ.
     """
 
@@ -49,6 +51,8 @@ class _Choice:
     indices: torch.Tensor
     dim: int | None
     shape: torch.Size
+    promised: bool
+    rounded: bool
     explained: float = 0.0
     exact: _Choice | None = None
     follows: bool = False
@@ -73,21 +77,28 @@ class _Watching(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[_Choice] = []
+        self.rounded = Rounded()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
         if str(func) in _CHOOSING:
             declared = [a.name for a in func._schema.arguments]
             given = {a.name: a.default_value for a in func._schema.arguments}
-            given |= dict(zip(declared, args, strict=False)) | (kwargs or {})
+            given |= dict(zip(declared, args, strict=False)) | kwargs
             values = given["self"].detach().clone()
             result = out if isinstance(out, torch.Tensor) else out[-1]
             of_all = given["dim"] is None or values.dim() == 0
             dim = None if of_all else given["dim"] % values.dim()
             values = values.reshape(-1) if dim is None else values.movedim(dim, -1)
-            one = _Choice(str(func), values, result, dim, result.shape)
+            promised = _CHOOSING[str(func)]
+            if promised is None:
+                promised = bool(given["stable"])
+            rounded = given["self"] in self.rounded
+            one = _Choice(str(func), values, result, dim, result.shape, promised, rounded)
             one.indices = one.last(result.clone())
             self.found.append(one)
+        self.rounded.note(func, args, kwargs, out)
         return out
 
 
@@ -108,13 +119,12 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
         raise
     except Exception:  # the module runs under no mode of torch's, or not now: then nothing is known of its indices
         return out
-    given = tensors_of(tree)
     for i in differ:
         for choice in choices:
             if choice.indices.numel() == theirs[i].numel() and torch.equal(
                 choice.back(choice.indices, theirs[i]), theirs[i]
             ):
-                mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice, given)
+                mine[i] = _with_eagers(mine[i].to(theirs[i].device), choice)
                 break
     if any(_differ(mine[i], before) for i, before in zip(differ, (tensors_of(out)[i] for i in differ), strict=True)):
         referee.progress.limits.append(OTHERS)
@@ -160,8 +170,8 @@ def _choices(oracle: Oracle, tree: Any, reference: Reference, train: bool, preci
     return eager.found
 
 
-def _with_eagers(mine: torch.Tensor, choice: _Choice, given: list[torch.Tensor]) -> torch.Tensor:
-    """Indices of a candidate's with eager's in place of those that are as good. ``given``: the inputs."""
+def _with_eagers(mine: torch.Tensor, choice: _Choice) -> torch.Tensor:
+    """Indices of a candidate's with eager's in place of those that are as good."""
     right = choice.exact or choice
     values = right.values
     best = values.gather(-1, right.indices)
@@ -169,7 +179,7 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice, given: list[torch.Tensor])
     at = found.clamp(0, values.shape[-1] - 1)
     chosen = values.gather(-1, at)
     good = chosen == best
-    if share := _allowed(choice, given):
+    if share := _allowed(choice):
         finite = torch.isfinite(best)
         # The scale is that of what is chosen in the row, its median: neither large numbers of a mask nor other rows count.
         ordered = torch.where(finite, best.abs(), torch.inf).sort(-1).values
@@ -177,7 +187,7 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice, given: list[torch.Tensor])
         near = (chosen - best).abs() <= share * (best.abs() + scale)
         good |= near & finite & torch.isfinite(chosen)
     good &= found == at
-    if _CHOOSING[choice.operator]:
+    if choice.promised:
         equal = choice.values.gather(-1, at) == choice.values.gather(-1, choice.indices)
         good &= ~(equal & (chosen == values.gather(-1, choice.indices)))
     ordered = found.sort(-1).values
@@ -185,7 +195,7 @@ def _with_eagers(mine: torch.Tensor, choice: _Choice, given: list[torch.Tensor])
     return choice.back(torch.where(good, choice.indices, found), mine)
 
 
-def _allowed(choice: _Choice, given: list[torch.Tensor]) -> float:
+def _allowed(choice: _Choice) -> float:
     """The relative difference of values that rounding explains; 0 where they were not rounded."""
     values, exact = choice.values, choice.exact
     if choice.follows or not values.dtype.is_floating_point:
@@ -195,10 +205,4 @@ def _allowed(choice: _Choice, given: list[torch.Tensor]) -> float:
             return 0.0
         of_eager = compare.compare(values, values, exact.values).eager_error
         return compare.allowed(max(min(of_eager, rounded_products.MOST), exact.explained), values.dtype)
-    unrounded = any(t.numel() == values.numel() and t.dtype is values.dtype and _holds(t, values) for t in given)
-    return 0.0 if unrounded else 2 * compare.allowed(0.0, values.dtype)
-
-
-def _holds(tensor: torch.Tensor, values: torch.Tensor) -> bool:
-    """Whether a tensor has the same elements, in whatever order of dimensions."""
-    return bool(torch.equal(tensor.reshape(-1).sort().values, values.reshape(-1).sort().values))
+    return 2 * compare.allowed(0.0, values.dtype) if choice.rounded else 0.0

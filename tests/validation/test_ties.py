@@ -12,14 +12,14 @@ from kernel_lsp.validation.oracle import Oracle
 
 
 class Chooses(torch.nn.Module):
-    """What ``how`` chooses of x / ``divisor``."""
+    """What ``how`` chooses of x / ``divisor``; of x where that is None."""
 
     def __init__(self, how, divisor) -> None:
         super().__init__()
         self.how, self.divisor = how, divisor
 
     def forward(self, x):
-        return self.how(x / self.divisor)
+        return self.how(x if self.divisor is None else x / self.divisor)
 
 
 def settled(how, x, mine, wide=True, divisor=3):
@@ -66,7 +66,7 @@ def test_along_the_first_dimension():
 
 @pytest.mark.parametrize("wide", [True, False])
 def test_nothing_is_allowed_where_nothing_was_rounded(wide):
-    found, eager = settled(lambda v: v.argmax(), ROW, torch.tensor(1), wide, divisor=1)
+    found, eager = settled(lambda v: v.argmax(), ROW, torch.tensor(1), wide, divisor=None)
     assert (found.item(), eager.item()) == (1, 2)
 
 
@@ -142,3 +142,31 @@ def test_small_values_among_large_ones_are_told_apart(dim, wide):
     firsts, two = torch.tensor([[0, 1], [1, 2], [1, 2]]), lambda v: v.topk(2, dim)[1]
     found, _ = settled(two, x, firsts if dim else firsts.T.contiguous(), wide)
     assert (found if dim else found.T).tolist() == [[0, 1], [2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(("stable", "good"), [(True, False), (False, True)])
+def test_a_sort_promises_the_order_of_equal_elements_where_it_is_asked_to(stable, good):
+    x = torch.tensor([7.0, 0.0, 7.0])
+    found, eager = settled(lambda v: torch.sort(v, stable=stable)[1], x, torch.tensor([1, 2, 0]))
+    assert eager.tolist() == [1, 0, 2] and torch.equal(found, eager) == good
+
+
+@pytest.mark.parametrize(
+    ("how", "good"),
+    [
+        (lambda v: v[:6].argmax(), False),
+        (lambda v: v.view(2, 4)[:, :3].reshape(-1).argmax(), False),
+        (lambda v: torch.cat([v[:4], v[5:]]).clamp(0, 9).argmax(), False),
+        (lambda v: torch.where(v > 4, v, 0).argmax(), False),
+        (lambda v: (v[:6] / 3).argmax(), True),
+        (lambda v: v.clone().div_(3).argmax(), True),
+        (lambda v: v.masked_fill(v.sigmoid() < 0.1, 0).argmax(), True),
+        (lambda v: v.double().argmax(), False),
+        (lambda v: torch.nn.functional.pad(v, (0, 2)).max(0)[1], False),
+        (lambda v: (v / 3).reshape(2, 4).flip(0).flip(0).flatten().topk(1)[1][0], True),
+    ],
+)
+def test_without_float64_it_is_followed_what_was_rounded(how, good):
+    x = torch.tensor([5.0, 5.00005, 1.0, 0.0, 0.5, 2.0, 3.0, 4.0])
+    found, eager = settled(how, x, torch.tensor(0), False, divisor=None)
+    assert eager.item() == 1 and (found.item() == 1) == good
