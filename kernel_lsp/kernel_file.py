@@ -53,6 +53,12 @@ class KernelFile:
         return str(self.header.get("source", ""))
 
     @property
+    def source_file(self) -> str:
+        """The file of ``source``. A file's name may have ``::`` in it, a class's may not."""
+        file, separator, _ = self.source.rpartition("::")
+        return file if separator else self.source
+
+    @property
     def class_name(self) -> str:
         """The user's class, "" where the header does not say."""
         return str(self.header.get("class", ""))
@@ -142,7 +148,7 @@ def is_of(kernel: Path, parsed: KernelFile, source_path: Path, class_name: str, 
     try:
         found = find_source(kernel, parsed)
     except SourceMissing:
-        name = parsed.source.partition("::")[0].rpartition("/")[2]
+        name = parsed.source_file.rpartition("/")[2]
         return here and name == source_path.name and not kernel_names.is_shared(source_path, folder)
     if os.path.realpath(found) == os.path.realpath(source_path):
         return True
@@ -281,7 +287,7 @@ def find_source(kernel: Path, parsed: KernelFile) -> Path:
         SourceMissing: it is in none of them.
     """
     kernel = Path(os.path.abspath(kernel))
-    name = parsed.source.partition("::")[0]
+    name = parsed.source_file
     if name:
         for folder in kernel.parents:
             if (folder / name).is_file():

@@ -226,6 +226,7 @@ class_names = st.text(st.sampled_from("aABrRsSmMnN_.1"), max_size=12).filter(
 
 @settings(max_examples=150, deadline=None)
 @example([("a", "BC"), ("x", "A_BC"), ("y", "A_BC"), ("x", "BC")])
+@example([("::", "A"), ("0", "B")])
 @given(st.lists(st.tuples(stems, class_names), min_size=2, max_size=5, unique=True))
 def test_different_classes_have_different_kernel_files_that_an_import_can_name(classes):
     with tempfile.TemporaryDirectory() as folder:

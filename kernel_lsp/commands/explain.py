@@ -64,7 +64,7 @@ def run(options: Any) -> int:
 
 
 def _task(class_path: str, asked: dict[str, Any]) -> Task:
-    name, _, class_name = class_path.partition("::")
+    name, _, class_name = class_path.rpartition("::")
     path = Path(os.path.abspath(name))
 
     def submit(jobs: Jobs) -> Job:
@@ -78,6 +78,6 @@ def _document(task: Task, explained: dict[str, Any] | None) -> dict[str, Any]:
     """The stages; all null beside the ``error`` where the class cannot be looked at."""
     if explained is not None:
         return explained
-    class_name = task.name.partition("::")[2]
+    class_name = task.name.rpartition("::")[2]
     nothing: dict[str, Any] = {"class_name": class_name, **dict.fromkeys(STAGES)}
     return nothing | {"error": task.error.to_json() if task.error else None}

@@ -36,7 +36,7 @@ def add(explain: argparse.ArgumentParser) -> None:
 
 
 def _class_path(text: str) -> str:
-    path, _, class_name = text.partition("::")
+    path, _, class_name = text.rpartition("::")
     if not path or not class_name:
         raise argparse.ArgumentTypeError(f"{text!r} names no class; write FILE::CLASS, for instance model.py::RMSNorm")
     return text

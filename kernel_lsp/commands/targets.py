@@ -18,8 +18,10 @@ def split(target: str) -> tuple[Path, str]:
     Raises:
         PathMissing: there is no such file or folder; with what was probably meant.
     """
-    name, separator, class_name = target.partition("::")
-    if os.path.exists(name):
+    if os.path.exists(target):
+        return Path(target), ""
+    name, separator, class_name = target.rpartition("::")
+    if separator and os.path.exists(name):
         return Path(name), class_name
     if separator:
         existing(name, f"::{class_name}")

@@ -101,7 +101,7 @@ def read_kernel(path: Path) -> Kernel:
         parsed = kernel_file.read(path)
         kernel.class_name, kernel.body = parsed.class_name, parsed.actual_body
         kernel.precision = parsed.precision
-        name = parsed.source.partition("::")[0]
+        name = parsed.source_file
         if name:  # it may come to be in any of the folders above
             kernel.reads |= {folder / name: stamp(folder / name) for folder in path.parents}
         kernel.source = kernel_file.find_source(path, parsed)

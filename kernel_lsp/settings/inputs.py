@@ -78,7 +78,7 @@ def _wrong_tensor(value: Any) -> str:
 
 def _wrong_class(name: str, root: Path) -> str:
     """Whether a table is for a class that is not there: then it would never be used."""
-    file, _, class_name = name.partition("::")
+    file, _, class_name = name.rpartition("::")
     path = root / file
     try:
         stat = path.stat()

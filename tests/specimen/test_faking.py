@@ -10,18 +10,19 @@ from torch.utils import _pytree as pytree
 from kernel_lsp.errors import NothingToLower
 from kernel_lsp.specimen import faking
 from tests.synthesis import golden
-from tests.synthesis.cases import CASES, Case, made
+from tests.synthesis.cases import CASES, made
 
 
-def text(case: Case, fake: bool) -> str:
+def text(name: str, fake: bool) -> str:
     """What is written for a case, whose module and inputs are made without memory or as they are."""
+    case = CASES[name]
     torch.manual_seed(0)
     with faking.within(faking.mode() if fake else None):
         module, arguments = case.kind(*case.init).train(case.training), case.inputs(0)
     if fake:
         assert all(map(faking.is_fake, [*module.parameters(), *pytree.tree_leaves(arguments)]))
     try:
-        return made(case, module, arguments, "cases").source
+        return made(case, module, arguments, "cases", golden.WAYS.get(name, "")).source
     except NothingToLower as error:
         return str(error)
 
@@ -32,14 +33,14 @@ def text(case: Case, fake: bool) -> str:
 )
 def test_the_same_text_is_written(name: str) -> None:
     try:
-        found = text(CASES[name], fake=True)
+        found = text(name, fake=True)
     except (AssertionError, torch._subclasses.fake_tensor.DataDependentOutputException):
         pytest.skip("its inputs or its constructor need values")
     read = golden.FOLDER / f"{name}.txt"
     known = read.exists() and torch.__version__.startswith(
         golden.TORCH
     )  # then test_golden.py compares it with real ones
-    assert found == (read.read_text() if known else text(CASES[name], fake=False))
+    assert found == (read.read_text() if known else text(name, fake=False))
 
 
 def test_a_shared_parameter_stays_shared_when_it_is_converted() -> None:

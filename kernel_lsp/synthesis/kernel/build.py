@@ -225,11 +225,14 @@ class Builder:
         return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
 
     def _concat(self, value: Value, op: Concat, index: Index) -> Expr:
-        place = self.index(index[op.dim])
         pairs = operand_indices(value, index, self.domain)
         end = ZERO
         pieces: list[tuple[Expr, Expr]] = []
         along, extent = self.domain.simplify(index[op.dim]), value.shape[op.dim]
+        # The index itself is compared, not its sum with a number, where what it is compared with is a number too.
+        numbers = all(operand.shape[op.dim].is_number for operand in op.operands)
+        constant = along.as_coeff_Add()[0] if numbers else ZERO
+        place = self.index(along - constant if constant != ZERO else index[op.dim])
         for operand, at in pairs:
             begin, end = end, sympy.expand(end + operand.shape[op.dim])
             last = operand is pairs[-1][0] and same(end, extent)
@@ -237,12 +240,12 @@ class Builder:
                 continue
             starts, stops = division.within(along, begin, end, self.domain.size)
             sides = (
-                [apply("ge", place, self.arguments.size(begin), dtype=torch.bool)]
+                [apply("ge", place, self.arguments.size(begin - constant), dtype=torch.bool)]
                 if begin != ZERO and not starts
                 else []
             )
             if not stops and not same(end, extent):
-                sides.append(apply("lt", place, self.arguments.size(end), dtype=torch.bool))
+                sides.append(apply("lt", place, self.arguments.size(end - constant), dtype=torch.bool))
             if not sides:  # the others have no element here
                 return self.value(operand, at)
             condition = sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)
