@@ -97,6 +97,8 @@ class Specimen:
     independent: list[Independent] = field(default_factory=list)  # dimensions that may be computed slice by slice
     fake: bool = False  # learned without tensors in memory
     file: str = ""  # where no import statement can name the module: its path from the kernel's folder
+    examples: int = 1  # how many there are; this is what was learned with one of them
+    converted: str = ""  # the dtype that the module was converted to for this example; "" where it was not
 
 
 @dataclass
@@ -175,6 +177,29 @@ STILL = "still to be checked: "
 
 
 @dataclass
+class Timing:
+    """Median and spread (the 20th and 80th percentile) of one way to run the module, in microseconds."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass
+class OfExample:
+    """What a validation found with one of several examples. ``status`` is "eager" where no envelope of the kernel holds for it."""
+
+    inputs: str  # "x: bfloat16[x_0, 4096]"
+    status: Status | Literal["eager"] = "ok"
+    reason: str = ""
+    error: float | None = None  # as in Verdict
+    eager_error: float | None = None
+    eager: Timing | None = None
+    kernel: Timing | None = None
+
+
+@dataclass
 class Verdict:
     """Whether a candidate computes what the module computes, and how that was found out."""
 
@@ -195,16 +220,8 @@ class Verdict:
     within_1e2: bool | None = None
     skipped: list[str] = field(default_factory=list)  # checks that were left out since time was short
     held_to: str = "strict"  # the setting ``precision`` under which it was validated
-
-
-@dataclass
-class Timing:
-    """Median and spread (the 20th and 80th percentile) of one way to run the module, in microseconds."""
-
-    median: float
-    low: float
-    high: float
-    runs: int
+    # Of a class with several examples what was found with each; all else is about all of them, but for what is of one call.
+    examples: list[OfExample] = field(default_factory=list)
 
 
 @dataclass
@@ -376,6 +393,7 @@ class Report:
 
     target: Target
     specimen: Specimen | None = None
+    further: list[Specimen] = field(default_factory=list)  # with further examples that have envelopes of their own
     device: Device | None = None
     candidates: list[Validated] = field(default_factory=list)
     chosen: int | None = None

@@ -97,6 +97,51 @@ def {_LOG}(kernel, *args, **kwargs):
             log.info("eager: %s", found[1])
 '''
 
+#: what is other where the class has several envelopes: each is asked for its own condition
+_OF_SEVERAL = (
+    ("_conditions, _logged = [], set()", "_conditions, _logged = {}, set()"),
+    (
+        """def _first_that_fails(kernel, *args, **kwargs):
+    \"\"\"The first condition of the envelope that fails for a call, and that in words; None where all hold.\"\"\"
+""",
+        """def _first_that_fails(kernel, *args, **kwargs):
+    \"\"\"The first condition that fails for a call in each envelope, and that in words; None where one holds.\"\"\"
+    names = [name for name in dir(type(kernel)) if name.startswith("_in_envelope")]
+    found = []
+    for number, name in enumerate(sorted(names, key=lambda name: (len(name), name)), 1):
+        failed = _first_of_one(getattr(type(kernel), name), kernel, *args, **kwargs)
+        if failed is None:
+            return None
+        found.append((f"{number}: {failed[0]}", f"envelope {number}: {failed[1]}"))
+    return tuple("; ".join(parts) for parts in zip(*found))
+
+
+def _first_of_one(envelope, kernel, *args, **kwargs):
+    \"\"\"The first condition of an envelope that fails for a call, and that in words; None where all hold.\"\"\"
+""",
+    ),
+    (
+        """    envelope = type(kernel)._in_envelope
+    if not _conditions:
+""",
+        """    conditions = _conditions.setdefault(envelope.__name__, [])
+    if not conditions:
+""",
+    ),
+    ("            _conditions.append(", "            conditions.append("),
+    ("    for part, text, code in _conditions:", "    for part, text, code in conditions:"),
+)
+
+
+def _of_several() -> str:
+    text = _REASONS
+    for one, several in _OF_SEVERAL:
+        text = text.replace(one, several)
+    return text
+
+
+_SEVERAL = _of_several()
+_BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
 _EARLIER = _REASONS.replace(_OF_DEVICES, "").replace(_WORDS, _EARLIER_WORDS)
 
 _CHANGED = f'''
@@ -158,7 +203,9 @@ def added(body: str, class_name: str, digest: str = "", method: bool = True) -> 
             "        return found and found[1]",
         ]
     lines.insert(eager.lineno - 1, " " * eager.col_offset + f"{_LOG}({passed})")
-    return "\n".join([*lines, "", "", _OPENING, _tail(class_name, root.id, digest)])
+    envelopes = [node for node in classes[0].body if getattr(node, "name", "").startswith("_in_envelope")]
+    reasons = _SEVERAL if len(envelopes) > 1 else _REASONS
+    return "\n".join([*lines, "", "", _OPENING, _tail(class_name, root.id, digest, reasons)])
 
 
 def renewed(body: str, digest: str) -> str:
@@ -175,12 +222,13 @@ def _tail(class_name: str, alias: str, digest: str, reasons: str = _REASONS) -> 
 
 
 def _eager_return(forward: ast.FunctionDef) -> ast.Return | None:
-    """``return super().forward(…)``, all that is done outside of the envelope."""
-    for node in forward.body:
-        if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Return):
-            value = node.body[0].value
-            if isinstance(value, ast.Call) and ast.unparse(value.func) == "super().forward":
-                return node.body[0]
+    """``return super().forward(…)``, all that is done outside of the envelope, or at the end, outside of the last of several."""
+    alone = [node.body[0] for node in forward.body if isinstance(node, ast.If) and len(node.body) == 1]
+    for node in [*alone, *forward.body[-1:]]:
+        value = node.value if isinstance(node, ast.Return) else None
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "super().forward":
+            assert isinstance(node, ast.Return)
+            return node
     return None
 
 
@@ -214,7 +262,7 @@ def screened(body: str) -> str:
 
 def _tail_of(tree: ast.Module, body: str) -> int | None:
     """The line where the functions of ``added`` begin, if they are at the end, word for word as they are or once were."""
-    begins = [i for i, node in enumerate(tree.body) if ast.unparse(node) == "_conditions, _logged = ([], set())"]
+    begins = [i for i, node in enumerate(tree.body) if ast.unparse(node) in _BEGINNINGS]
     if not begins:
         return None
     there = tree.body[begins[-1] :]
@@ -225,7 +273,8 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     if class_name is None:
         return None
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
-    versions = [_tail(*about, reasons) for reasons in (_REASONS, _EARLIER, _EARLIER.replace(_OF_VIEWS, ""))]
+    texts = (_REASONS, _SEVERAL, _EARLIER, _EARLIER.replace(_OF_VIEWS, ""))
+    versions = [_tail(*about, reasons) for reasons in texts]
     known = [ast.dump(ast.Module(ast.parse(version).body, [])) for version in versions]
     return there[0].lineno if ast.dump(ast.Module(there, [])) in known else None
 

@@ -6,7 +6,7 @@ import asyncio
 
 from kernel_lsp import errors, generators, schema
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import baselines, earlier_kernel, sources, validations, writing
+from kernel_lsp.jobs import baselines, earlier_kernel, several, sources, validations, writing
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.jobs.generator_run import GeneratorRun
 from kernel_lsp.jobs.ranking import fastest
@@ -39,6 +39,7 @@ async def generate(run: Run) -> None:
     if not report.candidates:
         told = [f"{source.generator}: {source.problem or 'nothing'}" for source in report.sources]
         raise errors.NoCandidates(class_name=job.target.class_name, detail=f"{'; '.join(told)}.")
+    await several.add(run, lambda other: _ask_generators(other, names))
     if run.on_gpu:
         await baselines.add(run)
     sources.count(report)

@@ -38,6 +38,8 @@ def build(source: str, target: schema.Target, report: schema.Report, validated: 
     }
     if report.specimen is not None:
         header["envelope"] = envelope(report.specimen, candidate.pinned)
+        further = [_words(envelope(specimen)) for specimen in report.further]
+        header["envelope"] |= {"further": _fitted(further, 3) or None}
     return fitted(header | findings(target.fingerprint, report, validated, validated.measurement))
 
 
@@ -140,6 +142,24 @@ def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
         "init": specimen.init_args[:_MOST] or None,
         "training": specimen.training or None,
     }
+
+
+def _words(made: dict[str, Any]) -> str:
+    """An envelope as one text: ``x: bfloat16[x_0, 4096]; x_0: 2 or more, 512 in the example``."""
+    return "; ".join([*made["inputs"], *(made["arguments"] or []), *(made["sizes"] or [])])
+
+
+def envelope_inputs(specimen: schema.Specimen) -> str:
+    """What tells the envelopes of one class apart: tensors, with symbols for what may vary, and other arguments."""
+    return "; ".join([*map(tensor_text, specimen.inputs), *specimen.arguments])
+
+
+def inputs_words(specimen: schema.Specimen) -> str:
+    """An example's tensors and other arguments as one text: ``x: bfloat16[512, 4096], causal=True``."""
+    shown = [dataclasses.replace(spec, dynamic=[]) for spec in specimen.inputs]
+    return ", ".join(
+        [*(f"{s.name}: {tensor_text(s)}" if s.name else tensor_text(s) for s in shown), *specimen.arguments]
+    )
 
 
 def tensor_text(spec: schema.TensorSpec) -> str:

@@ -24,11 +24,13 @@ def fastest(candidates: Sequence[schema.Validated]) -> int | None:
     """The index of the correct candidate with the least time; the first where none was timed.
 
     Over the recorded shapes, each as often as it came, where some were timed; else over all that were timed. At a recorded
-    shape that a candidate was not timed at, since it leaves that to eager or was out of time, it counts as eager.
+    shape that a candidate was not timed at, since it leaves that to eager or was out of time, it counts as eager. Of a class with
+    several examples a candidate that was validated with more of them comes first.
     """
     correct = [i for i, validated in enumerate(candidates) if validated.verdict.status in schema.CORRECT]
     came = _came([candidates[i] for i in correct])
-    return min(correct, key=lambda i: (_time(candidates[i], came), i), default=None)
+    served = {i: sum(one.status != "eager" for one in candidates[i].verdict.examples) for i in correct}
+    return min(correct, key=lambda i: (-served[i], _time(candidates[i], came), i), default=None)
 
 
 def _came(candidates: Sequence[schema.Validated]) -> dict[Kind, Came]:

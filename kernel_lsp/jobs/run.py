@@ -59,6 +59,7 @@ class Run:
     validating: str = ""  # the stage of the candidate that is validated now; "" while none is
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
     looked_at: schema.Specimen | None = None  # the class as the worker saw it when it validated
+    example: int = 0  # which of several examples of the class, from 0
     recorded: dict[str, Any] | None = None  # a recorded call for the example, see recording.examples.table_for
     recorded_shapes: dict[str, Any] | None = None  # recorded calls to time at, see recording.timed.table_for
 
@@ -223,6 +224,7 @@ class Run:
             "class_name": self.job.target.class_name,
             "fingerprint": self.job.target.fingerprint,
             "inputs": self.inputs(),
+            "example": self.example,
             "device": self.settings.device,
             "training": self.job.training,
             "thorough": self.settings.thorough or self.job.follow_up,

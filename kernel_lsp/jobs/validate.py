@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp import claims, figures, kernel_file, schema, why_eager
-from kernel_lsp.jobs import baselines, header, regressions, validations
+from kernel_lsp.jobs import baselines, header, regressions, several, validations
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Known, Validation
 
@@ -39,7 +39,7 @@ async def validate(run: Run) -> None:
     run.progress("validating", f"Validating {kernel.name}", 20)
     async with run.timing():
         measure = "none" if job.follow_up else "eager"
-        validated = await run.validate(candidate, measure, lambda fraction: 20 + 75 * fraction)
+        validated = await several.validate(run, candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert validated is not None  # with no candidate before it, validate raises instead
     _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged)
     if job.follow_up and known.valid is not None:
@@ -87,6 +87,8 @@ def _keep_times(report: schema.Report, known: Validation, validated: schema.Vali
     """Put the times of the validation before, and what it said of them, beside a verdict that was reached without any."""
     if not _timed(validated.measurement) and _timed(known.measurement):
         validated.measurement, report.device = known.measurement, known.device or report.device
+        for found, before in zip(validated.verdict.examples, known.verdict.examples, strict=False):
+            found.eager, found.kernel = before.eager, before.kernel
     if known.verdict.status == "slower" and validated.verdict.status == "ok":
         validated.verdict.status, validated.verdict.reason = known.verdict.status, known.verdict.reason
 

@@ -27,10 +27,19 @@ def why_outside(header: dict[str, Any], shape: Shape) -> str:
     envelope = header.get("envelope")
     if not isinstance(envelope, dict):
         return ""
-    wanted = [_INPUT.match(str(text)) for text in envelope.get("inputs") or []]
+    further = [str(text).split("; ") for text in envelope.get("further") or []]
+    named = [([*(envelope.get("inputs") or [])], [*(envelope.get("sizes") or [])])]
+    named += [([part for part in parts if _INPUT.match(part)], parts) for parts in further]
+    reasons = [_outside(inputs, sizes, tensors) for inputs, sizes in named]
+    return reasons[0] if all(reasons) else ""
+
+
+def _outside(inputs: list[Any], sizes: list[Any], tensors: list[dict[str, Any]]) -> str:
+    """Why tensors are outside of one envelope; "" as above."""
+    wanted = [_INPUT.match(str(text)) for text in inputs]
     if not wanted or len(wanted) != len(tensors) or not all(wanted):
         return ""
-    ranges = [found for text in envelope.get("sizes") or [] if (found := _RANGE.match(str(text)))]
+    ranges = [found for text in sizes if (found := _RANGE.match(str(text)))]
     return _differing([found for found in wanted if found], tensors, ranges)
 
 

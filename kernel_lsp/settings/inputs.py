@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from kernel_lsp.analysis import read_file
 from kernel_lsp.analysis.resolve import outline_of
 from kernel_lsp.errors import SettingInvalid, UserError
 
-_KINDS = {"init": list, "init-kwargs": dict, "args": list, "kwargs": dict}
+_KINDS: dict[str, type] = {"init": list, "init-kwargs": dict, "args": list, "kwargs": dict, "examples": list}
+_OF_AN_EXAMPLE: dict[str, type] = {"args": list, "kwargs": dict}
 _TENSOR = re.compile(r"(?P<dtype>[A-Za-z]+\d*\w*)\[(?P<shape>[^\]]*)\](?:\s*<\s*(?P<below>\S+))?")
 #: the names of torch's dtypes
 DTYPES = (
@@ -47,14 +49,28 @@ def check_inputs(tables: Any, project: Path | None, problems: list[UserError]) -
 def _wrong_form(name: str, table: Any) -> str:
     if "::" not in name:
         return 'its name must be "<file>::<Class>"'
+    if wrong := _wrong_entries(table, _KINDS):
+        return wrong
+    if "examples" not in table:
+        return ""
+    if not table["examples"]:
+        return "examples must hold a table for each example"
+    if own := [key for key in _OF_AN_EXAMPLE if key in table]:
+        return f"{own[0]} must stand in the tables of examples, not beside them"
+    wrongs = ((i, _wrong_entries(one, _OF_AN_EXAMPLE)) for i, one in enumerate(table["examples"], 1))
+    return next((f"examples, number {i}: {wrong}" for i, wrong in wrongs if wrong), "")
+
+
+def _wrong_entries(table: Any, kinds: Mapping[str, type]) -> str:
+    """What is wrong with the names and kinds of a table's entries."""
     if not isinstance(table, dict):
         return "it must be a table"
     wrong = ""
     for key, value in table.items():
-        if key not in _KINDS:
-            wrong = f"{key} is none of {', '.join(_KINDS)}{_near(key, _KINDS)}"
-        elif not isinstance(value, _KINDS[key]):
-            wrong = f"{key} must be a {'list' if _KINDS[key] is list else 'table'}"
+        if key not in kinds:
+            wrong = f"{key} is none of {', '.join(kinds)}{_near(key, kinds)}"
+        elif not isinstance(value, kinds[key]):
+            wrong = f"{key} must be a {'list' if kinds[key] is list else 'table'}"
     return wrong
 
 

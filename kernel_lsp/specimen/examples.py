@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 import random
 import re
 import traceback
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 import numpy
 import torch
+from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors
 from kernel_lsp.specimen import faults, recorded
 
+#: (args, kwargs)
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+#: the entries of a table in pyproject.toml that give forward's inputs
+_FORWARD = frozenset(["args", "kwargs", "examples"])
 _TENSOR = re.compile(r"^(?P<dtype>[a-z]+[a-z0-9_]*)\[(?P<shape>[\d,\s]*)\](?:\s*<\s*(?P<below>\d+))?$")
 
 
 @dataclass
 class Example:
-    """How to construct a module and call it. ``inputs_from`` names the source for a person."""
+    """How to construct a module and call it. ``inputs_from`` names the source for a person.
+
+    Attributes:
+        count: how many examples that source gives, of which this is one.
+        dtype: of its floating-point tensors; None where there are none, or of several.
+        first_dtype: the same of the first example.
+    """
 
     init_args: tuple[Any, ...] = ()
     init_kwargs: dict[str, Any] = field(default_factory=dict)
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     inputs_from: str = ""
+    count: int = 1
+    dtype: torch.dtype | None = None
+    first_dtype: torch.dtype | None = None
 
 
 def seed_all(seed: int) -> None:
@@ -47,12 +63,14 @@ def resolve(
     table: dict[str, Any] | None,
     seed: int = 0,
     inside: contextlib.AbstractContextManager[None] | None = None,
+    number: int = 0,
 ) -> Example:
     """Example inputs of ``cls``: its own functions, then the file's, then ``table``.
 
     ``table``: from pyproject.toml, and under ``recorded`` what ``kernel-lsp record`` saw, which comes last.
 
     ``inside``: entered while forward's inputs are made; the constructor's arguments are made outside of it.
+    ``number``: which of several examples, from 0.
 
     Raises:
         NoExampleInputs: nobody gives any.
@@ -63,8 +81,42 @@ def resolve(
     example.init_args, example.init_kwargs = constructor(module, cls, path, class_name, table)
     seed_all(seed)
     with inside or contextlib.nullcontext():
-        example.args, example.kwargs, example.inputs_from = _forward(module, cls, path, class_name, table)
+        given, example.inputs_from = _forward(module, cls, path, class_name, table)
+        chosen = None
+        for example.count, (args, kwargs) in enumerate(given, 1):  # the others are let go: only one may have the memory
+            if example.count == 1:
+                example.first_dtype = _dtype_of(args, kwargs)
+            if example.count == number + 1:
+                chosen = args, kwargs
+        if chosen is None:
+            detail = f"it gives {example.count} examples, and not one of number {number + 1}"
+            raise errors.ExampleInputsFailed(path=path, line=None, function=example.inputs_from, detail=detail)
+        example.args, example.kwargs = chosen
+        example.dtype = _dtype_of(*chosen)
     return example
+
+
+def _dtype_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
+    tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    found = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+    return found.pop() if len(found) == 1 else None
+
+
+def conversion(module: torch.nn.Module, example: Example) -> torch.dtype | None:
+    """The dtype to which a module is converted for one of several examples, as by ``module.to(dtype)``; None: it stays as it is.
+
+    It is converted where parameters and buffers have the dtype of the first example's tensors, and this example has another.
+    """
+    held = {t.dtype for t in [*module.parameters(), *module.buffers()] if t.is_floating_point()}
+    if example.dtype in (None, example.first_dtype) or held != {example.first_dtype}:
+        return None
+    return example.dtype
+
+
+def converted(given: dict[str, Any]) -> torch.dtype | None:
+    """What a request says of the dtype that the module is converted to for its example (``conversion``)."""
+    name = given.get("converted")
+    return getattr(torch, name) if name else None
 
 
 def constructor(
@@ -94,28 +146,34 @@ def constructor(
 def _inputs_given(module: ModuleType, class_name: str, table: dict[str, Any]) -> bool:
     """Whether forward's inputs are the user's own: recorded ones belong to the recorded constructor."""
     functions = (function_for(module, "get_inputs", class_name), getattr(module, "get_inputs", None))
-    return any(map(callable, functions)) or "args" in table or "kwargs" in table
+    return any(map(callable, functions)) or not _FORWARD.isdisjoint(table)
 
 
 def _forward(
     module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
-) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+) -> tuple[Iterable[Given], str]:
+    """The examples, at least one, each made when it is asked for; and where they come from."""
     own = function_for(module, "get_inputs", class_name)
     if own:
-        return *_call(own, path, class_name), f"{own.__name__}()"
+        return _each(own, path, class_name), f"{own.__name__}()"
     shared = getattr(module, "get_inputs", None)
     if callable(shared):
-        args, kwargs = _call(shared, path, class_name)
+        each = _each(shared, path, class_name)
+        args, kwargs = first = next(each)
         if _accepts(cls.forward, (None, *args), kwargs):  # type: ignore[attr-defined]
-            return args, kwargs, "get_inputs()"
-    if table and ("args" in table or "kwargs" in table):
+            return itertools.chain([first], each), "get_inputs()"
+    if table and not _FORWARD.isdisjoint(table):
         try:
-            return tuple(parse(table.get("args", []))), parse(table.get("kwargs", {})), "pyproject.toml"
+            tables = table.get("examples", [table])
+            return [
+                (tuple(parse(one.get("args", []))), parse(one.get("kwargs", {}))) for one in tables
+            ], "pyproject.toml"
         except (ValueError, RuntimeError, AttributeError) as error:
             detail = faults.sentence(error)
             raise errors.ExampleInputsFailed(function="[tool.kernel-lsp.inputs]", line=None, detail=detail) from None
     if table and "recorded" in table:
-        return recorded.forward(table["recorded"])
+        args, kwargs, inputs_from = recorded.forward(table["recorded"])
+        return [(args, kwargs)], inputs_from
     raise errors.NoExampleInputs(path=path, class_name=class_name)
 
 
@@ -138,9 +196,24 @@ def _accepts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bo
     return True
 
 
-def _call(function: Callable[[], Any], path: str, class_name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _call(function: Callable[[], Any], path: str, class_name: str) -> Given:
+    """What a function gives; of several examples the first."""
+    return next(_each(function, path, class_name))
+
+
+def _each(function: Callable[[], Any], path: str, class_name: str) -> Iterator[Given]:
+    """What a function gives: as many examples as it yields, one where it returns."""
     try:
-        return split(function())
+        given = function()
+        if not isinstance(given, types.GeneratorType):
+            yield split(given)
+            return
+        one = next(given, None)
+        if one is None:
+            raise ValueError("it yields no example")
+        while one is not None:
+            yield split(one)
+            one = next(given, None)
     except (Exception, SystemExit) as error:
         traceback.print_exc()
         line = faults.line_in(path, error)

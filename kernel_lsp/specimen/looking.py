@@ -75,6 +75,10 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
     example = example_of(given, user_module, cls, mode)
     _stage(emit, f"constructing {class_name}", 0.2)
     module = constructed(given, user_module, cls, example, mode)
+    converted = examples.conversion(module, example)
+    if converted is not None:
+        with faking.within(mode):
+            module.to(converted)
     _stage(emit, "running forward", 0.3)
     # With fake tensors: shapes and FLOPs without the arithmetic. What they cannot do is done for real.
     faked = faking.run(module, example.args, example.kwargs, mode)
@@ -96,6 +100,8 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
         file=importing.import_file_of(cls, path, class_name, given.get("kernel")),
         init_args=_shown(example),
         inputs_from=example.inputs_from,
+        examples=example.count,
+        converted="" if converted is None else str(converted).removeprefix("torch."),
         inputs=specs.of_inputs(cls, example, exported),
         arguments=specs.other_arguments(cls, example),
         outputs=specs.of_outputs(outputs),
@@ -122,13 +128,14 @@ def example_of(
 ) -> examples.Example:
     """The example on the CPU, its inputs fake where ``mode`` is given and does for them."""
     path, class_name, table = given["path"], given["class_name"], given.get("inputs")
+    number = int(given.get("example") or 0)
     try:
-        example = examples.resolve(user_module, cls, path, class_name, table, inside=faking.within(mode))
+        example = examples.resolve(user_module, cls, path, class_name, table, inside=faking.within(mode), number=number)
     except errors.UserError:
         if mode is None:
             raise
         print("get_inputs() needs values; once more with real tensors", file=sys.stderr)
-        example = examples.resolve(user_module, cls, path, class_name, table)
+        example = examples.resolve(user_module, cls, path, class_name, table, number=number)
     example.args, example.kwargs = pytree.tree_map(_to_cpu, (example.args, example.kwargs))
     return example
 

@@ -42,12 +42,16 @@ _ATTEMPTS = 3
 class Trial:
     """A candidate, constructed, on a device; one method per message."""
 
-    def __init__(self, class_name: str, init: tuple[Any, Any], base: type, device: str) -> None:
+    def __init__(
+        self, class_name: str, init: tuple[Any, Any], base: type, device: str, dtype: torch.dtype | None = None
+    ) -> None:
+        """``dtype``: what the module is converted to once it is constructed."""
         self.source = ""
         self.path = ""
         self.class_name = class_name
         self.init = init
         self.base = base  # the user's class, for the timings
+        self.dtype = dtype
         self.interpreted = device == "interpreter"
         self.device = torch.device("cpu" if self.interpreted else device)
         self.launches = launches.watch(self.interpreted)
@@ -92,7 +96,7 @@ class Trial:
             traceback.print_exc()
             reason = f"{self.class_name} cannot be constructed as the module is: {failures.sentence(error)}"
             raise failures.Failure("not-drop-in", reason, failures.line_in(self.path, error)) from None
-        self.module = module.to(self.device).train(self.training)
+        self.module = module.to(self.device, self.dtype).train(self.training)
         return {
             "changed": self._changed(),
             "state": [[k, list(v.shape), str(v.dtype)] for k, v in self.module.state_dict().items()],

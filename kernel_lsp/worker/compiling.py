@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_lsp import errors, processes
 from kernel_lsp.confinement import descriptors, entering, layers, rlimits
-from kernel_lsp.specimen import faking, importing, looking
+from kernel_lsp.specimen import examples, faking, importing, looking
 from kernel_lsp.validation import answers, memory
 from kernel_lsp.worker import beginning, deaths, validating
 
@@ -112,7 +112,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
     found = layers.from_json(given.get("layers"))
     entering.begin(found)
     user_module, cls = importing.load(given["path"], given["class_name"])
-    mode, training = faking.mode(), bool(given.get("training"))
+    mode, training, dtype = faking.mode(), bool(given.get("training")), examples.converted(given)
     bounds = beginning.bounds({**given, "device": "interpreter"}, folder, os.path.dirname(source))
     # Not by its address space: tensors of the example's full size are made, and never touched.
     mine = entering.Bounds(folder, bounds.reads, compiles=True, bounded=False, memory_files=False)
@@ -126,7 +126,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
 
         def make(kind: type) -> torch.nn.Module:
             with faking.within(mode):
-                instance = kind(*example.init_args, **example.init_kwargs).train(training)
+                instance = kind(*example.init_args, **example.init_kwargs).to(dtype).train(training)
             return faking.hollowed(instance)
 
         return make, args, kwargs
@@ -134,7 +134,7 @@ def _compile(given: dict[str, Any], source: str, kernel_class: str, folder: str,
     def real() -> Any:
         example = looking.example_of(given, user_module, cls, None)
         return (
-            lambda kind: kind(*example.init_args, **example.init_kwargs).train(training),
+            lambda kind: kind(*example.init_args, **example.init_kwargs).to(dtype).train(training),
             example.args,
             example.kwargs,
         )

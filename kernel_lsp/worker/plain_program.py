@@ -36,7 +36,7 @@ def build() -> torch.nn.Module:
     device = options["device"]
     with contextlib.nullcontext() if device == "cpu" else torch.device(device):
         model: torch.nn.Module = kind(*args, **kwargs)
-    model.to(device).train(options["training"])
+    model.to(device, options["dtype"]).train(options["training"])
     model.load_state_dict(options["state"])
     return model
 

@@ -65,7 +65,8 @@ def prepare(given: dict[str, Any], before_gpu: Callable[[], None]) -> Prepared:
         hollow = _too_large(given)
 
     def make(seed: int) -> examples.Example:
-        return examples.resolve(user_module, cls, path, class_name, given.get("inputs"), seed)
+        number = int(given.get("example") or 0)
+        return examples.resolve(user_module, cls, path, class_name, given.get("inputs"), seed, number=number)
 
     def again(seed: int) -> tuple[Any, Any]:
         with torch.device(where) if where.type == "cuda" else contextlib.nullcontext():
@@ -87,7 +88,8 @@ def prepare(given: dict[str, Any], before_gpu: Callable[[], None]) -> Prepared:
             example = make(0)
             module = building.construct(cls, example, path, class_name)
     _check_inputs(example, class_name, path)
-    return Prepared(module.to(where).train(bool(given.get("training"))), example, again, hollow)
+    converted = examples.conversion(module, example)
+    return Prepared(module.to(where, converted).train(bool(given.get("training"))), example, again, hollow)
 
 
 def moved(example: examples.Example, where: torch.device) -> tuple[tuple[Any, ...], dict[str, Any]]:

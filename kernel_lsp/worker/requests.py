@@ -116,6 +116,7 @@ class Desk:
             finding.cancel()
             await asyncio.wait({finding}, timeout=5)
         given["specimen"] = _pinned(specimen) if params.get("pinned") else specimen
+        given["converted"] = specimen.get("converted") or ""
         return {**await self._validated(method, given, emit), "specimen": specimen}
 
     async def _validated(self, method: str, given: dict[str, Any], emit: Emit) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def _key(params: dict[str, Any]) -> str:
         modified = os.stat(params["path"]).st_mtime_ns
     except (OSError, KeyError):
         modified = 0
-    about = [params.get(name) for name in ("path", "class_name", "fingerprint", "inputs", "training")]
+    about = [params.get(name) for name in ("path", "class_name", "fingerprint", "inputs", "example", "training")]
     return json.dumps([modified, *about], sort_keys=True)
 
 

@@ -104,4 +104,4 @@ def _run(given: dict[str, Any], folder: str, end: channel.Channel, found: layers
         beginning.begin_cuda(torch.device(device))
         entering.refuse_calls(mine, found)
         torch.set_num_threads(given["threads"])
-    serve(end, Trial(kernel_class(class_name), init, cls, device))
+    serve(end, Trial(kernel_class(class_name), init, cls, device, examples.converted(given)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from . import counts
@@ -25,13 +26,19 @@ def entry_of(cls: type, config: dict[str, Any], room: bool) -> counts.Class:
     identity = {"class": cls.__qualname__, "module": cls.__module__, "file": file}
     of = cls
     if file and _is_kernel(file) and hasattr(cls, "_in_envelope") and len(cls.__mro__) > 1:
-        envelope = cls._in_envelope
+        envelope = _any_envelope(cls)
         of = cls.__mro__[1]  # the generated class derives from the user's
         identity = {"class": of.__qualname__, "module": of.__module__, "file": file_of(of)}
     tracked = room and bool(identity["file"]) and "<locals>" not in of.__qualname__ and _wanted(of, config)
     around = WRAPPERS.get(cls.__name__)
     wrapper = around is not None and cls.__module__.startswith(around)
     return counts.Class(identity, tracked, envelope if tracked else None, wrapper)
+
+
+def _any_envelope(cls: type) -> Callable[..., Any]:
+    """Whether a kernel's class runs a kernel for a call: its envelope, or any of several."""
+    found = [getattr(cls, name) for name in dir(cls) if name.startswith("_in_envelope")]
+    return found[0] if len(found) == 1 else lambda *args, **kwargs: any(one(*args, **kwargs) for one in found)
 
 
 def _wanted(cls: type, config: dict[str, Any]) -> bool:

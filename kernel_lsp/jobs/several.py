@@ -1,0 +1,196 @@
+"""Classes with several examples: a validation with each, and kernels for those that the ones before leave to eager.
+
+Each example is worked on by a run of its own, with the report and the time budget of one; what is found goes into the verdict of the
+class's kernel file. Times over recorded shapes, of torch.compile and beside earlier kernels are those of the first example's run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from kernel_lsp import schema
+from kernel_lsp.jobs import header, joining
+from kernel_lsp.jobs.formatting import format_source
+from kernel_lsp.jobs.run import Run
+
+Percentage = Callable[[float], float]
+
+
+async def validate(
+    run: Run, candidate: schema.Candidate, measure: str, percentage: Percentage
+) -> schema.Validated | None:
+    """As ``Run.validate``, with every example of the class.
+
+    Raises:
+        UserError: as there; an example after the first cannot be run.
+    """
+    entry = await run.validate(candidate, measure, percentage)
+    count = run.looked_at.examples if run.looked_at is not None else 1
+    if entry is None or count < 2 or entry.verdict.status not in schema.CORRECT:
+        return entry
+    _combine(run, entry, [await _with_example(run, candidate, number, measure) for number in range(1, count)])
+    return entry
+
+
+@dataclass
+class _Other:
+    """What was found with an example after the first; the specimen where it was looked at."""
+
+    specimen: schema.Specimen | None
+    entry: schema.Validated
+
+    @property
+    def eager(self) -> bool:
+        """Whether no envelope holds for it."""
+        return self.entry.verdict.reason == schema.NO_LAUNCH
+
+
+async def _with_example(run: Run, candidate: schema.Candidate, number: int, measure: str) -> _Other:
+    sub = _of_example(run, number)
+    try:
+        entry = await sub.validate(candidate, measure, lambda fraction: 95)
+    finally:
+        _take(run, sub)
+    assert entry is not None  # with no candidate before it, validate raises instead
+    return _Other(sub.looked_at, entry)
+
+
+async def add(run: Run, ask: Callable[[Run], Awaitable[object]]) -> None:
+    """Where there are several examples, have the chosen kernel validated with each, and others written and joined to it.
+
+    A kernel is written for an example that no envelope of those before holds for. What comes of it, validated anew with all, is the
+    report's choice. An example without a correct kernel stays with eager, and a warning says why.
+
+    Args:
+        ask: asks the generators for candidates for a run, which it has validated.
+
+    Raises:
+        UserError: an example after the first cannot be run.
+    """
+    report, specimen = run.report, run.report.specimen or run.looked_at
+    if report.chosen is None or specimen is None or specimen.examples < 2:
+        return
+    alone = report.chosen
+    candidate, others, why = report.candidates[alone].candidate, [], {}
+    for number in range(1, specimen.examples):
+        run.progress("validating", f"Validating example {number + 1} of {specimen.examples}", 95)
+        async with run.timing():
+            others.append(await _with_example(run, candidate, number, "eager"))
+        if not others[-1].eager:
+            continue
+        sub = _of_example(run, number)
+        try:
+            await ask(sub)
+        finally:
+            _take(run, sub)
+        other = sub.report.candidates[sub.report.chosen] if sub.report.chosen is not None else None
+        if other is None:
+            reasons = [one.verdict.reason for one in sub.report.candidates]
+            problems = [source.problem for source in sub.report.sources if source.problem]
+            why[number] = next(iter(reasons + problems), "no generator has a candidate")
+            continue
+        try:
+            candidate = await _joined(run, candidate, other.candidate)
+        except joining.NotJoined as error:
+            why[number] = f"its kernel cannot share a file with the ones before, since {error}"
+    for number, reason in why.items():
+        report.warnings.append(f"Example {number + 1} runs eagerly: {reason}")
+    if candidate is report.candidates[alone].candidate:
+        _combine(run, report.candidates[alone], others)
+        return
+    number = len(report.candidates)
+    async with run.timing():
+        entry = await validate(run, candidate, "eager", lambda fraction: 96)
+    report.chosen = number
+    if entry is None or entry.verdict.status not in schema.CORRECT:
+        report.chosen = alone
+        reason = entry.verdict.reason if entry is not None else "the time was over"
+        report.warnings.append(
+            f"Only the first example has a kernel: with those of the others it is not correct: {reason}"
+        )
+
+
+async def _joined(run: Run, first: schema.Candidate, second: schema.Candidate) -> schema.Candidate:
+    """Both kernels as one candidate.
+
+    Raises:
+        NotJoined: they cannot share a file.
+    """
+    if first.pinned or second.pinned:
+        raise joining.NotJoined("it holds at the example's sizes only")
+    text = joining.joined(first.source, second.source, run.job.target.class_name)
+    source = await format_source(run.completed(text), run.kernel)
+    notes = dict.fromkeys(note for note in (first.note, second.note) if note)
+    by = dict.fromkeys([first.generator, second.generator])
+    loosest = next((one.precision for one in (first, second) if one.precision != "strict"), "strict")
+    return dataclasses.replace(
+        first, source=source, generator=", ".join(by), note="; ".join(notes), precision=loosest, parent=None, answer=""
+    )
+
+
+def _of_example(run: Run, number: int) -> Run:
+    """A run that looks at another example, with a report and a time budget of its own."""
+    report = schema.Report(run.report.target, device=run.report.device)
+    return dataclasses.replace(
+        run, report=report, example=number, recorded_shapes=None, looked_at=None, began=time.monotonic()
+    )
+
+
+def _take(run: Run, sub: Run) -> None:
+    """What counts for the whole job: how far it is, what it took, and what went wrong beside."""
+    run.began += time.monotonic() - sub.began
+    run.shown = sub.shown
+    run.report.warnings += [text for text in sub.report.warnings if text not in run.report.warnings]
+    for part, seconds in sub.report.spent.items():
+        run.report.spent[part] = round(run.report.spent.get(part, 0.0) + seconds, 3)
+    for where, count in sub.report.memory.items():
+        run.report.memory[where] = max(run.report.memory.get(where, 0), count)
+
+
+def _found(specimen: schema.Specimen | None, entry: schema.Validated, eager: bool = False) -> schema.OfExample:
+    verdict, measurement = entry.verdict, entry.measurement
+    shape = measurement.shapes[0] if measurement is not None and measurement.shapes else None
+    return schema.OfExample(
+        inputs=header.inputs_words(specimen) if specimen is not None else "",
+        status="eager" if eager else verdict.status,
+        reason="" if eager else verdict.reason,
+        error=None if eager else verdict.error,
+        eager_error=None if eager else verdict.eager_error,
+        eager=shape.eager if shape is not None else None,
+        kernel=shape.kernel if shape is not None else None,
+    )
+
+
+def _combine(run: Run, entry: schema.Validated, others: list[_Other]) -> None:
+    """Make the verdict with the first example one of all: correct where none is wrong."""
+    verdict, report = entry.verdict, run.report
+    first = run.looked_at or report.specimen
+    examples = [_found(first, entry), *(_found(one.specimen, one.entry, one.eager) for one in others)]
+    for number, (found, other) in enumerate(zip(examples[1:], others, strict=True), 2):
+        theirs, about = other.entry.verdict, f"example {number}"
+        if other.eager:
+            verdict.limits.append(f"{about}, which runs eagerly ({found.inputs})")
+            continue
+        verdict.checks += [dataclasses.replace(check, name=f"{about}: {check.name}") for check in theirs.checks]
+        verdict.limits += [limit for limit in theirs.limits if limit not in verdict.limits]
+        verdict.skipped += [f"{about}: {name}" for name in theirs.skipped]
+        named = {kernel.name for kernel in verdict.kernels}
+        verdict.kernels += [kernel for kernel in theirs.kernels if kernel.name not in named]
+        if theirs.error is not None and (verdict.error is None or theirs.error > verdict.error):
+            verdict.error, verdict.eager_error = theirs.error, theirs.eager_error
+            verdict.error_check = f"{about}: {theirs.error_check}" if theirs.error_check else about
+        if verdict.within_1e2 is not None and theirs.within_1e2 is not None:
+            verdict.within_1e2 = verdict.within_1e2 and theirs.within_1e2
+        worse = verdict.status in schema.CORRECT and theirs.status not in schema.CORRECT
+        if worse or (verdict.status == "ok" and theirs.status == "slower"):
+            verdict.status, verdict.line = theirs.status, theirs.line
+            verdict.reason = f"{about} ({found.inputs}): {theirs.reason}"
+    verdict.examples = examples
+    if joining.envelopes(entry.candidate.source) > 1:
+        served = [first, *(one.specimen for one in others if not one.eager)]
+        apart = {header.envelope_inputs(one): one for one in reversed(served) if one is not None}
+        report.further = [one for one in reversed(apart.values()) if one is not first]
+    run.tell_verdict()
