@@ -38,8 +38,17 @@ _WORDS = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign 
         words = re.sub(r"\\b_[A-Z_]+\\b", lambda name: str(names.get(name[0], name[0])), words)
         if words.startswith("expected ") and isinstance(part, ast.Compare):
             side = plain(part.comparators[0] if isinstance(part.left, ast.Constant) else part.left)
-            words += f", but {side} is {eval(side, names)}"
+            value = eval(side, names)
+            words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
         return text, words"""
+#: the same before a tensor was told of without its elements
+_WHOLE_WORDS = _WORDS.replace(
+    """            value = eval(side, names)
+            words += f", but {side} is {'a tensor' if isinstance(value, torch.Tensor) else value}"
+""",
+    """            words += f", but {side} is {eval(side, names)}"
+""",
+)
 #: the same before devices and classes of tensors were told in words
 _EARLIER_WORDS = """        words = f"expected {text}"
         if isinstance(part, ast.Compare):
@@ -142,6 +151,7 @@ def _of_several() -> str:
 
 _SEVERAL = _of_several()
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
+_WHOLE = _REASONS.replace(_WORDS, _WHOLE_WORDS)
 _EARLIER = _REASONS.replace(_OF_DEVICES, "").replace(_WORDS, _EARLIER_WORDS)
 
 _CHANGED = f'''
@@ -273,7 +283,7 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     if class_name is None:
         return None
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
-    texts = (_REASONS, _SEVERAL, _EARLIER, _EARLIER.replace(_OF_VIEWS, ""))
+    texts = (_REASONS, _SEVERAL, _WHOLE, _EARLIER, _EARLIER.replace(_OF_VIEWS, ""))
     versions = [_tail(*about, reasons) for reasons in texts]
     known = [ast.dump(ast.Module(ast.parse(version).body, [])) for version in versions]
     return there[0].lineno if ast.dump(ast.Module(there, [])) in known else None

@@ -226,8 +226,21 @@ def test_a_table_of_another_name_is_told(project, name):
         (
             "model/norm/rms.py::RMSNorm",
             "arg = []",
-            "arg is none of init, init-kwargs, args, kwargs; did you mean args?",
+            "arg is none of init, init-kwargs, args, kwargs, examples; did you mean args?",
         ),
+        ("model/norm/rms.py::RMSNorm", "examples = []", "examples must hold a table for each example"),
+        ("model/norm/rms.py::RMSNorm", "examples = [[1]]", "examples, number 1: it must be a table"),
+        (
+            "model/norm/rms.py::RMSNorm",
+            "examples = [{args = []}, {kwarg = {}}]",
+            "examples, number 2: kwarg is none of args, kwargs; did you mean kwargs?",
+        ),
+        (
+            "model/norm/rms.py::RMSNorm",
+            "args = []\nexamples = [{args = []}]",
+            "args must stand in the tables of examples, not beside them",
+        ),
+        ("model/norm/rms.py::RMSNorm", 'examples = [{args = ["flot32[2]"]}]', "did you mean float32?"),
         ("model/norm/rms.py::RMSNrom", "args = []", "has no class RMSNrom; did you mean RMSNorm?"),
         (
             "model/norm/rsm.py::RMSNorm",

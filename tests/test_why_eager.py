@@ -133,6 +133,16 @@ def test_devices_and_classes_of_tensors_are_told_in_words(load):
         assert layer.why_not(X) == "expected all tensors on one device, but weight.device is meta"
 
 
+def test_a_tensor_where_none_was_is_told_without_its_elements(load):
+    layer = load().LayerTriton().eval()
+    type(layer)._in_envelope = _in_another_envelope
+    assert layer.why_not(X) == "expected x is None, but x is a tensor"
+
+
+def _in_another_envelope(self, x, *, gain=1.0):
+    return x is None and gain == 1.0
+
+
 def test_a_view_that_memory_does_not_hold_is_told_without_its_elements(load):
     layer = load().LayerTriton().eval()
     negated = torch.complex(X, -X).conj().imag
@@ -205,9 +215,10 @@ def test_what_an_earlier_version_added_is_known():
     body = BODY.format(module="layers")
     text = why_eager.added(body, "Layer", "0123abcd")
     before = text.replace(why_eager._OF_DEVICES, "").replace(why_eager._WORDS, why_eager._EARLIER_WORDS)
+    whole = text.replace(why_eager._WORDS, why_eager._WHOLE_WORDS)
     without_views = "".join(line for line in before.splitlines(keepends=True) if "are stored " not in line)
-    assert len({text, before, without_views}) == 3
-    for earlier in (before, without_views):
+    assert len({text, whole, before, without_views}) == 4
+    for earlier in (whole, before, without_views):
         assert why_eager.without(earlier) == body and "eval(" not in why_eager.screened(earlier)
         assert why_eager.added(earlier, "Layer", "0123abcd") == text
 

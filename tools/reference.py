@@ -82,6 +82,18 @@ init = [512]
 init-kwargs = {{ eps = 1e-6 }}
 args = ["float32[8, 512]"]
 ```
+
+Several examples, for instance prefill and decode, stand in `examples`, each with `args` and `kwargs` of its own. They come to one kernel file, with kernels for each
+that needs its own. Where the tensors of one have another floating-point dtype than the first one's, and the module's parameters that of the first, the module is
+converted for it (`module.to(dtype)`).
+
+```toml
+[tool.kernel-lsp.inputs."model/attention.py::Attention"]
+examples = [
+  {{ args = ["float32[2, 128, 512]"] }},
+  {{ args = ["float32[2, 1, 512]"], kwargs = {{ cache = "float32[2, 8, 127, 64]" }} }},
+]
+```
 """
 
 SECTION = """\

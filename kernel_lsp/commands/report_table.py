@@ -44,7 +44,7 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(words(reason))}", highlight=False)
         before = task.report.before if task.report is not None else ""
         said = [f"Its file {before}."] if before else []
-        for line in [*said, *recorded_lines(task), *source_lines(task)]:
+        for line in [*said, *example_lines(task), *recorded_lines(task), *source_lines(task)]:
             console.print(f"  {escape(words(line))}", highlight=False, style="dim")
     for line in footer(tasks, columns):
         console.print(escape(line), highlight=False, style="dim")
@@ -268,6 +268,13 @@ def errors_line(tasks: Sequence[Task]) -> str:
             of_check.setdefault(check, []).append(name)
     told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
     return f"Largest error not on the example inputs, but in the check: {told}." if told else ""
+
+
+def example_lines(task: Task) -> list[str]:
+    """What was found with each example, where there are several, and why a kernel has not all of them."""
+    validated = shown(task)
+    lines = figures.example_lines(validated.verdict) if validated is not None else []
+    return [f"{names([task])[0]}, {line}" for line in lines]
 
 
 def recorded_lines(task: Task) -> list[str]:

@@ -81,7 +81,9 @@ def _without_envelope(source: str) -> str:
     dropped: list[ast.stmt] = [node for node in said if isinstance(node, ast.Expr)]
     for node in edits.tree.body:
         if isinstance(node, ast.ClassDef):
-            dropped += [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "_in_envelope"]
+            dropped += [
+                item for item in node.body if isinstance(item, ast.FunctionDef) and item.name.startswith("_in_envelope")
+            ]
     for statement in dropped:
         edits.replace(edits.lines(statement), "")
     return "\n".join(line for line in edits.text().strip().split("\n") if line.strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from kernel_lsp.figures import error_check_words
+from kernel_lsp.figures import error_check_words, example_lines
 from kernel_lsp.schema import Check, Verdict
 
 from . import numbers
@@ -20,7 +20,7 @@ def accuracy(facts: Facts) -> Markup | None:
     """The chart, the checks, and what could not be checked; None where nothing was recorded. There has to be a verdict."""
     verdict = facts.verdict
     assert verdict is not None
-    parts = [_chart(verdict), checks(verdict), _limits(facts.limits)]
+    parts = [_chart(verdict), _examples(verdict), checks(verdict), _limits(facts.limits)]
     return section("Exactness", parts) if any(parts) else None
 
 
@@ -102,6 +102,13 @@ def _check(check: Check) -> Markup:
     sign = span("good", "✓") if check.passed else span("bad", "✗")
     said = span("visually-hidden", "passed: " if check.passed else "failed: ")
     return el("li", sign, " ", said, el("b", check.name), " ", span("hint", check.detail) if check.detail else None)
+
+
+def _examples(verdict: Verdict) -> Markup | None:
+    """What was found with each of several examples."""
+    if not verdict.examples:
+        return None
+    return div("limits", el("h3", "Examples"), el("ul", [el("li", line) for line in example_lines(verdict)]))
 
 
 def _limits(limits: list[str]) -> Markup | None:

@@ -133,7 +133,7 @@ class _Function:
         if text is not None:
             return
         function = function_for(subject.module, prefix, subject.class_name) or getattr(subject.module, name, None)
-        if function is None:
+        if function is None or inspect.isgeneratorfunction(function):  # one that yields gives several examples
             raise Unsliceable(f"{name}() has values that cannot be written down")
         bound = next((n for n, value in vars(subject.module).items() if value is function), function.__name__)
         resolved = collection.resolver.name(home, bound)

@@ -66,6 +66,22 @@ def test_the_check_is_named_whose_error_was_the_largest():
     assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
 
 
+def test_each_of_several_examples_has_a_line(capsys):
+    one = task("a.py::A", None)
+    one.report.candidates[0].verdict.examples = [
+        schema.OfExample("x: float32[8, 4]", error=1e-7, eager_error=2e-7, eager=timing(9.0), kernel=timing(4.5)),
+        schema.OfExample("x: float32[1, 4]", "slower", "it is slower than eager"),
+        schema.OfExample("x: int64[8]", "eager"),
+    ]
+    print_reports([one])
+    said = [line.strip() for line in capsys.readouterr().out.splitlines() if ", example " in line]
+    assert said == [
+        "A, example 1 (x: float32[8, 4]): ok, error 1.0e-07 (eager's 2.0e-07), 2.00× eager (9.0 → 4.5 µs)",
+        "A, example 2 (x: float32[1, 4]): slower: it is slower than eager",
+        "A, example 3 (x: int64[8]): runs eagerly, no envelope holds for it",
+    ]
+
+
 def test_the_legend_is_of_columns_that_are_shown():
     for width, there in ((132, True), (70, False)):
         columns, _ = columns_for([TIMED], width)

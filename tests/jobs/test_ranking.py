@@ -238,6 +238,13 @@ def validated(status: str = "ok", **times: tuple[int | None, float, float]) -> s
     return schema.Validated(schema.Candidate("", "g"), schema.Verdict(status), schema.Measurement(shapes))
 
 
+def test_a_kernel_for_more_of_the_examples_comes_before_a_faster_one():
+    fast, both = validated(n8=(None, 20.0, 5.0)), validated(n8=(None, 20.0, 6.0))
+    fast.verdict.examples = [schema.OfExample("x: float32[8]"), schema.OfExample("x: float16[8]", "eager")]
+    both.verdict.examples = [schema.OfExample("x: float32[8]"), schema.OfExample("x: float16[8]", "slower")]
+    assert fastest([fast, both]) == 1 and fastest([fast]) == 0
+
+
 def test_the_fastest_over_the_recorded_shapes_is_chosen_not_the_one_at_the_example():
     at_the_example = validated(n8=(None, 20.0, 5.0), n2=(100, 4.0, 4.0), n4=(10, 9.0, 9.0))
     over_the_mix = validated(n8=(None, 20.0, 15.0), n2=(100, 4.0, 2.0), n4=(10, 9.0, 8.0))

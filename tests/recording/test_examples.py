@@ -104,6 +104,19 @@ def test_calls_outside_of_a_header_s_envelope(x: str, mask: str, further: dict, 
     assert envelope.why_outside(HEADER, shape(tensor(x), kwargs={"mask": tensor(mask)}, **further)) == why
 
 
+def test_a_call_in_any_envelope_of_a_header_is_inside() -> None:
+    further = ["x: float32[s0, 1, 64]; mask: bool[s0, 1]; scale=1.0", "x: bfloat16[s0, 64]; mask: bool[s0]; s0: 4 to 8"]
+    header = {"envelope": {**HEADER["envelope"], "inputs": ["x: float32[s0, 9, 64]", "mask: bool[s0, 9]"]}}
+    header["envelope"]["further"] = further
+
+    def why(x: str, mask: str) -> str:
+        return envelope.why_outside(header, shape(tensor(x), kwargs={"mask": tensor(mask)}))
+
+    assert why("float32[2, 9, 64]", "bool[2, 9]") == why("float32[2, 1, 64]", "bool[2, 1]") == ""
+    assert why("bfloat16[5, 64]", "bool[5]") == "" and why("bfloat16[9, 64]", "bool[9]") == "bfloat16"
+    assert why("float32[2, 8, 64]", "bool[2, 8]") == "float32[2, 8, 64], not float32[s0, 9, 64]"
+
+
 def test_a_header_that_does_not_tell_is_silent() -> None:
     assert envelope.why_outside({}, shape(tensor("float32[2]"))) == ""
     assert (

@@ -9,6 +9,7 @@ from kernel_lsp import claims
 from kernel_lsp.figures import (
     at_precision,
     error_check_words,
+    example_lines,
     factor,
     mix_share,
     mix_words,
@@ -60,6 +61,8 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
         if s.correct or (s.measurement is not None and s.measurement.shapes):
             lines += measurement_lines(s.measurement)  # why a wrong kernel was not timed is plain
         lines.append(accuracy(verdict) + "\n")
+        if verdict.examples:
+            lines += [*(f"- {line}" for line in example_lines(verdict)), ""]
     if s.claim is not None:
         lines.append(claims.timed_elsewhere(s.claim) + "\n")
     if s.regression:

@@ -1,0 +1,160 @@
+"""Several examples of one class through the real processes: one kernel file, an envelope for each that needs its own."""
+
+import subprocess
+import sys
+import textwrap
+
+from kernel_lsp import figures, kernel_file, schema
+from kernel_lsp.jobs import joining
+from kernel_lsp.jobs.header import MOST_LINES
+
+from .conftest import over, target
+
+NORM = """
+import torch
+
+class Norm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(16))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+def get_inputs_Norm():
+    yield [torch.randn(4, 16)]
+    yield [torch.randn(6, 16)]
+    yield [torch.randn(4, 16, dtype=torch.bfloat16)]
+"""
+
+CACHED = """
+import torch
+
+class Cached(torch.nn.Module):
+    def forward(self, q, k, v, keys=None, values=None):
+        if keys is not None:
+            k, v = torch.cat([keys, k], dim=1), torch.cat([values, v], dim=1)
+        scores = q @ k.transpose(1, 2) * 0.25
+        if keys is None:
+            scores = scores + torch.full_like(scores, -1e4).triu(1)
+        return scores.softmax(-1) @ v, k, v
+
+def get_inputs():
+    yield [torch.randn(2, 32, 16) for _ in range(3)]
+    yield [*(torch.randn(2, 1, 16) for _ in range(3)), torch.randn(2, 31, 16), torch.randn(2, 31, 16)]
+"""
+
+# The module's own forward fails once the expected results are known: what still has a result ran a kernel.
+USE = """
+import torch
+from kernels.{stem}_triton import {name}Triton
+from module import {name}
+
+plain, kernel = {name}().eval(), {name}Triton().eval()
+kernel.load_state_dict(plain.state_dict())
+eager = {name}.forward
+
+def refuse(self, *args, **kwargs):
+    raise AssertionError("eager")
+
+def check(*args, tolerance=1e-5):
+    expected = plain(*args)
+    assert kernel.why_not(*args) is None, kernel.why_not(*args)
+    {name}.forward = refuse
+    try:
+        torch.testing.assert_close(kernel(*args), expected, rtol=tolerance, atol=tolerance)
+    finally:
+        {name}.forward = eager
+
+def check_eager(*args):
+    {name}.forward = refuse
+    try:
+        kernel(*args)
+    except AssertionError:
+        print(kernel.why_not(*args))
+    finally:
+        {name}.forward = eager
+    torch.testing.assert_close(kernel(*args), plain(*args))
+
+with torch.no_grad():
+"""
+
+
+def used(path, name, calls):
+    """Run ``calls`` in a program of its own that imports the kernel file; what it prints."""
+    program = USE.format(stem=name.lower(), name=name) + textwrap.indent(textwrap.dedent(calls), "    ")
+    command = [sys.executable, "-c", program]
+    environment = {"TRITON_INTERPRET": "1", "PATH": "/usr/bin", "HOME": str(path.parent)}
+    done = subprocess.run(command, cwd=path.parent, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()
+
+
+def found(report) -> schema.Verdict:
+    assert report.chosen is not None, [entry.verdict for entry in report.candidates]
+    return report.candidates[report.chosen].verdict
+
+
+async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):
+    """One test, since a worker takes seconds to warm up: written, used, validated again, and with one example more."""
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    jobs, path = make_jobs(device="interpreter"), module(NORM)
+    job = await over(jobs.submit("generate", target(path, "Norm"), path), 300)
+    assert job.state == "done", job.error
+    verdict = found(job.report)
+    assert verdict.status == "ok" and [one.status for one in verdict.examples] == ["ok"] * 3
+    assert verdict.examples[2].inputs == "x: bfloat16[4, 16]"
+    assert verdict.examples[0].error < 1e-5 < verdict.examples[2].error < 0.05
+    assert any(check.name.startswith("example 3: ") for check in verdict.checks)
+    kernel = kernel_file.find_kernel(path, "Norm")
+    written = kernel_file.read(kernel)
+    assert joining.envelopes(written.body) == 2  # the second example's sizes are in the first envelope
+    assert written.header["envelope"]["inputs"] == ["x: float32[x_0, 16]"]
+    assert [text.partition(";")[0] for text in written.header["envelope"]["further"]] == ["x: bfloat16[x_0, 16]"]
+    assert written.body_line <= MOST_LINES and not written.edited
+
+    said = used(
+        path,
+        "Norm",
+        """
+        check(torch.randn(5, 16))
+        check_eager(torch.randn(5, 16, dtype=torch.float64))
+        plain.to(torch.bfloat16), kernel.to(torch.bfloat16)
+        check(torch.randn(5, 16, dtype=torch.bfloat16), tolerance=2e-2)
+        """,
+    )
+    assert said == [
+        "envelope 1: expected x.dtype == torch.float32, but x.dtype is torch.float64; "
+        "envelope 2: expected x.dtype == torch.bfloat16, but x.dtype is torch.float64"
+    ]
+
+    module(NORM + "    yield [torch.randn(2, 3, 16)]\n")
+    job = await over(jobs.submit("validate", target(path, "Norm"), path), 300)
+    assert job.state == "done", job.error
+    verdict = found(job.report)
+    assert verdict.status == "ok" and [one.status for one in verdict.examples] == ["ok", "ok", "ok", "eager"]
+    assert job.report.before.startswith("was validated on this machine")
+    assert kernel_file.read(kernel).header["envelope"] == written.header["envelope"]
+    assert (
+        figures.example_lines(verdict)[3] == "example 4 (x: float32[2, 3, 16]): runs eagerly, no envelope holds for it"
+    )
+    assert any("example 4, which runs eagerly" in limit for limit in verdict.limits)
+
+
+async def test_prefill_and_decode(make_jobs, module):
+    jobs, path = make_jobs(device="interpreter"), module(CACHED)
+    job = await over(jobs.submit("generate", target(path, "Cached"), path), 300)
+    assert job.state == "done", job.error
+    assert [one.status for one in found(job.report).examples] == ["ok", "ok"]
+    said = used(
+        path,
+        "Cached",
+        """
+        check(*(torch.randn(2, 9, 16) for _ in range(3)))
+        check(*(torch.randn(2, 1, 16) for _ in range(3)), torch.randn(2, 12, 16), torch.randn(2, 12, 16))
+        check_eager(*(torch.randn(2, 3, 16) for _ in range(3)), torch.randn(2, 12, 16), torch.randn(2, 12, 16))
+        """,
+    )
+    assert said == [
+        "envelope 1: expected keys is None, but keys is a tensor; envelope 2: expected q.shape[1] == 1, but q.shape[1] is 3"
+    ]
