@@ -1,7 +1,7 @@
 # make demo     generate, validate and (with a GPU) time a kernel for every module in samples/, and print one table
 # make test     the test suite
 # make test-corpus  all of the hostile and honest kernels (tests/validation/adversarial) and all of the tests of the
-#               confinement, of which make test runs a few of each kind
+#               confinement, of which make test and make test-slow run a few of each kind
 # make test-slow  the tests that take long: the rest of what make test runs a part of
 # make test-opinfo  PyTorch's own sample inputs of each of its operators against the synthesizer (about an hour); writes
 #               benchmarks/results/opinfo.md. OPINFO_FLAGS="--most 4 --only add,sum" is less
@@ -43,9 +43,8 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2
 
-# What is in these folders is make test-corpus.
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m slow --ignore tests/validation/adversarial --ignore tests/confinement
+	$(BIN)/python -m pytest -n 2 -m "slow and not corpus"
 
 test-corpus: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" tests/validation/adversarial tests/confinement

@@ -64,6 +64,7 @@ def slow(*values: object) -> object:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "workers"),
     [("a failure", 0), slow("a failure", 2), slow("a crash", 2), slow("a file that cannot be collected", 2)],
@@ -74,6 +75,7 @@ def test_where_all_others_ran_those_that_failed_run_once_more(tmp_path, trouble,
     assert second == {"test_b"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "workers"),
     [

@@ -65,10 +65,10 @@ def without_reader(*arguments: str | Path, cwd: Path) -> tuple[int, str]:
     "arguments",
     [
         ["generate", "softmax.py::TemperatureSoftmax", "--json", "--device", "interpreter", "--no-write"],
-        ["generate", "softmax.py", "--device", "interpreter", "--no-write"],
-        ["explain", "softmax.py::TemperatureSoftmax"],
+        pytest.param(["generate", "softmax.py", "--device", "interpreter", "--no-write"], marks=pytest.mark.slow),
+        pytest.param(["explain", "softmax.py::TemperatureSoftmax"], marks=pytest.mark.slow),
         ["check"],
-        ["history"],
+        pytest.param(["history"], marks=pytest.mark.slow),
         ["completion", "bash"],
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[2:3]),

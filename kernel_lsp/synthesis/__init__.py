@@ -83,6 +83,7 @@ def _candidates(
 ) -> list[Candidate]:
     on = target(gpu)
     pairs: list[tuple[bool, bool]] = []  # whether products share a kernel with the one before, and whether others could
+    collapsed: list[bool] = []  # whether sums are taken before linear maps
 
     def of(
         left: frozenset[str] = frozenset(),
@@ -100,6 +101,7 @@ def _candidates(
         how |= {"joined": joined, "parts": parts, "chained": chained, "torch_last": torch_last}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
+        collapsed.append(bool(found.graph.collapsed))
         if halves and not found.rounded:
             return [], {}
         return _scheduled(module, exported, found, class_name, import_from, import_file, check_indices, most, on)
@@ -168,7 +170,8 @@ def _candidates(
         if words != "convolutions":
             place = 0 if slow else len(result)
         else:
-            place = len(_default(rounded[:2])) if rounded and "float16 convolutions" in rounded[0].arithmetic else 0
+            first = collapsed[0] or (rounded and "float16 convolutions" in rounded[0].arithmetic)
+            place = len(_default(result[:2])) if first else 0
         result[place:place] = left
         if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
             result = [one for one in result if not any(one is other for other in exact)]
@@ -243,6 +246,8 @@ def _scheduled(
     note = f"{len(graph.lowered)} of {len(graph.lowered) + len(graph.kept)} ops in Triton"
     if graph.kept:
         note += f"; torch runs {', '.join(sorted(set(graph.kept)))}"
+    if graph.collapsed:
+        note += f"; computed before the linear operation: {', '.join(dict.fromkeys(graph.collapsed))}"
     offered = choices(kernels, on, hints)
     result: list[Candidate] = []
     # One choice for all kernels of a deep network changes little, and each costs seconds to write and to compile.

@@ -26,6 +26,7 @@ from .operators import lower
 from .operators.untraceable import Untraceable
 from .passes import asked
 from .passes.chains import between, chains
+from .passes.collapsing import collapse
 from .passes.cuts import cut_last
 from .passes.float8_products import of_float8, unconverted_products
 from .passes.joining import join_recurrences
@@ -91,6 +92,9 @@ def lowered(
     verify(graph)
     defined = name_quotients(graph)
     share(graph)
+    if collapse(graph):
+        verify(graph)
+        share(graph)
     if roll(graph, lambda loop: on is None or rolling_pays(loop, on, graph.hints)):
         verify(graph)
         share(graph)

@@ -55,6 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_all_stages_of_a_sample_in_120_columns() -> None:
     done = run(SOFTMAX)
     assert done.returncode == 0, done.stderr

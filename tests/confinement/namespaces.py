@@ -13,7 +13,7 @@ WITHOUT = {namespace.AS_ROOT: "landlock", namespace.AS_USER: f"landlock,namespac
 
 #: the same as parameters of a fixture: the way that this user's workers would take, and for make test-corpus the other one
 WAYS = [
-    pytest.param(way, marks=[] if (way == namespace.AS_ROOT) == (os.getuid() == 0) else pytest.mark.slow)
+    pytest.param(way, marks=[] if (way == namespace.AS_ROOT) == (os.getuid() == 0) else pytest.mark.corpus)
     for way in WITHOUT
 ]
 

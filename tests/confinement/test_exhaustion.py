@@ -15,6 +15,8 @@ from kernel_lsp.worker import keeper
 from tests.confinement.leftovers import next_one_works, nothing_left
 from tests.confinement.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def requests_in(victim):
     return [p for p in victim.scratch.glob("kernel-lsp-*/*") if p.name != "ended"]
@@ -41,7 +43,7 @@ ATTACKS = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("memory in files", "descriptors")))
+        pytest.param(name, marks=[pytest.mark.corpus] * (name not in ("memory in files", "descriptors")))
         for name in ATTACKS
     ],
 )
@@ -54,7 +56,7 @@ def test_what_it_takes_is_bounded(victim, name):
     next_one_works(victim)
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 @pytest.mark.timeout(300)
 def test_a_full_disk_is_not_reached(victim):
     """Files of 1 GB each until somebody stops it; less than 4 GB and what is written between two looks."""
@@ -119,7 +121,7 @@ if os.fork() == 0:
 """
 
 
-@pytest.mark.parametrize("code", [pytest.param(BOMB, marks=pytest.mark.slow), DAEMON], ids=["fork bomb", "daemon"])
+@pytest.mark.parametrize("code", [pytest.param(BOMB, marks=pytest.mark.corpus), DAEMON], ids=["fork bomb", "daemon"])
 def test_no_process_lives_on(victim, code):
     """The interpreter's process may start none; the compiler's may, as many as the group and the keeper let it."""
     with nothing_left(victim):
@@ -131,7 +133,7 @@ def test_a_daemon_is_ended_by_the_keeper(bare):
         bare.attack(DAEMON, seconds=30)
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 def test_a_fork_bomb_is_ended_without_the_filter(fresh):
     if not os.access("/sys/fs/cgroup/pids", os.W_OK) and os.getuid() == 0:
         pytest.skip("no layer bounds root's processes here")

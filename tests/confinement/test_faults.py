@@ -20,6 +20,8 @@ from tests.confinement.leftovers import nothing_left
 from tests.confinement.waiting import wait_until
 from tests.worker.worker_client import WorkerError
 
+pytestmark = pytest.mark.slow
+
 FLOOD = "line = b'x' * (1 << 20)\nfor _ in range(100):\n    os.write({}, line)\n"
 PRINTED = "print('x' * (100 << 20), end='')\n"
 
@@ -36,10 +38,10 @@ def validate(victim, source, kernel=KERNEL, seconds=60):
     ("who", "code"),
     [
         ("the candidate", FLOOD.format(1)),
-        pytest.param("the candidate", FLOOD.format(2), marks=pytest.mark.slow),
-        pytest.param("the module", FLOOD.format(1), marks=pytest.mark.slow),
+        pytest.param("the candidate", FLOOD.format(2), marks=pytest.mark.corpus),
+        pytest.param("the module", FLOOD.format(1), marks=pytest.mark.corpus),
         ("the module", FLOOD.format(2)),
-        pytest.param("the module", PRINTED, marks=pytest.mark.slow),
+        pytest.param("the module", PRINTED, marks=pytest.mark.corpus),
     ],
     ids=["candidate-stdout", "candidate-stderr", "import-stdout", "import-stderr", "import-print"],
 )
@@ -100,7 +102,7 @@ def test_a_trial_that_is_stopped_meets_the_deadline(victim):
         assert (verdict["status"], time.monotonic() - began < 10) == ("timeout", True), verdict
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 def test_a_referee_that_is_stopped_meets_the_deadline(victim):
     with nothing_left(victim):
         ident, found = until_it_sleeps(victim, seconds=2)
@@ -114,9 +116,9 @@ def test_a_referee_that_is_stopped_meets_the_deadline(victim):
     "whom",
     [
         "the manager",
-        pytest.param("the keeper", marks=pytest.mark.slow),
-        pytest.param("a zygote", marks=pytest.mark.slow),
-        pytest.param("the other zygote", marks=pytest.mark.slow),
+        pytest.param("the keeper", marks=pytest.mark.corpus),
+        pytest.param("a zygote", marks=pytest.mark.corpus),
+        pytest.param("the other zygote", marks=pytest.mark.corpus),
     ],
 )
 def test_a_process_of_the_worker_is_killed(fresh, whom):

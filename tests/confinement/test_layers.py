@@ -27,7 +27,7 @@ def test_missing_layers_are_limits_of_the_verdict(bare):
     assert len(missing) == len(LIMITS)
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 @pytest.mark.parametrize("without", LIMITS)
 def test_one_missing_layer_is_a_limit_of_the_verdict(fresh, without):
     victim = fresh(without)

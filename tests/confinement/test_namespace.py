@@ -19,6 +19,8 @@ from tests.confinement.ordinary_user import NOBODY, as_nobody
 from tests.confinement.test_files import WRITES, attacked, secrets_in
 from tests.confinement.test_reach import NATIVE, REFEREE, SOCKETS, sent
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=WAYS)
 def victim(request, tmp_path_factory):
@@ -178,7 +180,9 @@ tell('found', sorted(told))
 """
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * ("keeps" in name)) for name in RUNNING])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.corpus] * ("keeps" in name)) for name in RUNNING]
+)
 def test_no_thread_of_the_module_leads_out(victim, name):
     secret = victim.home / ".ssh" / "id_test"
     beside = "\n" + RUNNING[name] + "\n"

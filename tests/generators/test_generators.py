@@ -24,6 +24,7 @@ def test_every_name_leads_to_a_generator():
         assert callable(generators.find(name))
 
 
+@pytest.mark.slow
 async def test_the_synthesizer_yields_candidates_and_leaves_the_specimen():
     worker = Worker([sys.executable])
     told = []

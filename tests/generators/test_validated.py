@@ -99,14 +99,14 @@ def validated(worker: Client, path: Path, class_name: str, text: str) -> schema.
     ("answer_file", "sample", "class_name"),
     [
         ("rms_norm", "rms_norm", "RMSNorm"),
-        ("swiglu", "swiglu", "SwiGLU"),
+        pytest.param("swiglu", "swiglu", "SwiGLU", marks=pytest.mark.slow),
         pytest.param("layer_norm_gelu", "layer_norm_gelu", "LayerNormGELU", marks=pytest.mark.slow),
         pytest.param("linear_relu", "linear_relu", "LinearReLU", marks=pytest.mark.slow),
         pytest.param("masked_softmax", "masked_softmax", "MaskedSoftmax", marks=pytest.mark.slow),
         pytest.param("mean_variance", "mean_and_variance", "MeanVariance", marks=pytest.mark.slow),
         pytest.param("group_norm", "group_norm_silu", "GroupNormSiLU", marks=pytest.mark.slow),
         pytest.param("attention_scores", "batched_matmul", "AttentionScores", marks=pytest.mark.slow),
-        ("cross_entropy", "cross_entropy", "CrossEntropy"),
+        pytest.param("cross_entropy", "cross_entropy", "CrossEntropy", marks=pytest.mark.slow),
         pytest.param("rotary", "rotary_embedding", "RotaryEmbedding", marks=pytest.mark.slow),
         pytest.param("add_norm", "add_norm", "AddNorm", marks=pytest.mark.slow),
         pytest.param("bias_gelu", "gelu_tanh_half", "BiasGELU", marks=pytest.mark.slow),
@@ -135,6 +135,7 @@ def test_a_wrong_answer_is_found_wrong_and_not_hidden_by_eager(worker, tmp_path)
     assert verdict.status == "wrong"
 
 
+@pytest.mark.slow
 def test_a_step_that_would_take_long_is_left_out_and_said(worker):
     """Each row of the example is a launch's program instance here, and torch sums what they write."""
     text = (HERE / "answers" / "cross_entropy.txt").read_text("utf-8")

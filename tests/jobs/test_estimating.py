@@ -16,6 +16,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 async def test_an_estimate_is_dropped_for_a_job_and_made_beside_none(make_jobs, memory, module):
     """One worker for all of it, because a worker takes seconds to warm up."""
     jobs, tiny = make_jobs(device="interpreter", estimate_gpu="L4"), module(TINY)

@@ -53,6 +53,7 @@ def rounding(body: str) -> str:
     return changed.replace("\n@triton.jit\n", TEN_BITS + "@triton.jit\n", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 async def test_the_file_remembers_what_it_was_asked_for(make_jobs, module, tmp_path, monkeypatch):
     monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
@@ -112,6 +113,7 @@ def test_the_command_line_asks_for_it(module, capsys, monkeypatch, tmp_path):
         cli.main(["generate", str(path), "--precision", "low"])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(100)
 async def test_a_kernel_without_products_is_strict_whatever_was_asked_for(make_jobs, module):
     path = module(SOFTMAX)

@@ -142,6 +142,7 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     assert sources_of(job)[0] == ("recall", 0, "this class has no graph that a kernel could be found by")
 
 
+@pytest.mark.slow
 async def test_a_validation_keeps_the_graph_too(make_jobs, module, store, asked):
     """A kernel that somebody brought along is found once it was validated; where rules cannot write one, too."""
     jobs, first = make_jobs(device="interpreter"), module(FIRST, "first.py")

@@ -13,6 +13,7 @@ from kernel_lsp.recording import examples, files
 from tests.recording.programs import ENDLESS, environment, interrupted, run, write_package
 
 
+@pytest.mark.slow
 def test_a_package_with_data_loader_workers_that_ends_in_an_exception(tmp_path: Path) -> None:
     write_package(tmp_path)
     done = run(tmp_path, "--json", "--", sys.executable, "-m", "shop.train")

@@ -50,6 +50,7 @@ async def running(client: Client) -> bool:
     return bool((await client.debug())["jobs"])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_a_checkout_under_a_client_without_watching(client: Client, module: Path, branches: Path) -> None:
     """The server watches: the class is validated again, since what it imports changed, and then known."""

@@ -64,7 +64,7 @@ async def page_of(client: Client, uri: str) -> str:
     return Path(shown[0].uri.removeprefix("file://")).read_text("utf-8")
 
 
-@pytest.mark.parametrize("findings", [SHORT, LONG])
+@pytest.mark.parametrize("findings", [SHORT, pytest.param(LONG, marks=pytest.mark.slow)])
 async def test_a_header_made_by_hand_is_a_claim_everywhere(client: Client, module: Path, findings: str) -> None:
     kernel = forge(module, findings)
     client.set_configuration({"inlayHints": True}, section="kernelLsp")
@@ -117,6 +117,7 @@ async def test_an_edit_of_the_body_is_not_validated_whatever_the_header_says(cli
     assert (await client.lenses(uri))[0] == "? not validated here · file says 2.31× eager"
 
 
+@pytest.mark.slow
 async def test_a_forged_file_on_top_of_a_validated_one_shows_what_was_measured(client: Client, module: Path) -> None:
     """The same class and body: the verdict is this machine's own, and the header's figures do not count."""
     write_kernel(module)
@@ -137,7 +138,9 @@ async def test_a_copy_of_the_class_and_its_kernel_counts(client: Client, module:
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])
 
 
-@pytest.mark.parametrize("part", ["device", "torch", "triton", "version"])
+@pytest.mark.parametrize(
+    "part", ["device", *(pytest.param(part, marks=pytest.mark.slow) for part in ("torch", "triton", "version"))]
+)
 async def test_another_device_or_version_does_not_count(client: Client, module: Path, part: str) -> None:
     write_kernel(module, validated=False)
     found = Validation(

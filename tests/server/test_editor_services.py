@@ -42,6 +42,7 @@ def states(notified: dict[str, list[Any]]) -> list[str]:
     return [status["state"] for status in notified["kernelLsp/status"]]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_status_goes_from_busy_to_idle_and_pause_lets_go(client: Client, module: Path, notified: Any) -> None:
     await client.start(module.parent, options={"status": True, "settings": CPU})
@@ -188,7 +189,7 @@ async def test_a_kernel_that_is_there_is_not_replaced_but_proposed(
     assert len(notified["kernelLsp/proposal"]) == 1
 
 
-@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("wanted", [True, pytest.param(False, marks=pytest.mark.slow)])
 async def test_a_failure_says_what_to_do_before_its_details(
     client: Client, module: Path, notified: Any, wanted: bool
 ) -> None:
@@ -208,6 +209,7 @@ async def test_a_failure_says_what_to_do_before_its_details(
         assert told == ("ImportFailed", uri, "Double", "error")
 
 
+@pytest.mark.slow
 async def test_somebody_elses_file_is_not_even_proposed_for(client: Client, module: Path, notified: Any) -> None:
     await client.start(module.parent, options={"review": True, "settings": CPU})
     kernel = module.parent / "kernels" / "double_triton.py"
@@ -221,6 +223,7 @@ async def test_somebody_elses_file_is_not_even_proposed_for(client: Client, modu
     assert kernel.read_text() == "print('mine')\n" and notified["kernelLsp/proposal"] == []
 
 
+@pytest.mark.slow
 async def test_devices_are_the_workers(client: Client, module: Path) -> None:
     await client.start(module.parent, options={"settings": {"interpreter": sys.executable}})
     uri = client.open(module)
@@ -263,6 +266,7 @@ async def test_a_command_waits_for_settings_that_are_on_their_way(client: Client
     assert "/no/late" in client.diagnostics[uri][0].message
 
 
+@pytest.mark.slow
 async def test_a_client_that_never_sends_settings_is_served_all_the_same(client: Client, module: Path) -> None:
     del client.protocol.fm.features[types.WORKSPACE_CONFIGURATION]
     over = asyncio.Event()
@@ -286,7 +290,12 @@ async def test_a_client_that_never_sends_settings_is_served_all_the_same(client:
 
 
 @pytest.mark.parametrize(
-    "project, trusted, wins", [("", True, "/selected"), ("/project", True, "/project"), ("", False, "")]
+    "project, trusted, wins",
+    [
+        ("", True, "/selected"),
+        pytest.param("/project", True, "/project", marks=pytest.mark.slow),
+        pytest.param("", False, "", marks=pytest.mark.slow),
+    ],
 )
 async def test_the_selected_interpreter_stands_in_where_nothing_names_one(
     client: Client, module: Path, project: str, trusted: bool, wins: str
@@ -305,6 +314,7 @@ async def test_the_selected_interpreter_stands_in_where_nothing_names_one(
     assert wins in client.diagnostics[uri][0].message
 
 
+@pytest.mark.slow
 async def test_a_setting_that_is_taken_back_is_gone(client: Client, module: Path) -> None:
     client.set_configuration({"kernelFolder": "elsewhere"}, section="kernelLsp")
     await client.start(module.parent)

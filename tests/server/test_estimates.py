@@ -92,6 +92,7 @@ async def test_at_rest_an_estimate_stands_above_the_class_and_goes_with_an_edit(
     await until_titles(client, uri, [f"{PLAIN} · est. 2.0×", PLAIN])
 
 
+@pytest.mark.slow
 async def test_another_recording_has_another_estimate(client: Any, module: Path, store: Path) -> None:
     """Of a program that is recorded while nobody does anything in the editor. In two dimensions forward does more."""
     more = "y = torch.relu(x * 2.0)\n        return torch.sigmoid(y + 1.0) if x.dim() == 2 else y"
@@ -135,6 +136,7 @@ async def test_in_a_folder_that_is_not_trusted_nothing_is_imported(client: Any, 
         await other.end()
 
 
+@pytest.mark.slow
 async def test_a_generation_does_not_wait_for_an_estimate(client: Any, module: Path) -> None:
     """The module's import takes as long as a file lies beside it."""
     flag, here = module.parent / "slow", module.parent / "here"
@@ -153,7 +155,7 @@ async def test_a_generation_does_not_wait_for_an_estimate(client: Any, module: P
     await client.until(done, 240)
 
 
-@pytest.mark.parametrize("above", [0, 100])
+@pytest.mark.parametrize("above", [pytest.param(0, marks=pytest.mark.slow), 100])
 async def test_what_promises_less_than_the_setting_is_not_shown(client: Any, module: Path, above: float) -> None:
     flag = module.parent / "imported"
     module.write_text(f"open({str(flag)!r}, 'w').close()\n" + CHAIN)
@@ -166,6 +168,7 @@ async def test_what_promises_less_than_the_setting_is_not_shown(client: Any, mod
     assert await client.lenses(uri) == [PLAIN, PLAIN]
 
 
+@pytest.mark.slow
 async def test_hints_of_what_torch_does_slowly_are_off_until_wanted(client: Any, module: Path) -> None:
     module.write_text(LAYERS)
     await client.start(module.parent, options=resting())

@@ -143,7 +143,9 @@ async def test_what_the_user_cancels_is_not_begun_again(client: Any, module: Pat
     assert await none_running(client) and client.codes(uri) == ["kernel-not-validated"]
 
 
-@pytest.mark.parametrize("reason", ["save", "never", "busy", "untrusted"])
+@pytest.mark.parametrize(
+    "reason", ["save", "untrusted", *(pytest.param(reason, marks=pytest.mark.slow) for reason in ("never", "busy"))]
+)
 async def test_a_verdict_from_before_stays(client: Any, module: Path, gpu_driver: Path, reason: str) -> None:
     """Where the setting does not say so, others keep the GPU busy, or nothing of the folder's may run."""
     from_before(module)

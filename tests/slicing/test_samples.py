@@ -20,7 +20,7 @@ CLASSES = [
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [pytest.param(*one, id=one[1], marks=[pytest.mark.slow] if i % 4 else []) for i, one in enumerate(CLASSES)],
+    [pytest.param(*one, id=one[1], marks=[pytest.mark.slow] if i % 8 else []) for i, one in enumerate(CLASSES)],
 )
 def test_a_sample(path: Path, name: str, worker: Any, beside: Callable[..., None]) -> None:
     answer = worker.call("slice", path=str(path), class_name=name)

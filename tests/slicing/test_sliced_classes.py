@@ -160,6 +160,7 @@ def test_formatting_is_kept(sliced: Callable[..., str]) -> None:
     assert "{Model}" in source and "Größe" not in source
 
 
+@pytest.mark.slow
 def test_functions_whose_source_is_read_and_operators_registered_once(sliced: Callable[..., str]) -> None:
     source = sliced(
         "Net",

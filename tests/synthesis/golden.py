@@ -66,12 +66,15 @@ _LIKE_ANOTHER = (
     "pointwise_several_huge",
     *("pointwise_conv2d_no_batch", "pointwise_conv3d", "asked_half_pointwise"),
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny", "asked_half_pooled", "asked_half_scaled"),
+    "collapsed_",
     *("prologue_returned", "features_returned_conv", "features_sorted"),
 )
 _ALSO = (
     *("one_exp", "one_erf", "act_silu", "act_mish", "sum_1", "sum_02", "amax_2", "var_0", "var_12"),
     *("padded_twice", "padded_softmax", "windows_mean", "product_of_padded_sides"),
     *("attention_masked", "attention_causal_more_keys"),
+    *("collapsed_linear", "collapsed_transposed", "collapsed_transposed_strided", "collapsed_transposed3d_depth"),
+    *("collapsed_pool", "collapsed_pools"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
 

@@ -103,6 +103,7 @@ class Windowed(nn.Module):
         return x.view(-1, *padded, channels)[:, :height, :width].contiguous()
 
 
+@pytest.mark.slow
 def test_sizes_that_become_long_expressions_are_fixed() -> None:
     exported = capture(Windowed(), (torch.randn(2, 9, 12, 4),))
     x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "x").meta["val"]

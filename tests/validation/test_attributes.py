@@ -73,6 +73,7 @@ def test_a_kernel_that_does_otherwise_is_wrong(validate, instead, reason):
     assert reason in verdict["reason"]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_keeps_a_copy_of_what_the_module_keeps_itself_is_wrong(validate):
     module = MODULE.replace("x * self.scale + self.hidden", "x").replace("relu(self.hidden)", "relu(x * self.scale)")
     kernel = KERNEL.replace("+ tl.load(h_ptr + at, mask=mask)", "")
@@ -81,6 +82,7 @@ def test_a_kernel_that_keeps_a_copy_of_what_the_module_keeps_itself_is_wrong(val
     assert verdict["status"] == "wrong" and "does not share memory with input x" in verdict["reason"]
 
 
+@pytest.mark.slow
 def test_what_is_changed_in_place_is_the_same_tensor_afterwards(validate):
     module = MODULE.replace("self.hidden = x * self.scale + self.hidden", "self.hidden.add_(x * self.scale)")
     assert validate(module, "Carry", KERNEL.replace(ASSIGNED, "h.copy_(new)"))["verdict"]["status"] == "ok"

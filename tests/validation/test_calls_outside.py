@@ -68,6 +68,7 @@ def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(validate: Vali
     assert all(limit.endswith("for which the interpreter is too slow") for limit in limits), limits
 
 
+@pytest.mark.slow
 def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(validate: Validate) -> None:
     kernel = softmax().replace("device=x.device", 'device="cuda"')
     verdict = validate(SOFTMAX, "Softmax", kernel)["verdict"]
@@ -75,6 +76,7 @@ def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(validat
     assert step_of(verdict)["passed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "does, status, reason",
     [
@@ -101,6 +103,7 @@ def test_what_it_does_only_there_is_reported(validate: Validate, does: str, stat
     assert reason in verdict["reason"]
 
 
+@pytest.mark.slow
 def test_a_class_that_cannot_be_constructed_only_there_is_reported(validate: Validate) -> None:
     top = "import sys\nassert any(name.startswith('kernel_lsp.') for name in sys.modules), 'not here'\n"
     verdict = validate(AFFINE, "Affine", affine(top=top))["verdict"]
@@ -122,6 +125,7 @@ def test_one_that_hangs_only_there_is_stopped_and_nothing_of_it_is_left(worker: 
     assert validate(SOFTMAX, "Softmax", softmax())["verdict"]["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_module_that_cannot_be_imported_there_is_a_limit(validate: Validate) -> None:
     module = "import sys\nif 'kernel_lsp.worker.plain_process' in sys.modules: raise OSError('busy')\n" + SOFTMAX
     verdict = validate(module, "Softmax", softmax())["verdict"]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 #: in a process of its own, since a report replaces Triton's driver
@@ -28,6 +30,7 @@ print(json.dumps(compilation.report(path, "LstmTriton", text, [example], folder)
 """
 
 
+@pytest.mark.slow
 def test_kernels_that_call_libdevice_are_compiled(tmp_path: Path) -> None:
     command = [sys.executable, "-c", REPORT, str(tmp_path / "lstm_triton.py"), str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import torch, triton, triton.language as tl
 from kernel_lsp.validation import interpreter
@@ -144,6 +146,7 @@ assert 2 <= len(set_up) <= 2 * 3, "the language is set up once a launch, not at 
 """
 
 
+@pytest.mark.slow
 def test_the_repaired_interpreter_computes_what_a_gpu_would(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)

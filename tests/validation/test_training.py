@@ -76,6 +76,7 @@ def test_running_statistics_that_are_not_updated_are_wrong_in_training_mode(vali
     assert verdict["status"] == "wrong" and "in training mode buffer norm.running_mean[3] is 0" in verdict["reason"]
 
 
+@pytest.mark.slow
 def test_random_numbers_are_compared_under_equal_random_states(validate):
     verdict = validate(DROPOUT, "Drop", DROPOUT_KERNEL, training=True)["verdict"]
     assert (verdict["status"], verdict["reason"]) == ("ok", "")

@@ -58,6 +58,7 @@ def test_a_kernel_that_checks_its_indices(worker: Client, write: Callable[..., s
     assert not [limit for limit in verdict["limits"] if "IndexError" in limit or limit.startswith(LIMIT)]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_trusts_its_indices(worker: Client, write: Callable[..., str]) -> None:
     job = given(write, "Loss")
     source = worker.call("synthesize", **job)["candidates"][0]["source"]

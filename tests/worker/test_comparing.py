@@ -40,6 +40,7 @@ def compare(worker, write, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_the_slower_one_is_told(compare):
     found = compare(fast=1)
     assert found["ratio"]["low"] > 10 and found["ratio"]["rounds"] == 15

@@ -191,6 +191,7 @@ def test_two_that_check_and_then_time_do_so_one_after_the_other(other, tmp_path)
     assert free(tmp_path, "LOCK_SH")
 
 
+@pytest.mark.slow
 def test_one_that_times_is_not_starved_by_a_stream_of_those_that_check(other, tmp_path):
     streams = [other(READER) for _ in range(3)]
     lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
@@ -217,6 +218,7 @@ def test_one_that_checks_gives_way_to_one_that_waits_to_time_and_to_nobody_else(
     gpu_lock.end(lock)
 
 
+@pytest.mark.slow
 def test_one_that_takes_the_whole_memory_waits_for_those_with_a_quota_also_where_they_let_others_time(other, tmp_path):
     """These keep their memory when they give way and while they wait to time."""
     small = [other(MEMORY.replace("MEMORY", "quota")) for _ in range(2)]
@@ -256,6 +258,7 @@ def test_who_has_no_quota_waits_for_nobodys_memory(other, tmp_path):
     gpu_lock.end(lock)
 
 
+@pytest.mark.slow
 def test_waiting_for_the_memory_has_no_limit(other, tmp_path, monkeypatch):
     """The holder may be the first of many that are to have it before."""
     monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
@@ -315,6 +318,7 @@ def test_who_waited_too_long_does_not_check(other, tmp_path, monkeypatch):
         gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
 
 
+@pytest.mark.slow
 def test_who_gave_way_for_too_long_says_that_the_gpu_was_taken_and_nothing_of_a_candidate(other, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
     lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)

@@ -78,6 +78,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         client.close()
 
 
+@pytest.mark.slow
 def test_its_file_is_the_one_that_it_will_be(seen: dict[str, Any]) -> None:
     assert seen["file"] == str(seen["project"] / "kernels" / "softmax_triton.py")
     assert seen["name"] == "kernels.softmax_triton" and "kernels" in seen["modules"]

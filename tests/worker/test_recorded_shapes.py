@@ -181,6 +181,7 @@ def test_a_shape_that_the_kernel_leaves_to_eager_is_not_timed(timed_on_the_host)
     assert measured["recorded"]["share"] == pytest.approx(3900 / 10000)
 
 
+@pytest.mark.slow
 def test_the_schedule_that_is_fastest_over_the_recorded_shapes_is_chosen(timed_on_the_host):
     result = timed_on_the_host("tune", MIX, fast="1")["result"]
     assert result["fastest"] == 1, result["tried"]

@@ -70,6 +70,7 @@ def names(verdict):
     return {check["name"] for check in verdict["checks"]}
 
 
+@pytest.mark.slow
 def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
     result, told = tune({}, fast=1)
     assert [(one["index"], one["verdict"]["status"]) for one in told] == [(0, "ok")]  # long before the end
@@ -83,6 +84,7 @@ def test_the_fastest_is_validated_in_full_before_it_is_reported(tune):
     assert all(one["timing"] for one in result["tried"]) and "tuning: time" in result["spent"]
 
 
+@pytest.mark.slow
 def test_others_may_check_while_it_is_checked_and_not_while_it_is_timed(tune, tmp_path):
     """One that times when it begins is waited for, which is not on its time."""
     holder = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
@@ -104,6 +106,7 @@ def test_others_may_check_while_it_is_checked_and_not_while_it_is_timed(tune, tm
     assert "waiting" not in parts, "the job adds up what it is told of"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quota", "others"), [(1 << 20, "not"), pytest.param(1 << 40, "shared", marks=pytest.mark.slow)]
 )

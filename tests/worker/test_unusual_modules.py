@@ -37,6 +37,22 @@ def assigned(y, x):
     y[:, 1:3] = x[:, :2]
     return y
 
+class MeanOfTransposed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution, self.shift = nn.ConvTranspose2d(4, 8, 3, 2, 1, 1), nn.Parameter(torch.randn(8, 1, 1))
+
+    def forward(self, x):
+        return torch.logsumexp((self.convolution(x) * 0.5).mean((2, 3), keepdim=True) + self.shift, 1)
+
+class PooledConvolution(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution, self.norm = nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8)
+
+    def forward(self, x):
+        return torch.sigmoid(F.avg_pool2d(self.norm(self.convolution(x)), 4)).sum((1, 2, 3))
+
 class TransposedWeight(nn.Module):
     def __init__(self):
         super().__init__()
@@ -147,6 +163,8 @@ def get_inputs_Table(): return [torch.randint(0, 50, (7,))]
 class DoubledAndSkip(nn.Module):
     def forward(self, x, skip):
         return torch.relu(F.interpolate(x, scale_factor=2) + skip)
+def get_inputs_MeanOfTransposed(): return [torch.randn(2, 4, 9, 8)]
+def get_inputs_PooledConvolution(): return [torch.randn(2, 4, 14, 19)]
 def get_inputs_DoubledAndSkip(): return [torch.randn(1, 4, 8, 8), torch.randn(1, 4, 16, 16)]
 
 class Pair(NamedTuple):
@@ -202,11 +220,13 @@ NAMES = [
     "SpectralNorm",
     "NamedResult",
     "DoubledAndSkip",
+    "MeanOfTransposed",
+    "PooledConvolution",
 ]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if i % 3 else []) for i, name in enumerate(NAMES)]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if i % 8 else []) for i, name in enumerate(NAMES)]
 )
 def test_the_kernel_by_rule_is_right(worker: Client, path: Path, name: str) -> None:
     found = verdict(worker, path, name)

@@ -132,7 +132,7 @@ def test_the_death_of_a_child_is_named_and_the_worker_goes_on(worker, write, how
     assert worker.call("introspect", path=write(NOISY, "after.py"), class_name="Noisy")["ops"]
 
 
-@pytest.mark.parametrize("how", ["close standard input", "kill the worker"])
+@pytest.mark.parametrize("how", ["close standard input", pytest.param("kill the worker", marks=pytest.mark.slow)])
 def test_nothing_outlives_the_worker(write, how):
     client = Client()
     try:
@@ -220,6 +220,7 @@ def requirements(*names: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_torch_triton_and_numpy_are_all_it_needs(tmp_path, write):
     """The whole path, in an interpreter that sees exactly these distributions and what they require themselves."""
     import importlib.metadata as metadata

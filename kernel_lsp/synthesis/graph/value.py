@@ -30,6 +30,30 @@ class Value:
     meaning: tuple[str, tuple[Any, ...]] | None = None  # ("softmax", (x,)): printed in formulas instead of its parts
     node: str = ""  # the exported node it comes from
     module: str = ""  # the submodule whose result it is: "q_proj"
+    convolved: Convolution | None = None  # the convolution that it is the result of
+    averaged: Average | None = None  # the average pooling that it is the result of
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """What a value is the result of: ``x`` [N, C, *spatial], ``weight`` [O, C, *sizes], transposed [C, O, *sizes], and ``bias`` [O]."""
+
+    x: Value
+    weight: Value
+    bias: Value | None
+    stride: Shape
+    padding: Shape
+    dilation: Shape
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Average:
+    """What a value is the result of: the mean over windows of ``sizes``, ``step`` apart, of the last dimensions of ``x``. None leaves ``x``."""
+
+    x: Value
+    sizes: Shape
+    step: Shape
 
 
 @dataclass(eq=False)
@@ -356,6 +380,9 @@ class Graph:
     equal: list[tuple[sympy.Expr, sympy.Expr]] = field(default_factory=list)  # sizes that must be equal at run time
     assumed: list[sympy.Basic] = field(default_factory=list)  # relations of sizes that must hold at run time
     ways: list[str] = field(default_factory=list)  # what passes did to it that another candidate does without
+    collapsed: list[str] = field(
+        default_factory=list
+    )  # means and sums that are taken before a linear map, as formulas have them
     not_one: list[sympy.Expr] = field(default_factory=list)  # sizes that squeeze left, and would not if they were one
     float8: Float8 = "rounded"
     precision: str = "strict"  # the setting that products were rounded for

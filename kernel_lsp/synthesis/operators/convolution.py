@@ -9,7 +9,7 @@ import torch
 
 from ..graph.build import Build, NotLowered
 from ..graph.sizes import ONE, ZERO, quotient, same
-from ..graph.value import Shape, Value
+from ..graph.value import Convolution, Shape, Value
 from .registry import lowers
 from .windows import Sizes, Windows, each, windows_of
 
@@ -51,7 +51,11 @@ def convolution(
         along_channels = Build.reshape(bias, (*bias.shape, *[ONE] * spatial))
         product = Build.pointwise("add", product, along_channels, dtype=out)
         product.meaning = (f"conv{spatial}d", (x, weight, bias))
-    return Build.squeeze(product, (0,)) if alone else product
+    if alone:
+        return Build.squeeze(product, (0,))
+    if groups == 1:
+        product.convolved = Convolution(x, weight, bias, steps, windows.padding, spread)
+    return product
 
 
 def _padding(padding: Any, sizes: Sizes, dilation: Sizes, spatial: int) -> Sizes:

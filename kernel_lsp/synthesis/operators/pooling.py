@@ -14,7 +14,7 @@ import torch
 
 from ..graph.build import Build, NotLowered, size_operand
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Shape, Value
+from ..graph.value import Average, Shape, Value
 from .registry import lowers
 from .windows import Windows, adaptive_windows, each, last, windows_of
 
@@ -97,7 +97,10 @@ def average(spatial: int) -> Any:
             divisor = size_operand(sympy.prod(windows.sizes))
         elif divisor is None:
             divisor = _how_many(x.shape[-spatial:], windows, counts, count_include_pad)
-        return _mean(x, windows_of(x, windows, counts, 0.0), divisor, out, f"avg_pool{spatial}d")
+        mean = _mean(x, windows_of(x, windows, counts, 0.0), divisor, out, f"avg_pool{spatial}d")
+        if divisor_override is None and not ceil_mode and not any(windows.padding):
+            mean.averaged = Average(x, windows.sizes, windows.step)
+        return mean
 
     return lower
 

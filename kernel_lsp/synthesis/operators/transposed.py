@@ -21,7 +21,7 @@ from ..graph.build import Build, NotLowered
 from ..graph.division import Quotient, Remainder
 from ..graph.map import Guard, Map, dim, dims
 from ..graph.sizes import ONE, ZERO, quotient, same, same_shape
-from ..graph.value import Shape, Value
+from ..graph.value import Convolution, Shape, Value
 from .registry import lowers
 from .windows import each
 
@@ -122,7 +122,12 @@ def transposed(
         along_channels = Build.reshape(bias, (*bias.shape, *[ONE] * spatial))
         product = Build.pointwise("add", product, along_channels, dtype=out)
         product.meaning = (f"conv_transpose{spatial}d", (x, weight, bias))
-    return Build.squeeze(product, (0,)) if alone else product
+    if alone:
+        return Build.squeeze(product, (0,))
+    if groups == 1:
+        steps, margin, spread = (each(given, spatial) for given in (stride, padding, dilation))
+        product.convolved = Convolution(x, weight, bias, steps, margin, spread, transposed=True)
+    return product
 
 
 def _axis(

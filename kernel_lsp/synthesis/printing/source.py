@@ -132,6 +132,11 @@ _ROUNDED = {
     "half": "Asked for with precision = half: the operands of float32 products are rounded to float16 where its range "
     "suffices and that is faster, else to TF32.",
 }
+#: what is computed otherwise than the module's text says
+_COLLAPSED = (
+    "Computed before the linear operation that it follows in the module, which is less work and the same for any weights: {}. What is not "
+    "finite may be NaN where the module gives infinity, and infinity where it gives NaN."
+)
 
 
 def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, replayed: bool) -> str:
@@ -154,6 +159,8 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
     tilings = list(dict.fromkeys(program.tiling for program in host.programs))
     lines += textwrap.wrap(" ".join(tilings), _WIDTH)
     lines += textwrap.wrap(_traffic(graph, host, hints), _WIDTH)
+    if graph.collapsed:
+        lines += ["", *textwrap.wrap(_COLLAPSED.format(", ".join(dict.fromkeys(graph.collapsed))), _WIDTH)]
     if graph.precision != "strict":
         lines += ["", *textwrap.wrap(_ROUNDED[graph.precision], _WIDTH)]
     if replayed:

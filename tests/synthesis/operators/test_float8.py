@@ -84,6 +84,7 @@ def cast_differently(device: str) -> dict[str, dict[str, list[float]]]:
     return {cast: numbers for cast, numbers in json.loads(ran.stdout).items() if numbers}
 
 
+@pytest.mark.slow
 def test_kernels_cast_as_torch_does() -> None:
     assert cast_differently("cpu") == {}
 

@@ -77,6 +77,7 @@ def test_an_unrolled_loop_of_many_kernels_is_left_to_torch(monkeypatch):
         source(Unrolled(40), torch.randn(2, 8))
 
 
+@pytest.mark.slow
 def test_an_unrolled_loop_that_is_too_deep_is_left_to_torch():
     """At a smaller limit than Python's, for the same reason."""
     modules = [Unrolled(steps).eval() for steps in (3, 240)]

@@ -84,7 +84,7 @@ def test_one_program_that_is_alone_computes_the_same(case: str, interpreter: Any
     assert all(answer["inside"]) and max(answer["errors"]) <= CASES[case].tolerance, answer["errors"]
 
 
-@pytest.mark.parametrize("case", LONG[:1] + [pytest.param(one, marks=pytest.mark.slow) for one in LONG[1:]])
+@pytest.mark.parametrize("case", [pytest.param(one, marks=pytest.mark.slow) for one in LONG])
 def test_what_many_programs_exchange_is_right(case: str, tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "interpret_shared.py"
     asked = [sys.executable, str(script), case, str(tmp_path)]

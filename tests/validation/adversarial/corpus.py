@@ -83,12 +83,12 @@ def representatives() -> set[str]:
 def parameters(which: list[Entry], file: str, fast: set[str] | None = None) -> list[Any]:
     """Names as parameters of a test: those in ``file`` must fail, but where it says "sometimes".
 
-    All but ``fast`` are marked slow where it is given.
+    All but ``fast`` are marked ``corpus`` where it is given.
     """
     known = not_yet(file)
     found = []
     for entry in which:
-        marks = [pytest.mark.slow] if fast is not None and entry.name not in fast else []
+        marks = [pytest.mark.corpus] if fast is not None and entry.name not in fast else []
         if why := known.get(entry.name):
             said = f"{why} (where it passes now, take its line out of {file})"
             marks.append(pytest.mark.xfail(strict=not why.startswith("sometimes"), reason=said))

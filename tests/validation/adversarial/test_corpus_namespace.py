@@ -12,6 +12,8 @@ from tests.validation.adversarial import corpus
 from tests.validation.adversarial.scene import Workplace
 from tests.validation.adversarial.test_corpus import HERE, examine
 
+pytestmark = pytest.mark.slow
+
 #: those that are about files: of the others nothing is different here
 FAST = {"harm/deletes", "harm/reads_through_a_new_thread", "honest/in_place"}
 
