@@ -20,7 +20,7 @@ from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
 from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
-from .stages import CHAINED, IN_PARTS, check_writable, counted, failures, lowered, optional, planned, told
+from .stages import CHAINED, IN_PARTS, IN_TILES, check_writable, counted, failures, lowered, optional, planned, told
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
@@ -93,12 +93,13 @@ def _candidates(
         few_exact: bool = False,
         joined: bool = True,
         parts: bool = True,
+        in_tiles: bool = True,
         chained: bool | None = None,
         torch_last: bool = False,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
         how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
-        how |= {"joined": joined, "parts": parts, "chained": chained, "torch_last": torch_last}
+        how |= {"joined": joined, "parts": parts, "in_tiles": in_tiles, "chained": chained, "torch_last": torch_last}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
         collapsed.append(bool(found.graph.collapsed))
@@ -143,10 +144,12 @@ def _candidates(
         scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []
         exact, apart = [*_default(result), *scheduled, *_in_other_arithmetic(result)], apart[:1]
         planes: list[Candidate] = []
+        if IN_TILES in rounded[0].arithmetic:  # what is measured decides whether both operands are split before
+            planes += _default(also(halves=True, in_tiles=False, most=1)[0])
         # torch, which may round convolutions, does not do so with few channels at most sizes
         if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
-            planes = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]
+            planes += [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]
         if strict and 0 < convolutions <= _FEW:
             # and with more not at all of them
             found = also(halves=True, tf32=False, most=_PLANES)[0]

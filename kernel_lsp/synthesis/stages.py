@@ -39,9 +39,10 @@ from .passes.rolling import roll
 from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import split_long_reductions
+from .passes.thin import can_be_split, split_in_tiles
 from .passes.torch_layout import torch_channels_last
 from .printing import bounds
-from .schedule.cost import chain_pays, float16_pays, half_pays, planes_pay, pointwise_pays, product_parts
+from .schedule.cost import chain_pays, float16_pays, half_pays, planes_pay, pointwise_pays, product_parts, thin_pays
 from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
 
@@ -53,6 +54,9 @@ CHAINED = "attention in one kernel"
 
 #: said of a module with convolutions that torch is given, and gives back, with their channels last
 TORCH_LAST = "channels last"
+
+#: said of a module with a thin product whose larger operand is split into planes in its tiles
+IN_TILES = "float16 planes in tiles"
 
 #: launches beyond which a module is left to torch
 _MOST_LAUNCHES = 1024
@@ -72,6 +76,7 @@ def lowered(
     few_exact: bool = False,
     joined: bool = False,
     parts: bool = True,
+    in_tiles: bool = True,
     chained: bool | None = None,
     torch_last: bool = False,
     precision: str = "strict",
@@ -81,7 +86,8 @@ def lowered(
     ``on``: the GPU that it is for, where that is known. ``halves``: float32 products are made of half precision ones, where that pays there
     and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by what it is told;
     without it they have float32's, and with ``few_exact`` those of few channels have. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
-    in parts; without it not those of float8, which often wait for memory alone. ``chained``: whether products share a kernel with the one
+    in parts; without it not those of float8, which often wait for memory alone. ``in_tiles``: thin products may split their larger operand into planes
+    as they read it. ``chained``: whether products share a kernel with the one
     before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
 
@@ -112,23 +118,39 @@ def lowered(
     pairs, apart = _chained(graph, on, halves, chained)
     in_pairs = {product.op for pair in pairs.items() for product in pair}
     rounded: list[str] = []
+    thin: set[Contract] = set()
     if on is not None and precision != "strict":
         rounded = _rounded_as_asked(graph, on, precision, halves, in_pairs)
         share(graph)
     elif on is not None and halves:
         tf32 = tf32 and tf32_convolutions()
         rounded += _rounded_convolutions(graph, on, tf32, of_few_channels if tf32 and few_exact else lambda op: False)
-        if split_into_planes(graph, lambda op: op not in in_pairs and planes_pay(op, on, graph.hints)):
+        if in_tiles:
+            thin = {op for op in _products(graph) if op not in in_pairs and _is_thin(op, on, graph)}
+        apart_of = in_pairs | thin
+        if split_into_planes(graph, lambda op: op not in apart_of and planes_pay(op, on, graph.hints)):
             rounded.append("float16 planes")
         share(graph)
     if on is not None:
         split = split_products(graph, lambda op: _parts(op, on, graph, parts) if op not in in_pairs else 1)
-        if any(map(of_float8, split)):
+        if any(map(of_float8, split.values())):
             graph.ways.append(IN_PARTS)
+        thin = {split.get(op, op) for op in thin}
+        if split_in_tiles(graph, lambda op: op in thin):
+            rounded.append(IN_TILES)
+            share(graph)
     verify(graph)
     whole = {v for second, first in pairs.items() for v in between(first, operands(second)[0])}
     chunks = split_long_reductions(graph, graph.hints, whole)
     return Lowered(graph, defined, chunks, rounded, pairs, apart)
+
+
+def _products(graph: Graph) -> list[Contract]:
+    return [value.op for value in topological(graph.outputs) if isinstance(value.op, Contract)]
+
+
+def _is_thin(op: Contract, on: Target, graph: Graph) -> bool:
+    return can_be_split(op, graph.hints) and thin_pays(op, on, graph.hints)
 
 
 def _rounded_convolutions(graph: Graph, on: Target, tf32: bool, exact: Callable[[Contract], bool]) -> list[str]:

@@ -8,6 +8,7 @@ from ..graph.build import FLOAT8
 from ..graph.order import Order
 from ..graph.sizes import Index, same_shape
 from ..graph.value import (
+    Concat,
     Contract,
     Fold,
     Graph,
@@ -106,6 +107,11 @@ def rounding(value: Value) -> bool:
     return isinstance(op.operands[0], Value) and op.operands[0].dtype == torch.float32
 
 
+def planes(value: Value) -> bool:
+    """Whether it is the float16 planes of a float32 tensor, of which the last piece rounds that."""
+    return isinstance(value.op, Concat) and all(rounding(piece) for piece in value.op.operands)
+
+
 def from_float8(value: Value) -> bool:
     """Whether it is a float8 tensor as half precision numbers."""
     op = value.op
@@ -128,7 +134,7 @@ def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozens
             while v is not base:
                 if reshaped_leaf(v, stored) is not None:
                     return True
-                ((v, index),) = operand_indices(v, index, domain)
+                (v, index) = operand_indices(v, index, domain)[-1]  # of planes it does not matter which
                 for e in index:
                     _, rest = domain.terms(e)
                     if rest.free_symbols & domain.size.keys() - scalars:

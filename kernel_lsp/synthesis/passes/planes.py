@@ -62,10 +62,10 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
         op = value.op
         assert isinstance(op, Contract)
         left, right = _aligned(op, graph.hints, planes) or (
-            _chosen(op.left, LEFT, planes),
-            _chosen(op.right, RIGHT, planes),
+            chosen(op.left, LEFT, planes),
+            chosen(op.right, RIGHT, planes),
         )
-        peaks = tuple(dict.fromkeys(peak_of(_beneath(v)) for v in (left, right)))
+        peaks = tuple(dict.fromkeys(peak_of(beneath(v)) for v in (left, right)))
         value.op = Contract(
             left,
             right,
@@ -101,12 +101,13 @@ def planes_of(x: Value) -> Value:
     return both
 
 
-def _beneath(view: Value) -> Value:
+def beneath(view: Value) -> Value:
+    """What a view views."""
     assert isinstance(view.op, View)
     return view.op.operand
 
 
-def _chosen(operand: Value, place: sympy.Expr, planes: dict[_Layout, Value]) -> Value:
+def chosen(operand: Value, place: sympy.Expr, planes: dict[_Layout, Value]) -> Value:
     """[3, *operand.shape]: for each of the three products the plane at ``place``.
 
     Of an operand that is a view, what it views is split, in the order in which it lies in memory.
@@ -129,7 +130,7 @@ def viewed(operand: Value) -> tuple[Value, Map]:
 
 
 def _aligned(op: Contract, hints: dict[sympy.Symbol, int], planes: dict[_Layout, Value]) -> tuple[Value, Value] | None:
-    """The operands as ``_chosen`` has them, of planes whose rows begin at addresses from which 16 bytes are read at once.
+    """The operands as ``chosen`` has them, of planes whose rows begin at addresses from which 16 bytes are read at once.
 
     None where they do so as they lie in memory, or where an operand is no matrix with its dimensions in some order.
     """

@@ -31,7 +31,7 @@ from ..kernel.reads import beneath, multiplied
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .chains import beside, between, moved, place_chain
 from .cuts import is_cut
-from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product, rounding
+from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product, planes, rounding
 from .host_views import APART, filled, on_host
 from .looping import place_recurrence, results_of
 from .pieces import in_pieces
@@ -405,8 +405,9 @@ class _Planner:
         """
         base, ahead = operand, self.plan.stored | self.forced  # what is forced is stored below, and loaded
         while base not in ahead and base not in self.completes:
-            if isinstance(base.op, View) or (rounding(base) and base not in self.peaks):  # it is rounded as it is read
-                (base,) = operands(base)
+            rounded = (rounding(base) or planes(base)) and base not in self.peaks  # as it is read
+            if isinstance(base.op, View) or rounded:
+                base = operands(base)[-1]
             else:
                 break
         if base not in ahead and not cheap_prologue(base, ahead, seldom):

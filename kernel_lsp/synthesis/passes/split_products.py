@@ -24,9 +24,9 @@ _PARTS = "S"
 _ALIGNED = 64
 
 
-def split_products(graph: Graph, parts: Callable[[Contract], int]) -> list[Contract]:
-    """Split each product with one summed letter into as many ``parts``; 1 leaves it. Returns what they became."""
-    found: list[Contract] = []
+def split_products(graph: Graph, parts: Callable[[Contract], int]) -> dict[Contract, Contract]:
+    """Split each product with one summed letter into as many ``parts``; 1 leaves it. Returns what each became."""
+    found: dict[Contract, Contract] = {}
     for value in topological(graph.outputs):
         op = value.op
         if not isinstance(op, Contract) or len(op.summed) != 1 or op.varies(op.summed) != (True, True):
@@ -49,7 +49,7 @@ def split_products(graph: Graph, parts: Callable[[Contract], int]) -> list[Contr
         product.meaning = value.meaning
         total = Value(Reduce("sum", product, (0,)), (sympy.Integer(1), *value.shape), value.dtype, value.name)
         value.op = View(squeeze(total.shape, (0,)), total, "squeeze")
-        found.append(split)
+        found[op] = split
     return found
 
 

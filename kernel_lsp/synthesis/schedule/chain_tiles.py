@@ -14,8 +14,8 @@ from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number,
 from ..kernel.statements import For, Set, Statement
 from ..kernel.steps import Chain, Kernel
 from .chain_atoms import ChainAtoms
-from .contract import is_half, is_plain
 from .extents import multiplied, total
+from .operand_tiles import is_half, is_plain
 from .program import Program, fixed, set_all
 from .schedules import Chained
 

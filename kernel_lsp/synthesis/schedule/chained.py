@@ -21,9 +21,9 @@ from ..passes.hiding import Assumed, Places, hidden_beyond
 from .chain_atoms import ChainAtoms, chain_atoms
 from .chain_scores import elements, number, softmax
 from .chain_tiles import HALVES, Operand, Parts, first_product
-from .contract import strides
 from .elementwise import blocked, mask_of
 from .extents import multiplied, total
+from .operand_tiles import strides
 from .program import Blocks, PowerOfTwo, Program, fixed, set_all
 from .schedules import Chained
 from .tilings import START

@@ -10,8 +10,6 @@ float8 products are added up in float32, but tensor cores have about 14 bits for
 from __future__ import annotations
 
 import dataclasses
-import math
-from dataclasses import dataclass
 
 import sympy
 import torch
@@ -19,14 +17,11 @@ import torch
 from ..graph.build import FLOAT8, Build
 from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
-from ..graph.sizes import ONE, ZERO
-from ..graph.value import Contract, Input, Pointwise, Value, View
+from ..graph.value import Contract, Input, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
-from ..kernel.build import Builder, loaded, masked, spread
-from ..kernel.domain import Domain
+from ..kernel.build import Builder, loaded
 from ..kernel.ir import (
-    Apply,
     Axis,
     Dot,
     Expr,
@@ -35,18 +30,19 @@ from ..kernel.ir import (
     Load,
     Number,
     Ref,
-    Variable,
     apply,
 )
-from ..kernel.statements import Add, Comment, Leave, Set, Statement
+from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from .extents import alternating, contract_atoms, multiplied, total
 from .noting import note_sample
+from .operand_tiles import Parts, operand_tiles
+from .planes import planes_together
 from .pointwise import name_pixels
 from .program import Blocks, Program, fixed
 from .schedules import Product
-from .summation import Summation, summation
+from .summation import summation
 from .tile_order import places, tile_order
 
 
@@ -122,7 +118,7 @@ def contract(
     axes = tile_order(domain, program, ends, blocks, group, one, [a for a in atoms.batch if a is not pair], together)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += places(rows, cols, blocks, ends, one, exact)
-    parts = _Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)
+    parts = Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)
     tiled = [rows, cols]
     if pair is None:
         total_of_all = _sum(parts, at)
@@ -130,7 +126,7 @@ def contract(
         total_of_all, tiled = _joined(parts, at, pair, one, exact)
     for v in kernel.peaks:
         program.body += note_sample(
-            v, op, at, depth, total_of_all, rows, cols, blocks["M"], ends, arguments, domain, stored, program.body
+            v, op, at, depth, axes, total_of_all, rows, cols, blocks["M"], ends, arguments, domain, stored, program.body
         )
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all
@@ -148,26 +144,7 @@ def contract(
     return program
 
 
-@dataclass
-class _Parts:
-    """What the statements of a contraction share; ``axes``: those that the program's place gives."""
-
-    domain: Domain
-    program: Program
-    tile: Product
-    op: Contract
-    axes: list[Axis]
-    rows: Axis
-    cols: Axis
-    depth: list[sympy.Symbol]
-    outer: list[sympy.Symbol]
-    ends: dict[str, Expr]
-    blocks: dict[str, Variable]
-    stored: set[Value]
-    strided: set[Value]
-
-
-def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
+def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:
     """The statements that sum one tile over all that is summed; the variable that holds it. ``at``: the index of each letter."""
     domain, program, tile, op = parts.domain, parts.program, parts.tile, parts.op
     rows, cols, depth, outer = parts.rows, parts.cols, parts.depth, parts.outer
@@ -178,15 +155,15 @@ def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
     lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, parts.axes, arguments, parts.stored, {}))
     if lengths:
         op = _without_what_ends_early(op)
-    whole = dataclasses.replace(tile, restart=0) if eighths else tile
+    whole = dataclasses.replace(tile, restart=0) if eighths or tile.together else tile
     scaled = 1.0 if tile.together else op.scaled
     walk = summation(program, whole, ends["K"], domain, depth, outer, scaled, lengths)
     zeros = Full((blocks["M"], blocks["N"]), 0.0, torch.float32, acc.axes)
     program.body.append(walk.before(acc, zeros))
     loop: list[Statement] = list(walk.begin)
     if tile.together:
-        return _planes_together(parts, op, at, walk, loop, acc, zeros)
-    terms = _terms(parts, op, at, walk, loop)
+        return planes_together(parts, op, at, walk, loop, acc, zeros)
+    terms = operand_tiles(parts, op, at, walk, (walk.along((1, 2)), walk.along((0, 2))), loop)
     precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
     if eighths and tile.restart:
         short = program.block("RESTART", tile.restart)
@@ -197,90 +174,8 @@ def _sum(parts: _Parts, at: dict[str, sympy.Expr]) -> Ref:
     return walk.result(acc)
 
 
-def _planes_together(
-    parts: _Parts,
-    op: Contract,
-    at: dict[str, sympy.Expr],
-    walk: Summation,
-    loop: list[Statement],
-    acc: Ref,
-    zeros: Full,
-) -> Ref:
-    """Each step reads a low and a high plane of each operand; the sum of the products with a low one is scaled at the end."""
-    program, plane = parts.program, at[op.planes]
-    names = ("low", "high"), ("high", "low")  # of the left's plane and the right's, in the first product and the second
-    (low, right_high), (high, right_low) = (
-        _terms(parts, op, {x: e.xreplace({plane: sympy.Integer(p)}) for x, e in at.items()}, walk, loop, names[p])
-        for p in (0, 1)
-    )
-    small = dataclasses.replace(acc, variable=program.arguments.variable("small_acc"))
-    program.body += [
-        Comment(f"Of the products with a low plane, which is stored times {round(1 / op.scaled)}."),
-        Set(small.variable, zeros),
-    ]
-    for left, right in ((low, right_high), (high, right_low)):
-        loop.append(Set(small.variable, Dot(left, right, small)))
-    loop.append(Set(acc.variable, Dot(high, right_high, acc)))
-    program.body += walk.loops(acc, zeros, loop)
-    scaled = apply("mul", small, Number(op.scaled), dtype=torch.float32)
-    program.body.append(Set(acc.variable, apply("add", acc, scaled, dtype=torch.float32)))
-    return acc
-
-
-def _terms(
-    parts: _Parts,
-    op: Contract,
-    at: dict[str, sympy.Expr],
-    walk: Summation,
-    loop: list[Statement],
-    suffixes: tuple[str, str] = ("", ""),
-) -> tuple[Expr, Expr]:
-    """The operands of a step's product, as a tensor core takes them. What they need is added to the ``loop``, and before it.
-
-    ``at``: the index of each letter. ``suffixes``: of the names of the tiles.
-    """
-    domain, program, stored = parts.domain, parts.program, parts.stored
-    arguments, dtype = program.arguments, multiplied(op)
-    terms: list[Expr] = []
-    ends_early: list[Expr | None] = []
-    beyond: list[float | None] = []  # what a side holds beyond K
-    raw: list[bool] = []
-    for operand, letters, side, lane, suffix in (
-        (op.left, op.left_axes, parts.rows, (1, 2), suffixes[0]),
-        (op.right, op.right_axes, parts.cols, (0, 2), suffixes[1]),
-    ):
-        along = walk.along(lane)
-        index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
-        builder = Builder(domain, [*parts.axes, *walk.outside, *_in_order(side, along)], arguments, stored, {})
-        builder.strided = {v: strides(v, arguments) for v in parts.strided}
-        builder.raw_half = is_plain(operand, stored)
-        builder.reduced_axis = along if len(parts.depth) > 1 else None
-        builder.whole = side if dtype in FLOAT8 else None
-        builder.before, builder.beside, builder.suffix = loaded(loop), "right", suffix
-        builder.count(operand, index)
-        term = builder.value(operand, index)
-        beyond.append(term.pad if along in term.axes else None)
-        for axis in (side, along):  # it may not vary along the tile: a constant, an expanded operand
-            term = spread(term, axis)
-        program.body += [line for line in builder.lines if line not in program.body]
-        loop += builder.inner
-        terms.append(term)
-        ends_early.append(along.mask)
-        raw.append(builder.raw_half or is_half(operand))
-    terms = [
-        term if mask is None or harmless else masked(term, mask, 0.0, operand.dtype)
-        for term, mask, harmless, operand in zip(
-            terms, ends_early, _harmless(*beyond), (op.left, op.right), strict=True
-        )
-    ]
-    if dtype in (torch.float16, torch.bfloat16):
-        cast = "to_float16" if dtype == torch.float16 else "to_bfloat16"
-        terms = [term if half else Apply(cast, (term,), dtype) for term, half in zip(terms, raw, strict=True)]
-    return terms[0], terms[1]
-
-
 def _joined(
-    parts: _Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, one: tuple[bool, ...], exact: tuple[bool, ...]
+    parts: Parts, at: dict[str, sympy.Expr], pair: sympy.Symbol, one: tuple[bool, ...], exact: tuple[bool, ...]
 ) -> tuple[Ref, list[Axis]]:
     """Both phases along ``pair``, whose results alternate, as one tile with twice the rows; the axes as its dimensions lie.
 
@@ -358,38 +253,3 @@ def _lengths(
         count, atom = program.index(length.xreplace(place)), at[letter]
         found[atom] = apply("mul", found[atom], count) if atom in found else count
     return found
-
-
-def _in_order(side: Axis, along: Axis) -> list[Axis]:
-    """The tile's axes as its dimensions lie."""
-    return [side, along] if along.lane == (1, 2) else [along, side]
-
-
-def _harmless(left: float | None, right: float | None) -> tuple[bool, bool]:
-    """Which sides may keep what they hold beyond K: one has to be 0 there, the other finite, since 0 times infinity is NaN."""
-    finite = [pad is not None and math.isfinite(pad) for pad in (left, right)]
-    return finite[0], finite[1] and 0 in (left, right)
-
-
-def is_plain(operand: Value, stored: set[Value]) -> bool:
-    """Whether an operand is a stored value as it is, or as views of it address it."""
-    while operand not in stored and isinstance(operand.op, View):
-        operand = operand.op.operand
-    return operand in stored
-
-
-def is_half(operand: Value) -> bool:
-    """Whether what it computes is in half precision, and not in float32."""
-    while isinstance(operand.op, View):
-        operand = operand.op.operand
-    return isinstance(operand.op, Pointwise) and operand.op.function in ("to_float16", "to_bfloat16")
-
-
-def strides(value: Value, arguments: Arguments) -> list[sympy.Symbol]:
-    """Stride symbols of a tensor argument; each becomes a kernel argument when first used."""
-    name = variable_name(value)
-    symbols = [sympy.Symbol(f"{name}_stride_{d}", integer=True, positive=True) for d in range(len(value.shape))]
-    for d, symbol in enumerate(symbols):
-        arguments.symbols.setdefault(symbol, symbol.name)
-        arguments.strides[symbol] = (value, d)
-    return symbols

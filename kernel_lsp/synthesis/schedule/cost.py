@@ -18,7 +18,7 @@ from ..passes.splitting import CHUNK
 from .chain_atoms import chain_extents
 from .chain_space import REGISTERS, chain_registers, chain_shared, most_columns
 from .chained import hides_half
-from .extents import inner_atoms, multiplied, power_of_two, product_extents, share_of_places, total
+from .extents import inner_atoms, multiplied, power_of_two, product_extents, share_of_places, splits_in_tile, total
 from .recurrent_space import extents
 from .running import passes
 from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Shared, Steps, Unrolled
@@ -108,9 +108,11 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     read, written = dtype.itemsize, dtype.itemsize
     if of_float8(kernel.product):  # of float8 numbers, whatever they are multiplied as
         read, written = 1, sum(v.dtype.itemsize for v in kernel.outputs)
-    left = 4 if kernel.peaks else read  # it is rounded here
-    moved = batch * (m * k * left + k * n * read + m * n * written)
-    through_l2 = programs * (schedule.m * left + schedule.n * read) * k
+    left, right, deep = 4 if kernel.peaks else read, read, k  # it is rounded here
+    if splits_in_tile(kernel.product):  # and of the other one both planes are read at once
+        right, deep = 2 * read, k // hint(kernel.product.size(kernel.product.planes), hints)
+    moved = batch * (m * deep * left + deep * n * right + m * n * written)
+    through_l2 = programs * (schedule.m * left + schedule.n * right) * deep
     products = _PARTS[schedule.precision] if dtype == torch.float32 else 1
     around = kernel.product.planes if schedule.flat else kernel.product.outer
     places = math.prod(hint(kernel.product.size(letter), hints) for letter in around)
@@ -118,7 +120,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     share = 1.0 if schedule.flat else share_of_places(kernel.product, hints)
     operations = int(share * 2 * programs * schedule.m * schedule.n * summed * products)
     rate = target.rate(multiplied_as(dtype, schedule.precision))
-    shared = (schedule.m * left + schedule.n * read) * schedule.k * schedule.stages
+    shared = (schedule.m * left + schedule.n * right) * schedule.k * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
     waves, full = _waves(programs, fit, target)
     seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
@@ -207,6 +209,32 @@ def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
     moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
     with_planes = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * _LAUNCH
     return with_planes < multiplied / (REACHED_SPLIT * target.rate("tf32"))
+
+
+#: Rows of a thin product's smaller operand: an element of the larger one is split again for each tile of 128 of them.
+_THIN = 256
+
+
+def thin_pays(op: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a float32 product takes less time where its larger operand is split into planes in the tiles than in any other way.
+
+    It is read once; the other one is split before, as for planes. There are four launches more: one that splits, two that clear what is noted of the
+    range, one for what float16 does not hold. Both other ways read and write what they multiply, too.
+    """
+    left, right = (
+        math.prod(hint(op.size(x), hints) for x in op.axes if op.varies(x) == side)
+        for side in ((True, False), (False, True))
+    )
+    sizes = sorted(_bytes(operand, hints) for operand in (op.left, op.right))
+    if min(left, right) > _THIN or not sizes[0]:
+        return False
+    multiplied, bandwidth = 3 * _operations(op, hints), target.bandwidth
+    memory = (sum(sizes) + math.prod(hint(op.size(x), hints) for x in op.axes) * 4) / bandwidth
+    halves = target.rate("float16")
+    in_tiles = max(memory, multiplied / (REACHED_ROUNDING * halves)) + 2 * sizes[0] / bandwidth + 4 * _LAUNCH
+    before = max(memory, multiplied / (REACHED * halves)) + 2 * sum(sizes) / bandwidth + 5 * _LAUNCH
+    as_it_is = max(memory, multiplied / (REACHED_SPLIT * target.rate("tf32")))
+    return in_tiles < min(before, as_it_is)
 
 
 def half_pays(op: Contract, target: Target, hints: Hints) -> bool:

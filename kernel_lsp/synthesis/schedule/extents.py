@@ -11,7 +11,7 @@ import torch
 from ..graph.build import FLOAT8
 from ..graph.map import dims
 from ..graph.sizes import ONE, ZERO, offset, same
-from ..graph.value import Contract, Scan
+from ..graph.value import Contract, Sample, Scan
 from ..kernel.domain import Domain, Unalignable
 from ..kernel.steps import Hints, Kernel, hint
 
@@ -149,6 +149,11 @@ def multiplied(op: Contract) -> torch.dtype:
     if op.left.dtype in FLOAT8 and op.right.dtype in FLOAT8:
         return op.left.dtype
     return torch.promote_types(op.left.dtype, op.right.dtype)
+
+
+def splits_in_tile(op: Contract) -> bool:
+    """Whether the left operand is split into planes where its tile is read, see ``passes/thin.py``."""
+    return bool(op.planes) and op.exact is not None and any(isinstance(v.op, Sample) for v in op.exact.peaks)
 
 
 def transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:

@@ -21,6 +21,7 @@ def note_sample(
     op: Contract,
     at: dict[str, sympy.Expr],
     depth: list[sympy.Symbol],
+    axes: list[Axis],
     total: Ref,
     rows: Axis,
     cols: Axis,
@@ -34,7 +35,7 @@ def note_sample(
     """The statements that look at a column of the left operand and at the sums in ``total``, a tile of ``rows`` and ``cols``.
 
     Each program takes another column. They belong before the stores: after them the sums would stay in registers for longer.
-    ``at``: the index of each of the product's letters; ``depth``: the summed atoms; ``block``: how many rows a tile has;
+    ``at``: the index of each of the product's letters; ``depth``: the summed atoms; ``axes``: those that the program's place gives; ``block``: how many rows a tile has;
     ``earlier``: the statements before.
     """
     assert isinstance(sample.op, Sample)
@@ -45,9 +46,10 @@ def note_sample(
         mask_of(some, "some_mask", ends["M"]),
         (column.variable, apply("mod_int", Ref(fixed("tile")), ends["K"])),
     )
-    builder = Builder(domain, [column, some], arguments, stored, {})
+    builder = Builder(domain, [*axes, column, some], arguments, stored, {})
     builder.before, builder.beside = loaded(earlier), "sample"
-    index = tuple(ZERO if n == ONE else at[x] for x, n in zip(op.left_axes, operand.shape, strict=True))
+    letters = op.left_axes.replace(op.planes, "") if op.planes else op.left_axes
+    index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
     builder.count(operand, index)
     some_elements = spread(builder.value(operand, index), some)
     if some_elements.pad != 0:

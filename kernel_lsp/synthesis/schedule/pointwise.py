@@ -32,7 +32,7 @@ def name_pixels(kernel: Kernel, arguments: Arguments) -> None:
     read at once.
     """
     op = kernel.product
-    windows = op.left if kernel.peaks else op.right if is_pointwise(op) else None
+    windows = op.left if kernel.peaks and not op.planes else op.right if is_pointwise(op) else None
     if windows is None or not isinstance(windows.op, View):
         return
     pixels = sympy.expand(sympy.prod(windows.op.operand.shape[2:]))

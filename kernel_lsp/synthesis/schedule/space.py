@@ -19,6 +19,7 @@ from .extents import (
     power_of_two,
     product_extents,
     share_of_places,
+    splits_in_tile,
     total,
     transposed_atom,
 )
@@ -28,6 +29,7 @@ from .running import passes, tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Shared, Turned, Unrolled
 from .shared import sharable
 from .target import Target
+from .thin import thin_tiles
 
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -109,6 +111,8 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
+    if splits_in_tile(kernel.product):
+        return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:
         return list(pointwise_tiles(kernel, m, n, k, target, hints))
     if of_float8(kernel.product):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from .registry import CASES, Case, case, module, r
 
@@ -45,3 +46,36 @@ case("planes_rough", lambda self, x, y: x @ y, lambda n: [r(33 + n, 71), r(71, 2
 case("planes_rough_columns", lambda self, x, y: x @ y, lambda n: [r(33 + n, 64), r(64, 21)], halves=True)
 module("planes_rough_linear", nn.Linear, (75, 24), lambda n: [r(19 + n, 75)], kernels=4, halves=True)
 case("planes_rough_square", lambda self, x: x @ x.mT, lambda n: [r(2, 19 + n, 35)], halves=True)
+# Thin: the larger operand is split in the tiles of the product.
+THIN = {"halves": True, "thin": True}
+case("thin_mm", lambda self, x, y: x @ y, lambda n: [r(5 + n, 72), r(72, 104)], kernels=3, **THIN)
+case("thin_mm_columns", lambda self, x, y: x @ y, lambda n: [r(104, 72), r(72, 8 * n + 8)], kernels=3, **THIN)
+case("thin_mm_turned", lambda self, x, y: x @ y.mT, lambda n: [r(200, 136).mT, r(n + 2, 200)], kernels=3, **THIN)
+case("thin_bmm", lambda self, x, y: torch.bmm(x, torch.relu(y)), lambda n: [r(3, 33 + n, 72), r(3, 72, 104)], **THIN)
+module("thin_linear_huge", nn.Linear, (72, 104), lambda n: [r(9 + n, 72) * 1e5], **THIN)
+
+
+class ThinSwish(nn.Linear):
+    def forward(self, x):
+        y = super().forward(x)
+        return y * torch.sigmoid(y) * 2.0
+
+
+CASES["thin_swish"] = Case(ThinSwish, lambda n: [r((200, 1, 0, 40)[n], 264)], init=(264, 216), kernels=3, **THIN)
+
+
+class ThinWeight(nn.Module):
+    """A weight that float16 does not hold, in one place or at all."""
+
+    def __init__(self, scale, only):
+        super().__init__()
+        self.times = max(1.0, 0.1 / scale)
+        self.register_buffer("weight", r(104, 72))
+        self.weight[only] *= scale
+
+    def forward(self, x):
+        return functional.linear(x, self.weight) * self.times
+
+
+CASES["thin_weight_huge"] = Case(ThinWeight, lambda n: [r(9 + n, 72)], init=(1e6, (71, 3)), **THIN)
+CASES["thin_weight_tiny"] = Case(ThinWeight, lambda n: [r(9 + n, 72)], init=(1e-8, slice(None)), **THIN)

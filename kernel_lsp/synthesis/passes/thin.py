@@ -1,0 +1,82 @@
+"""Thin float32 products: the smaller operand becomes float16 planes before the product, the larger one in the product's tiles.
+
+Such a product waits for the larger operand's bytes. To write planes of that costs twice what reading it costs (``planes.py``). So the product's
+kernel reads it in float32, as it lies in memory, and splits the tile. Tensor cores take both planes from registers, as the left operand.
+
+The range of the larger operand is told as in ``pointwise.py`` (``Sample``): an element that float16 does not hold makes a sum infinite or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ..graph.map import Map, dims
+from ..graph.names import variable_name
+from ..graph.sizes import ONE
+from ..graph.value import Contract, Exact, Graph, Sample, Value, numel, topological
+from ..kernel.steps import Hints
+from .peaks import peak_of
+from .planes import (
+    LEAST_PEAK,
+    LEFT,
+    LETTER,
+    MOST_PEAK,
+    RIGHT,
+    SCALE,
+    beneath,
+    chosen,
+    of_each_product,
+    planes_of,
+    repeats,
+    viewed,
+)
+
+#: Numbers of float16 that are read at once.
+_READ_AT_ONCE = 8
+
+
+def split_in_tiles(graph: Graph, wanted: Callable[[Contract], bool]) -> int:
+    """Split the larger operand of the float32 products that are ``wanted`` in their tiles, and the smaller one before. Returns how many there were."""
+    products = [value for value in topological(graph.outputs) if isinstance(value.op, Contract) and wanted(value.op)]
+    for value in products:
+        assert isinstance(value.op, Contract)
+        value.op = _split(value.op, graph.hints)
+    return len(products)
+
+
+def can_be_split(op: Contract, hints: Hints) -> bool:
+    """Whether it is a product of float32 matrices, no convolution, whose rows in memory begin where 16 bytes of float16 are read at once."""
+    if op.left.dtype != torch.float32 or op.right.dtype != torch.float32 or op.tf32 or op.convolves or op.outer:
+        return False
+    operands = (op.left, op.right)
+    lengths = [viewed(operand)[0].shape[-1] for operand in operands if operand.shape]
+    rough = any(length != ONE and length.subs(hints) % _READ_AT_ONCE for length in lengths)
+    return len(lengths) == 2 and not rough and not any(repeats(operand, hints) for operand in operands)
+
+
+def larger(op: Contract, hints: Hints) -> bool:
+    """Whether the left operand has no fewer elements than the right one."""
+    left, right = (numel(operand.shape).subs(hints) for operand in (op.left, op.right))
+    return bool(left >= right)
+
+
+def _split(op: Contract, hints: Hints) -> Contract:
+    sides = [(op.left, op.left_axes), (op.right, op.right_axes)]
+    (large, large_axes), (small, small_axes) = sides if larger(op, hints) else sides[::-1]
+    whole = Map(large.shape, large.shape, dims(len(large.shape)))
+    in_tile = of_each_product(planes_of(large), whole, LEFT)
+    before = chosen(small, RIGHT, {})
+    sample = Value(Sample(large), (ONE,), torch.float32, f"{variable_name(large)}_sample")
+    exact = Exact(op, (sample, peak_of(beneath(before))), LEAST_PEAK, MOST_PEAK)
+    return Contract(
+        in_tile,
+        before,
+        LETTER + large_axes,
+        LETTER + small_axes,
+        op.axes,
+        outer=LETTER,
+        scaled=1 / SCALE,
+        exact=exact,
+    )
