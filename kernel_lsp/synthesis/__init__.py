@@ -20,7 +20,19 @@ from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
 from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
-from .stages import CHAINED, IN_PARTS, IN_TILES, check_writable, counted, failures, lowered, optional, planned, told
+from .stages import (
+    CHAINED,
+    IN_PARTS,
+    IN_TILES,
+    PLANES,
+    check_writable,
+    counted,
+    failures,
+    lowered,
+    optional,
+    planned,
+    told,
+)
 
 GENERATOR = "synthesizer"
 #: operators that are tried as calls of torch, too
@@ -94,12 +106,14 @@ def _candidates(
         joined: bool = True,
         parts: bool = True,
         in_tiles: bool = True,
+        begins_again: bool = False,
         chained: bool | None = None,
         torch_last: bool = False,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
         how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
-        how |= {"joined": joined, "parts": parts, "in_tiles": in_tiles, "chained": chained, "torch_last": torch_last}
+        how |= {"joined": joined, "parts": parts, "in_tiles": in_tiles, "begins_again": begins_again}
+        how |= {"chained": chained, "torch_last": torch_last}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
         collapsed.append(bool(found.graph.collapsed))
@@ -146,6 +160,8 @@ def _candidates(
         planes: list[Candidate] = []
         if IN_TILES in rounded[0].arithmetic:  # what is measured decides whether both operands are split before
             planes += _default(also(halves=True, in_tiles=False, most=1)[0])
+        if strict and PLANES in rounded[0].arithmetic.split(", "):  # may be right where the first is not
+            planes += _default(also(halves=True, begins_again=True, most=1)[0])
         # torch, which may round convolutions, does not do so with few channels at most sizes
         if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]

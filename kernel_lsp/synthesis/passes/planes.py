@@ -46,8 +46,8 @@ LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 _Layout = tuple[Value, tuple[int, ...], sympy.Expr | None]
 
 
-def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> int:
-    """Split the operands of the float32 products that are ``worthwhile``. Returns how many there were."""
+def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, begins_again: bool = False) -> int:
+    """Split the operands of the float32 products that are ``worthwhile``. Returns how many there were. ``begins_again``: see ``Contract``."""
     planes: dict[_Layout, Value] = {}
     products = [
         value
@@ -75,6 +75,7 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool]) -> i
             outer=LETTER,
             scaled=1 / SCALE,
             exact=Exact(op, peaks, LEAST_PEAK, MOST_PEAK),
+            begins_again=begins_again,
         )
     return len(products)
 
