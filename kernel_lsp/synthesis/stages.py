@@ -42,7 +42,16 @@ from .passes.splitting import split_long_reductions
 from .passes.thin import can_be_split, split_in_tiles
 from .passes.torch_layout import torch_channels_last
 from .printing import bounds
-from .schedule.cost import chain_pays, float16_pays, half_pays, planes_pay, pointwise_pays, product_parts, thin_pays
+from .schedule.cost import (
+    both_pay,
+    chain_pays,
+    float16_pays,
+    half_pays,
+    planes_pay,
+    pointwise_pays,
+    product_parts,
+    thin_pays,
+)
 from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
 
@@ -143,7 +152,7 @@ def lowered(
         if any(map(of_float8, split.values())):
             graph.ways.append(IN_PARTS)
         thin = {split.get(op, op) for op in thin}
-        if split_in_tiles(graph, lambda op: op in thin):
+        if split_in_tiles(graph, lambda op: op in thin, lambda op: both_pay(op, on, graph.hints)):
             rounded.append(IN_TILES)
             share(graph)
     verify(graph)

@@ -307,7 +307,7 @@ class Peak(Op):
 
 @dataclass(eq=False)
 class Sample(Op):
-    """A magnitude that some element of ``operand`` has, a product's left operand before it is rounded; infinite where a sum is.
+    """A magnitude that some element of ``operand`` has, a product's operand before it is rounded; infinite where a sum is not finite.
 
     Shape [1], float32. The kernel of the product computes it. A sum is not finite where an element was rounded to infinity. So it lies between the same bounds as the largest magnitude, or below them where the elements that were looked at are small.
     """

@@ -1,7 +1,8 @@
 """Thin float32 products: the smaller operand becomes float16 planes before the product, the larger one in the product's tiles.
 
 Such a product waits for the larger operand's bytes. To write planes of that costs twice what reading it costs (``planes.py``). So the product's
-kernel reads it in float32, as it lies in memory, and splits the tile. Tensor cores take both planes from registers, as the left operand.
+kernel reads it in float32, as it lies in memory, and splits the tile. Tensor cores take both planes from registers, as the left operand. Where
+the smaller operand is large, too, it is split in the tiles as well, each time that a program reads it; its planes then go through shared memory.
 
 The range of the larger operand is told as in ``pointwise.py`` (``Sample``): an element that float16 does not hold makes a sum infinite or NaN.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import sympy
 import torch
 
 from ..graph.map import Map, dims
@@ -37,12 +39,15 @@ from .planes import (
 _READ_AT_ONCE = 8
 
 
-def split_in_tiles(graph: Graph, wanted: Callable[[Contract], bool]) -> int:
-    """Split the larger operand of the float32 products that are ``wanted`` in their tiles, and the smaller one before. Returns how many there were."""
+def split_in_tiles(graph: Graph, wanted: Callable[[Contract], bool], both: Callable[[Contract], bool]) -> int:
+    """Split the larger operand of the float32 products that are ``wanted`` in their tiles, and the smaller one before, or there too where ``both``.
+
+    Returns how many there were.
+    """
     products = [value for value in topological(graph.outputs) if isinstance(value.op, Contract) and wanted(value.op)]
     for value in products:
         assert isinstance(value.op, Contract)
-        value.op = _split(value.op, graph.hints)
+        value.op = _split(value.op, graph.hints, both(value.op))
     return len(products)
 
 
@@ -62,21 +67,27 @@ def larger(op: Contract, hints: Hints) -> bool:
     return bool(left >= right)
 
 
-def _split(op: Contract, hints: Hints) -> Contract:
+def _split(op: Contract, hints: Hints, both: bool) -> Contract:
     sides = [(op.left, op.left_axes), (op.right, op.right_axes)]
     (large, large_axes), (small, small_axes) = sides if larger(op, hints) else sides[::-1]
-    whole = Map(large.shape, large.shape, dims(len(large.shape)))
-    in_tile = of_each_product(planes_of(large), whole, LEFT)
-    before = chosen(small, RIGHT, {})
-    sample = Value(Sample(large), (ONE,), torch.float32, f"{variable_name(large)}_sample")
-    exact = Exact(op, (sample, peak_of(beneath(before))), LEAST_PEAK, MOST_PEAK)
+    left, right = _in_tile(large, LEFT), _in_tile(small, RIGHT) if both else chosen(small, RIGHT, {})
+    peaks = _sample(large), _sample(small) if both else peak_of(beneath(right))
     return Contract(
-        in_tile,
-        before,
+        left,
+        right,
         LETTER + large_axes,
         LETTER + small_axes,
         op.axes,
         outer=LETTER,
         scaled=1 / SCALE,
-        exact=exact,
+        exact=Exact(op, peaks, LEAST_PEAK, MOST_PEAK),
     )
+
+
+def _in_tile(operand: Value, place: sympy.Expr) -> Value:
+    """For each of the three products the plane of ``operand`` at ``place``, which no kernel stores."""
+    return of_each_product(planes_of(operand), Map(operand.shape, operand.shape, dims(len(operand.shape))), place)
+
+
+def _sample(operand: Value) -> Value:
+    return Value(Sample(operand), (ONE,), torch.float32, f"{variable_name(operand)}_sample")

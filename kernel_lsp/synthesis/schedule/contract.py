@@ -36,7 +36,7 @@ from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from .extents import alternating, contract_atoms, multiplied, total
-from .noting import note_sample
+from .noting import note_samples
 from .operand_tiles import Parts, operand_tiles
 from .planes import planes_together
 from .pointwise import name_pixels
@@ -124,9 +124,22 @@ def contract(
         total_of_all = _sum(parts, at)
     else:
         total_of_all, tiled = _joined(parts, at, pair, one, exact)
-    for v in kernel.peaks:
-        program.body += note_sample(
-            v, op, at, depth, axes, total_of_all, rows, cols, blocks["M"], ends, arguments, domain, stored, program.body
+    if kernel.peaks:
+        program.body += note_samples(
+            kernel.peaks,
+            op,
+            at,
+            depth,
+            axes,
+            total_of_all,
+            rows,
+            cols,
+            blocks,
+            ends,
+            arguments,
+            domain,
+            stored,
+            program.body,
         )
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all

@@ -18,7 +18,7 @@ from ..passes.splitting import CHUNK
 from .chain_atoms import chain_extents
 from .chain_space import REGISTERS, chain_registers, chain_shared, most_columns
 from .chained import hides_half
-from .extents import inner_atoms, multiplied, power_of_two, product_extents, share_of_places, splits_in_tile, total
+from .extents import inner_atoms, multiplied, power_of_two, product_extents, share_of_places, split_in_tile, total
 from .recurrent_space import extents
 from .running import passes
 from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Shared, Steps, Unrolled
@@ -109,7 +109,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     if of_float8(kernel.product):  # of float8 numbers, whatever they are multiplied as
         read, written = 1, sum(v.dtype.itemsize for v in kernel.outputs)
     left, right, deep = 4 if kernel.peaks else read, read, k  # it is rounded here
-    if splits_in_tile(kernel.product):  # and of the other one both planes are read at once
+    if any(split_in_tile(kernel.product)):  # of the other one both planes are read at once, or float32, too
         right, deep = 2 * read, k // hint(kernel.product.size(kernel.product.planes), hints)
     moved = batch * (m * deep * left + deep * n * right + m * n * written)
     through_l2 = programs * (schedule.m * left + schedule.n * right) * deep
@@ -191,9 +191,9 @@ def chain_pays(
 
 
 #: Part of the tensor cores' rate that products reach: of tiles of halves, of float32 that a kernel splits as it goes, of float32 that it rounds
-#: to float16 as it goes (an estimate, from the bytes that a step moves through shared memory), and cuDNN's TF32 convolutions of tensors whose
-#: channels are not last.
-REACHED, REACHED_SPLIT, REACHED_ROUNDING, REACHED_CUDNN = 0.6, 0.35, 0.4, 0.25
+#: to float16 as it goes (an estimate, from the bytes that a step moves through shared memory), of float32 of which it splits both operands into
+#: planes as it goes (an estimate), and cuDNN's TF32 convolutions of tensors whose channels are not last.
+REACHED, REACHED_SPLIT, REACHED_ROUNDING, REACHED_SPLITTING, REACHED_CUDNN = 0.6, 0.35, 0.4, 0.3, 0.25
 
 #: Seconds that one launch more is counted as: what it takes from Python passes beside the kernels in part.
 _LAUNCH = 5e-6
@@ -218,23 +218,43 @@ _THIN = 256
 def thin_pays(op: Contract, target: Target, hints: Hints) -> bool:
     """Whether a float32 product takes less time where its larger operand is split into planes in the tiles than in any other way.
 
-    It is read once; the other one is split before, as for planes. There are four launches more: one that splits, two that clear what is noted of the
-    range, one for what float16 does not hold. Both other ways read and write what they multiply, too.
+    Both other ways read and write what they multiply, too.
     """
     left, right = (
         math.prod(hint(op.size(x), hints) for x in op.axes if op.varies(x) == side)
         for side in ((True, False), (False, True))
     )
-    sizes = sorted(_bytes(operand, hints) for operand in (op.left, op.right))
-    if min(left, right) > _THIN or not sizes[0]:
+    if min(left, right) > _THIN or not (left and right):
         return False
-    multiplied, bandwidth = 3 * _operations(op, hints), target.bandwidth
-    memory = (sum(sizes) + math.prod(hint(op.size(x), hints) for x in op.axes) * 4) / bandwidth
-    halves = target.rate("float16")
-    in_tiles = max(memory, multiplied / (REACHED_ROUNDING * halves)) + 2 * sizes[0] / bandwidth + 4 * _LAUNCH
-    before = max(memory, multiplied / (REACHED * halves)) + 2 * sum(sizes) / bandwidth + 5 * _LAUNCH
+    multiplied, memory = 3 * _operations(op, hints), _memory(op, target, hints)
+    planes = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right)) / target.bandwidth
+    before = max(memory, multiplied / (REACHED * target.rate("float16"))) + planes + 5 * _LAUNCH
     as_it_is = max(memory, multiplied / (REACHED_SPLIT * target.rate("tf32")))
-    return in_tiles < min(before, as_it_is)
+    return min(_in_tiles(op, target, hints)) < min(before, as_it_is)
+
+
+def both_pay(op: Contract, target: Target, hints: Hints) -> bool:
+    """Whether a thin product takes less time where both operands are split in the tiles, and not the larger one alone."""
+    one, both = _in_tiles(op, target, hints)
+    return both < one
+
+
+def _in_tiles(op: Contract, target: Target, hints: Hints) -> tuple[float, float]:
+    """Seconds of a product whose larger operand is split in the tiles, and the other one before, as for planes; then where both are split in the tiles.
+
+    There are four launches more: one that splits, two that clear what is noted of the range, one for what float16 does not hold. The first is not there
+    for both.
+    """
+    multiplied, memory = 3 * _operations(op, hints), _memory(op, target, hints)
+    halves, smaller = target.rate("float16"), min(_bytes(operand, hints) for operand in (op.left, op.right))
+    one = max(memory, multiplied / (REACHED_ROUNDING * halves)) + 2 * smaller / target.bandwidth + 4 * _LAUNCH
+    return one, max(memory, multiplied / (REACHED_SPLITTING * halves)) + 3 * _LAUNCH
+
+
+def _memory(op: Contract, target: Target, hints: Hints) -> float:
+    """Seconds in which a float32 product's operands are read and its result is written."""
+    result = math.prod(hint(op.size(letter), hints) for letter in op.axes) * 4
+    return (_bytes(op.left, hints) + _bytes(op.right, hints) + result) / target.bandwidth
 
 
 def half_pays(op: Contract, target: Target, hints: Hints) -> bool:

@@ -151,9 +151,10 @@ def multiplied(op: Contract) -> torch.dtype:
     return torch.promote_types(op.left.dtype, op.right.dtype)
 
 
-def splits_in_tile(op: Contract) -> bool:
-    """Whether the left operand is split into planes where its tile is read, see ``passes/thin.py``."""
-    return bool(op.planes) and op.exact is not None and any(isinstance(v.op, Sample) for v in op.exact.peaks)
+def split_in_tile(op: Contract) -> tuple[bool, bool]:
+    """Whether the left operand, and the right one, is split into planes where its tile is read, see ``passes/thin.py``."""
+    samples = sum(isinstance(v.op, Sample) for v in op.exact.peaks) if op.exact is not None and op.planes else 0
+    return samples > 0, samples > 1
 
 
 def transposed_atom(kernel: Kernel, hints: Hints) -> sympy.Symbol | None:

@@ -22,8 +22,8 @@ from .program import Program
 from .schedules import Product
 from .summation import Summation
 
-#: What terms of one step have computed of the left operand, as ``Builder.memo`` has it.
-LeftKnown = dict[tuple[tuple[Value, Index], tuple[Expr, ...]], Expr]
+#: What terms of one step have computed of an operand, as ``Builder.memo`` has it.
+Known = dict[tuple[tuple[Value, Index], tuple[Expr, ...]], Expr]
 
 
 @dataclass
@@ -53,7 +53,7 @@ def operand_tiles(
     alongs: tuple[Axis, Axis],
     loop: list[Statement],
     suffixes: tuple[str, str] = ("", ""),
-    known: LeftKnown | None = None,
+    known: tuple[Known, Known] | None = None,
 ) -> tuple[Expr, Expr]:
     """The operands of a step's product, as a tensor core takes them. What they need is added to the ``loop``, and before it.
 
@@ -66,9 +66,10 @@ def operand_tiles(
     ends_early: list[Expr | None] = []
     beyond: list[float | None] = []  # what a side holds beyond K
     raw: list[bool] = []
-    for operand, letters, side, along, suffix in (
-        (op.left, op.left_axes, parts.rows, alongs[0], suffixes[0]),
-        (op.right, op.right_axes, parts.cols, alongs[1], suffixes[1]),
+    memos = known or ({}, {})
+    for operand, letters, side, along, suffix, memo in (
+        (op.left, op.left_axes, parts.rows, alongs[0], suffixes[0], memos[0]),
+        (op.right, op.right_axes, parts.cols, alongs[1], suffixes[1], memos[1]),
     ):
         index = tuple(ZERO if n == ONE else at[x] for x, n in zip(letters, operand.shape, strict=True))
         builder = Builder(domain, [*parts.axes, *walk.outside, *_in_order(side, along)], arguments, stored, {})
@@ -77,8 +78,7 @@ def operand_tiles(
         builder.reduced_axis = along if len(parts.depth) > 1 else None
         builder.whole = side if dtype in FLOAT8 else None
         builder.before, builder.beside, builder.suffix = loaded(loop), "right", suffix
-        if known is not None and side is parts.rows:
-            builder.memo = known
+        builder.memo = memo
         builder.count(operand, index)
         term = builder.value(operand, index)
         beyond.append(term.pad if along in term.axes else None)

@@ -10,8 +10,8 @@ import torch
 from ..graph.value import Contract
 from ..kernel.ir import Dot, Expr, Full, Number, Ref, apply
 from ..kernel.statements import Add, Comment, Set, Statement
-from .extents import splits_in_tile
-from .operand_tiles import LeftKnown, Parts, operand_tiles
+from .extents import split_in_tile
+from .operand_tiles import Known, Parts, operand_tiles
 from .summation import Summation
 
 
@@ -27,7 +27,7 @@ def planes_together(
     (low, right_high), (high, right_low) = _tiles(parts, op, at, walk, loop)
     small = dataclasses.replace(acc, variable=program.arguments.variable("small_acc"))
     scaled = apply("mul", small, Number(op.scaled), dtype=torch.float32)
-    times = f"the products with a low plane, which is {'made' if splits_in_tile(op) else 'stored'} times {round(1 / op.scaled)}."
+    times = f"the products with a low plane, which is {'made' if any(split_in_tile(op)) else 'stored'} times {round(1 / op.scaled)}."
     if begins_again:
         loop += [
             Comment(times.capitalize()),
@@ -57,11 +57,12 @@ def _tiles(
 ) -> list[tuple[Expr, Expr]]:
     """Of a step the left's low and the right's high plane, then the left's high and the right's low one."""
     plane = at[op.planes]
-    names = ("low", "high"), ("high", "low")
-    if splits_in_tile(op):  # both planes of the left operand are made of what is loaded once
-        names = ("", "high"), ("", "low")
+    # Both planes of what is split here are made of what is loaded once, and need no names of their own.
+    in_tile = split_in_tile(op)
+    left, right = ("low", "high"), ("high", "low")
+    names = zip(("", "") if in_tile[0] else left, ("", "") if in_tile[1] else right, strict=True)
     alongs = walk.along((1, 2)), walk.along((0, 2))
-    known: LeftKnown = {}
+    known: tuple[Known, Known] = {}, {}
     found: list[tuple[Expr, Expr]] = []
     for place, suffixes in enumerate(names):
         there = {letter: index.xreplace({plane: sympy.Integer(place)}) for letter, index in at.items()}

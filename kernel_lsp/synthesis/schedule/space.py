@@ -19,7 +19,7 @@ from .extents import (
     power_of_two,
     product_extents,
     share_of_places,
-    splits_in_tile,
+    split_in_tile,
     total,
     transposed_atom,
 )
@@ -111,7 +111,7 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
-    if splits_in_tile(kernel.product):
+    if any(split_in_tile(kernel.product)):
         return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:
         return list(pointwise_tiles(kernel, m, n, k, target, hints))

@@ -47,11 +47,14 @@ case("planes_rough_columns", lambda self, x, y: x @ y, lambda n: [r(33 + n, 64),
 module("planes_rough_linear", nn.Linear, (75, 24), lambda n: [r(19 + n, 75)], kernels=4, halves=True)
 case("planes_rough_square", lambda self, x: x @ x.mT, lambda n: [r(2, 19 + n, 35)], halves=True)
 # Thin: the larger operand is split in the tiles of the product.
-THIN = {"halves": True, "thin": True}
+THIN = {"halves": True, "thin": "one"}
 case("thin_mm", lambda self, x, y: x @ y, lambda n: [r(5 + n, 72), r(72, 104)], kernels=3, **THIN)
 case("thin_mm_columns", lambda self, x, y: x @ y, lambda n: [r(104, 72), r(72, 8 * n + 8)], kernels=3, **THIN)
 case("thin_mm_turned", lambda self, x, y: x @ y.mT, lambda n: [r(200, 136).mT, r(n + 2, 200)], kernels=3, **THIN)
 case("thin_bmm", lambda self, x, y: torch.bmm(x, torch.relu(y)), lambda n: [r(3, 33 + n, 72), r(3, 72, 104)], **THIN)
+BOTH = {"halves": True, "thin": "both"}
+case("thin_both", lambda self, x, y: x @ y, lambda n: [r(40 + n, 264), r(264, 24)], kernels=2, **BOTH)
+case("thin_both_huge", lambda self, x, y: x @ y, lambda n: [r(40 + n, 72), r(72, 24) * 1e5], kernels=2, **BOTH)
 module("thin_linear_huge", nn.Linear, (72, 104), lambda n: [r(9 + n, 72) * 1e5], **THIN)
 
 

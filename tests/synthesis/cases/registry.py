@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import torch
@@ -28,7 +28,9 @@ class Case:
     training: bool = False  # in training mode, where its buffers may change
     settled: bool = False  # the first call, in which attributes come into being, is eager's
     tf32: bool = True  # of those convolutions have the error of TF32
-    thin: bool = False  # with ``halves``: products split their larger operand in their tiles
+    thin: Literal["", "one", "both"] = (
+        ""  # with ``halves``: products split their larger operand, or both, in their tiles
+    )
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
 
 
@@ -64,7 +66,7 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
     pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays", "pointwise_pays"), lambda *_: True)
-    pay["thin_pays"] = lambda *_: case.thin
+    pay |= {"thin_pays": lambda *_: bool(case.thin), "both_pay": lambda *_: case.thin == "both"}
     with mock.patch.multiple(stages, tf32_convolutions=lambda: case.tf32, **pay):
         return synthesize(module, exported, gpu="H100", precision=case.precision, **names)
 

@@ -55,11 +55,13 @@ def test_rows_that_are_no_multiple_of_16_bytes_are_not_split_in_tiles() -> None:
     assert planned(Product(), torch.empty(128, 16383), torch.empty(16383, 16384)).rounded == ["float16 planes"]
 
 
-def test_a_long_sum_is_split_in_parts_first() -> None:
+def test_of_a_long_sum_both_operands_are_split_in_the_tiles_of_its_parts() -> None:
     found = planned(Product(), torch.empty(256, 524288), torch.empty(524288, 256))
     assert found.rounded == IN_TILES
     (product,) = products(found)
-    assert product.shape[0] == 32 and len(found.kernels) == 4  # the last one adds the parts up
+    assert isinstance(product.op, Contract) and product.op.exact is not None
+    assert [type(peak.op) for peak in product.op.exact.peaks] == [Sample, Sample]
+    assert product.shape[0] == 32 and len(found.kernels) == 3  # the last one adds the parts up
 
 
 @pytest.mark.parametrize("rows", [1, 16, 40, 64, 100, 128, 200, 256])

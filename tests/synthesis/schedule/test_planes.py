@@ -25,6 +25,7 @@ from tests.synthesis.passes.test_products import Product
         ("thin_swish", "; 128 x 64 x 64 tiles"),
         ("thin_swish", "; 64 x 128 x 32 tiles"),
         ("thin_mm_columns", "; 64 x 16 x 128 tiles"),
+        ("thin_both", "; 64 x 32 x 128 tiles"),
     ],
 )
 def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: Any, tmp_path: Path) -> None:
