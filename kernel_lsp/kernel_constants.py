@@ -12,7 +12,14 @@ CONSTANTS = {
 #: the import of what Triton's interpreter does not have by itself: there each of its functions gives None
 LIBDEVICE = "from triton.language.extra import libdevice"
 
-#: after ``_DEVICE``, in a file with ``LIBDEVICE``: a device that no tensor is on. ``why_not`` names it.
-WITHOUT_LIBDEVICE = """if triton.knobs.runtime.interpret and libdevice.tanh(0.0) is None:
+
+def _not_by_the_interpreter_alone(why: str) -> str:
+    """After ``_DEVICE``, in a file with ``LIBDEVICE``: a device that no tensor is on. ``why_not`` names it."""
+    return f"""if triton.knobs.runtime.interpret and libdevice.tanh(0.0) is None:
     # Every call runs eagerly: Triton's interpreter alone cannot run the kernels.
-    _DEVICE = "a GPU, since TRITON_INTERPRET=1 has no libdevice\""""
+    _DEVICE = "a GPU, since TRITON_INTERPRET=1 {why}\""""
+
+
+WITHOUT_LIBDEVICE = _not_by_the_interpreter_alone("has no libdevice")
+#: it takes the bits of a bfloat16 or float8 for an integer; where it is repaired, there is libdevice, too
+WITHOUT_SHORT_FLOATS = _not_by_the_interpreter_alone("computes with the bits of bfloat16 and float8")

@@ -16,7 +16,7 @@ from kernel_lsp.generators.blocks import names
 from kernel_lsp.generators.drop_in import class_text
 from kernel_lsp.generators.renaming import globals_of, rename
 from kernel_lsp.generators.rewriting import Function, Source, dotted, is_jit, on_the_tensors_device
-from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE
+from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE, WITHOUT_SHORT_FLOATS
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.schema import Subject
@@ -59,8 +59,12 @@ def _assembled(code: Code, subject: Subject, exact: bool, generator: str) -> str
     body = "\n\n\n".join([*others, written])
     constants = [line for name, line in CONSTANTS.items() if name in body]
     imports = _imports(answer, body, import_lines(subject.import_from, subject.import_file, outer, imported))
-    if LIBDEVICE in imports and CONSTANTS["_DEVICE"] in constants:
-        constants.append(WITHOUT_LIBDEVICE)
+    if CONSTANTS["_DEVICE"] in constants:
+        if LIBDEVICE in imports:
+            constants.append(WITHOUT_LIBDEVICE)
+        elif any("torch.bfloat16" in condition or "torch.float8" in condition for condition in conditions):
+            imports.insert(imports.index("import triton") + 1, LIBDEVICE)
+            constants.append(WITHOUT_SHORT_FLOATS)
     kernels = [node.name for node in answer.source.tree.body if isinstance(node, ast.FunctionDef) and is_jit(node)]
     kernels = [kernel for kernel in kernels if f"def {kernel}(" in body]
     head = [

@@ -10,15 +10,16 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.signature import Signature
-from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE
+from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE, WITHOUT_SHORT_FLOATS
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import attribute, snake_case
 
+from ..graph.build import FLOAT8
 from ..graph.functions import FUNCTIONS
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
 from ..graph.value import Assigned, Graph, Value, input_of, numel
-from ..kernel.ir import Apply, PrefixScan
+from ..kernel.ir import Apply, Dot, PrefixScan
 from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
@@ -114,6 +115,8 @@ def compose(
         )
     if any(_uses_library(program) for program in host.programs):
         constants.append(WITHOUT_LIBDEVICE)
+    elif any(_multiplies_short_floats(program) for program in host.programs):
+        constants.append(WITHOUT_SHORT_FLOATS)
     parts += [
         "\n".join(constants),
         *helpers.definitions(host.programs),
@@ -192,7 +195,7 @@ def _imports(host: Host, of_the_class: list[str], standard: list[str]) -> str:
     """``standard``: the imports of Python's own modules."""
     lines = [*sorted(standard), ""] if standard else []
     lines += ["import torch", "import triton", "import triton.language as tl"]
-    if any(_uses_library(program) for program in host.programs):
+    if any(_uses_library(program) or _multiplies_short_floats(program) for program in host.programs):
         lines.append(LIBDEVICE)
     return "\n".join([*lines, "", *of_the_class])
 
@@ -203,6 +206,14 @@ def _uses_library(program: Program) -> bool:
     applied = {expr.function for expr in found if isinstance(expr, Apply)}
     combined = {MONOIDS[expr.kind].combine for expr in found if isinstance(expr, PrefixScan)}
     return any(FUNCTIONS[function].library for function in applied | combined)
+
+
+def _multiplies_short_floats(program: Program) -> bool:
+    """Whether tiles of bfloat16 or float8 are multiplied. All else is converted to float32 before."""
+    dots = [expr for expr in expressions(program.body) if isinstance(expr, Dot)]
+    return any(
+        getattr(tile, "dtype", None) in (torch.bfloat16, *FLOAT8) for dot in dots for tile in (dot.left, dot.right)
+    )
 
 
 def _host_function(name: str, host: Host) -> str:

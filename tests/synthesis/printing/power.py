@@ -1,4 +1,4 @@
-"""A module whose kernel calls libdevice."""
+"""Modules whose kernels Triton's interpreter alone cannot run: one calls libdevice, one multiplies tiles of bfloat16."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ class Power(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``x``: positive float32."""
         return x**2.3
+
+
+class Square(nn.Module):
+    """x times its own transpose, in bfloat16."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``x``: [M, K] float32. Returns [M, M] bfloat16."""
+        y = x.to(torch.bfloat16)
+        return y @ y.T
 
 
 def example() -> torch.Tensor:
