@@ -11,9 +11,10 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kernel_lsp import schema
+from kernel_lsp import errors, schema
 from kernel_lsp.jobs import header, joining
 from kernel_lsp.jobs.formatting import format_source
+from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.run import Run
 
 Percentage = Callable[[float], float]
@@ -52,6 +53,8 @@ async def _with_example(run: Run, candidate: schema.Candidate, number: int, meas
     sub = _of_example(run, number)
     try:
         entry = await sub.validate(candidate, measure, lambda fraction: 95)
+    except errors.WorkerTimedOut as error:
+        entry = schema.Validated(candidate, schema.Verdict("timeout", str(error)))
     finally:
         _take(run, sub)
     assert entry is not None  # with no candidate before it, validate raises instead
@@ -62,7 +65,8 @@ async def add(run: Run, ask: Callable[[Run], Awaitable[object]]) -> None:
     """Where there are several examples, have the chosen kernel validated with each, and others written and joined to it.
 
     A kernel is written for an example that no envelope of those before holds for. What comes of it, validated anew with all, is the
-    report's choice. An example without a correct kernel stays with eager, and a warning says why.
+    report's choice. An example without a correct kernel stays with eager, and a warning says why. A kernel that is wrong with another
+    example is not chosen; the next in time is.
 
     Args:
         ask: asks the generators for candidates for a run, which it has validated.
@@ -71,46 +75,58 @@ async def add(run: Run, ask: Callable[[Run], Awaitable[object]]) -> None:
         UserError: an example after the first cannot be run.
     """
     report, specimen = run.report, run.report.specimen or run.looked_at
-    if report.chosen is None or specimen is None or specimen.examples < 2:
+    if specimen is None or specimen.examples < 2:
         return
-    alone = report.chosen
-    candidate, others, why = report.candidates[alone].candidate, [], {}
-    for number in range(1, specimen.examples):
-        run.progress("validating", f"Validating example {number + 1} of {specimen.examples}", 95)
+    while report.chosen is not None and not report.candidates[report.chosen].verdict.examples:
+        await _with_all(run, report.candidates[report.chosen], range(1, specimen.examples), ask)
+        report.chosen = fastest(report.candidates)
+
+
+async def _with_all(run: Run, entry: schema.Validated, further: range, ask: Callable[[Run], Awaitable[object]]) -> None:
+    """Have the kernel of ``entry`` validated with the ``further`` examples, and joined with others where it is no kernel for one."""
+    candidate, others, why = entry.candidate, [], {}
+    for number in further:
+        run.progress("validating", f"Validating example {number + 1} of {further.stop}", 95)
         async with run.timing():
             others.append(await _with_example(run, candidate, number, "eager"))
-        if not others[-1].eager:
-            continue
-        sub = _of_example(run, number)
-        try:
-            await ask(sub)
-        finally:
-            _take(run, sub)
-        other = sub.report.candidates[sub.report.chosen] if sub.report.chosen is not None else None
-        if other is None:
-            reasons = [one.verdict.reason for one in sub.report.candidates]
-            problems = [source.problem for source in sub.report.sources if source.problem]
-            why[number] = next(iter(reasons + problems), "no generator has a candidate")
-            continue
-        try:
-            candidate = await _joined(run, candidate, other.candidate)
-        except joining.NotJoined as error:
-            why[number] = f"its kernel cannot share a file with the ones before, since {error}"
-    for number, reason in why.items():
-        report.warnings.append(f"Example {number + 1} runs eagerly: {reason}")
-    if candidate is report.candidates[alone].candidate:
-        _combine(run, report.candidates[alone], others)
+        if others[-1].eager:
+            try:
+                candidate = await _with_one_more(run, candidate, number, ask)
+            except joining.NotJoined as error:
+                why[number] = str(error)
+        elif others[-1].entry.verdict.status not in schema.CORRECT:
+            break
+    run.report.warnings += [f"Example {number + 1} runs eagerly: {reason}" for number, reason in why.items()]
+    if candidate is entry.candidate:
+        _combine(run, entry, others)
         return
-    number = len(report.candidates)
     async with run.timing():
-        entry = await validate(run, candidate, "eager", lambda fraction: 96)
-    report.chosen = number
-    if entry is None or entry.verdict.status not in schema.CORRECT:
-        report.chosen = alone
-        reason = entry.verdict.reason if entry is not None else "the time was over"
-        report.warnings.append(
-            f"Only the first example has a kernel: with those of the others it is not correct: {reason}"
-        )
+        made = await validate(run, candidate, "eager", lambda fraction: 96)
+        if made is not None and made.verdict.status in schema.CORRECT:
+            return
+        reason = made.verdict.reason if made is not None else "the time was over"
+        run.report.warnings.append(f"The kernels of several examples are not correct in one file: {reason}")
+        _combine(run, entry, [await _with_example(run, entry.candidate, number, "eager") for number in further])
+
+
+async def _with_one_more(
+    run: Run, candidate: schema.Candidate, number: int, ask: Callable[[Run], Awaitable[object]]
+) -> schema.Candidate:
+    """``candidate`` with kernels for one more example.
+
+    Raises:
+        NotJoined: there are none, or they cannot share a file.
+    """
+    sub = _of_example(run, number)
+    try:
+        await ask(sub)
+    finally:
+        _take(run, sub)
+    if sub.report.chosen is None:
+        reasons = [one.verdict.reason for one in sub.report.candidates]
+        problems = [source.problem for source in sub.report.sources if source.problem]
+        raise joining.NotJoined(next(iter(reasons + problems), "no generator has a candidate"))
+    return await _joined(run, candidate, sub.report.candidates[sub.report.chosen].candidate)
 
 
 async def _joined(run: Run, first: schema.Candidate, second: schema.Candidate) -> schema.Candidate:
