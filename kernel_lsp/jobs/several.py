@@ -30,10 +30,20 @@ async def validate(
     """
     entry = await run.validate(candidate, measure, percentage)
     count = run.looked_at.examples if run.looked_at is not None else 1
-    if entry is None or count < 2 or entry.verdict.status not in schema.CORRECT:
+    if entry is None or entry.verdict.status not in schema.CORRECT:
         return entry
-    _combine(run, entry, [await _with_example(run, candidate, number, measure) for number in range(1, count)])
+    if count > 1:
+        _combine(run, entry, [await _with_example(run, candidate, number, measure) for number in range(1, count)])
+    if missed := unserved(run, candidate):
+        entry.verdict.limits.append(
+            f"{missed} of its {joining.envelopes(candidate.source)} envelopes, which no example is in"
+        )
     return entry
+
+
+def unserved(run: Run, candidate: schema.Candidate) -> int:
+    """How many envelopes of a kernel no example was in that it was validated with: examples that are gone, or that no longer fit."""
+    return max(0, joining.envelopes(candidate.source) - 1 - len(run.report.further))
 
 
 @dataclass

@@ -41,7 +41,10 @@ async def validate(run: Run) -> None:
         measure = "none" if job.follow_up else "eager"
         validated = await several.validate(run, candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert validated is not None  # with no candidate before it, validate raises instead
-    _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged)
+    misfits = bool(several.unserved(run, candidate)) and any(
+        one.status == "eager" for one in validated.verdict.examples
+    )
+    _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits)
     if job.follow_up and known.valid is not None:
         _keep_times(report, known.valid, validated)
     elif not job.follow_up:
@@ -69,13 +72,17 @@ async def validate(run: Run) -> None:
         report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
 
 
-def _name_outdated(parsed: kernel_file.KernelFile, verdict: schema.Verdict, class_name: str, unchanged: bool) -> None:
+def _name_outdated(
+    parsed: kernel_file.KernelFile, verdict: schema.Verdict, class_name: str, unchanged: bool, misfits: bool
+) -> None:
     """A kernel that the class has been changed away from since is no cheat: its class runs eagerly, as it has to.
 
-    Where the header has that verdict its fingerprint is of the class as it was then.
+    Where the header has that verdict its fingerprint is of the class as it was then. ``misfits``: of several examples one is in no
+    envelope, while an envelope has no example.
     """
     known = parsed.claim is not None and parsed.claim.verdict.status == "outdated"
-    if verdict.reason == schema.NO_LAUNCH and not parsed.edited and (known or not unchanged):
+    fits = verdict.reason != schema.NO_LAUNCH and not (misfits and verdict.status in schema.CORRECT)
+    if not fits and not parsed.edited and (known or not unchanged):
         verdict.status = "outdated"
         verdict.reason = (
             f"{class_name}, or something it uses, changed since its kernel was written: the kernel does not fit any more, "

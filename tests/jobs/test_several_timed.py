@@ -10,13 +10,14 @@ import pytest
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.jobs import baselines, joining
 
-from .conftest import over, target
+from .conftest import TINY, over, target
 
 WORKER = """
 import json, re, sys
 
 log = open(sys.argv[1], "a")
-KINDS = json.loads(sys.argv[2])  # of each example, the kernels that are proposed for it: "<examples>:<microseconds>[:wrong]"
+# Of each example the kernels that are proposed for it: "<examples>:<microseconds>[:wrong]"; null: it is in no envelope.
+KINDS = json.loads(sys.argv[2])
 DEVICE = {"name": "Imagined GPU", "kind": "cuda", "capability": "9.0", "driver": "1", "torch": "2", "triton": "3"}
 NO_LAUNCH = "it launches no Triton kernel for the example inputs"
 BODY = '''
@@ -46,7 +47,7 @@ def timing(median):
     return {"median": median, "low": median, "high": median, "runs": 50}
 
 def found(source, number):
-    for kind in re.findall(r'x == "(.*?)"', source):
+    for kind in re.findall(r'x == "(.*?)"', source) if KINDS[number] is not None else []:
         examples, time, *wrong = kind.split(":")
         if str(number) in examples:
             if wrong == [str(number)]:
@@ -94,15 +95,15 @@ def generated(tmp_path, make_jobs, module, monkeypatch):
     monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
     baselines._store.cache_clear()
 
-    async def generate(kinds: str):
+    async def generate(kinds: str, what: str = "generate", source: str = TINY):
         (tmp_path / "worker.py").write_text(WORKER)
         python, log = tmp_path / "python", tmp_path / "log"
         log.write_text("")
         python.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/worker.py {log} '{kinds}'\n")
         python.chmod(0o755)
-        path = module()
+        path = module(source)
         jobs = make_jobs(interpreter=str(python), generators=["synthesizer"])
-        job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+        job = await over(jobs.submit(what, target(path, "Tiny"), path))
         assert job.state == "done", job.error
         return job, log.read_text().splitlines()
 
@@ -153,3 +154,16 @@ async def test_an_example_without_a_kernel_stays_with_eager(generated):
     assert asked.count("validate 2") == 3  # whether an envelope holds for it, its own kernel, and the joined ones
     text = kernel_file.find_kernel(job.path, "Tiny").read_text()
     assert "1:20" not in text and 'x == "2:10"' in text
+
+
+async def test_an_envelope_that_no_example_is_in_any_more_is_told_of(generated):
+    await generated('[["0:50"], ["1:20"]]')
+    job, asked = await generated('[["0:50"]]', "validate")
+    assert asked == ["validate 0"] and chosen(job).verdict.status == "ok"
+    assert "1 of its 2 envelopes, which no example is in" in chosen(job).verdict.limits
+
+    job, _ = await generated("[[], null]", "validate")
+    assert chosen(job).verdict.status == "ok" and chosen(job).verdict.examples[1].status == "eager"
+    # After a change of the class the same means that its kernels do not fit any more.
+    job, _ = await generated("[[], null]", "validate", TINY.replace("x * 2 + 1", "x * 3 + 1"))
+    assert job.report.candidates[0].verdict.status == "outdated" and job.report.chosen is None
