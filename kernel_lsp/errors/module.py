@@ -37,6 +37,12 @@ class ClassDefinedTwice(UserError):
     template = "{path} defines {class_name} more than once (line {line}); rename one of them."
 
 
+class ClassChanged(UserError):
+    """The class is another one than when its generation began, and no candidate fits the one of now."""
+
+    template = "{class_name}, or something it uses, changed while its kernel was generated. Generate it again."
+
+
 class NotSavedYet(UserError):
     """The source exists in the editor alone, or was removed from the disk."""
 

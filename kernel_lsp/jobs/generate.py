@@ -17,7 +17,7 @@ async def generate(run: Run) -> None:
     """Fill ``run.report`` and write the kernel file.
 
     Raises:
-        UserError: the class cannot be run, the file may not be written, no generator has a candidate, …
+        UserError: the class cannot be run, or changed meanwhile, the file may not be written, no generator has a candidate, …
     """
     job, report, settings = run.job, run.report, run.settings
     run.take_fingerprint()
@@ -34,6 +34,7 @@ async def generate(run: Run) -> None:
     if not settings.generators or recall.NAME in settings.generators:
         await earlier_kernel.validate_faster(run)
     report.chosen = fastest(report.candidates)
+    _check_unchanged(run)
     if not report.candidates and failures:
         raise failures[0]
     if not report.candidates:
@@ -57,6 +58,7 @@ async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:
     failures: list[errors.UserError] = []
     seen: dict[str, int] = {}
     for name in names:
+        _check_unchanged(run)
         generator_run = GeneratorRun(run, name, seen)
         try:
             await generator_run.ask()
@@ -67,6 +69,16 @@ async def _ask_generators(run: Run, names: list[str]) -> list[errors.UserError]:
             if isinstance(error, errors.WorkerDied) and not correct:
                 raise
     return failures
+
+
+def _check_unchanged(run: Run) -> None:
+    """What was found wrong was written for the class as it was, and compared with the class as it is.
+
+    Raises:
+        ClassChanged: no candidate is correct, and the class is not the one that the generation began with.
+    """
+    if run.report.candidates and fastest(run.report.candidates) is None and not run.is_unchanged():
+        raise errors.ClassChanged(path=str(run.job.path), class_name=run.job.target.class_name)
 
 
 def _why(report: schema.Report) -> str:

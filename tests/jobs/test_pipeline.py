@@ -5,6 +5,7 @@ import ast
 import pytest
 
 from kernel_lsp import errors, kernel_file, schema, why_eager
+from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import validations
 from kernel_lsp.store.validations import Validation
@@ -200,6 +201,25 @@ async def test_what_was_validated_is_kept_unless_the_class_changed_meanwhile(mak
     assert job.state == "done", job.error
     body = kernel_file.body_hash(job.report.candidates[0].candidate.source)
     assert found(fingerprints[0]) is None
+
+
+async def test_a_kernel_for_a_class_that_changed_meanwhile_gets_no_verdict(make_jobs, module, kernel_of, monkeypatch):
+    """A newcomer edits and saves while the first kernel of a class is generated."""
+    jobs, path = make_jobs(device="interpreter"), module()
+    request = Worker.request
+
+    async def edited(worker, method, *arguments, **options):
+        if method == "validate":
+            path.write_text(TINY.replace("x * 2", "x * 4"))
+        return await request(worker, method, *arguments, **options)
+
+    monkeypatch.setattr(Worker, "request", edited)
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert isinstance(job.error, errors.ClassChanged), (job.report, job.error)
+    assert str(job.error).startswith("Tiny, or something it uses, changed while its kernel was generated.")
+    assert not kernel_of(path).exists()
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done" and kernel_of(path).exists()
 
 
 def test_the_fastest_correct_candidate_is_chosen():

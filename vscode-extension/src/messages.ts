@@ -10,6 +10,7 @@ const TITLES: Record<Action, string> = {
   "kernelLsp.selectGpu": "Select GPU",
   "kernelLsp.showLogs": "Show Log",
   addExampleInputs: "Add Example Inputs",
+  generateAgain: "Generate Again",
   manageTrust: "Manage Trust",
   openSettings: "Open Settings",
   selectInterpreter: "Select Interpreter",
@@ -17,6 +18,7 @@ const TITLES: Record<Action, string> = {
 
 /** What helps against an error of the server's, by its code (docs/errors.md). */
 const HELP: Record<string, Action[]> = {
+  ClassChanged: ["generateAgain"],
   ImportFailed: ["selectInterpreter"],
   InterpreterMissing: ["selectInterpreter"],
   NoExampleInputs: ["addExampleInputs"],
@@ -51,6 +53,9 @@ async function act(action: Action, failure: Failure | undefined): Promise<void> 
   switch (action) {
     case "addExampleInputs":
       if (failure !== undefined) await addExampleInputs(failure);
+      break;
+    case "generateAgain":
+      if (failure !== undefined) await vscode.commands.executeCommand("kernelLsp.generate", { uri: failure.uri, className: failure.className });
       break;
     case "manageTrust":
       await vscode.commands.executeCommand("workbench.trust.manage");

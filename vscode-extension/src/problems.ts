@@ -6,6 +6,7 @@ export type Action =
   | "kernelLsp.selectGpu"
   | "kernelLsp.showLogs"
   | "addExampleInputs"
+  | "generateAgain"
   | "manageTrust"
   | "openSettings"
   | "selectInterpreter";
