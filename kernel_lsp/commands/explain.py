@@ -36,7 +36,8 @@ class _Bar(Bar):
 def run(options: Any) -> int:
     """Exit status: 0; 1 where no kernel can be written; 2 where the class cannot be looked at."""
     stages = [options.stage] if options.stage else list(STAGES)
-    task = _task(options.class_path, {"stages": stages, "gpu": options.target, "leave": options.leave})
+    asked = {"stages": stages, "gpu": options.target, "leave": options.leave, "example": options.example - 1}
+    task = _task(options.class_path, asked)
     completed = True
     try:
         split(options.class_path)

@@ -32,6 +32,9 @@ def add(explain: argparse.ArgumentParser) -> None:
         metavar="OP[,OP]",
         help="operators to leave to torch, for instance conv2d (default: none that can be lowered)",
     )
+    explain.add_argument(
+        "--example", type=_number, default=1, metavar="N", help="which of several example inputs (default: 1)"
+    )
     explain.add_argument("--seconds", type=float, help="time budget (default: 300)")
 
 
@@ -40,6 +43,13 @@ def _class_path(text: str) -> str:
     if not path or not class_name:
         raise argparse.ArgumentTypeError(f"{text!r} names no class; write FILE::CLASS, for instance model.py::RMSNorm")
     return text
+
+
+def _number(text: str) -> int:
+    """A number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1")
+    return int(text)
 
 
 def _gpu(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_lsp.recording.hook import counts, describing
+from kernel_lsp.recording.hook import counts, describing, finding
 
 
 def test_of_many_shapes_the_frequent_ones_stay() -> None:
@@ -65,3 +65,16 @@ def test_huge_arguments_are_cut_short() -> None:
     kinds = [next(iter(value)) for value in call["args"]]
     assert kinds == ["other", "dict", "other", "other"]
     assert "float32" not in str(call["args"][1])
+
+
+def test_a_kernel_with_several_envelopes_runs_where_any_of_them_holds() -> None:
+    class Kernel(torch.nn.Module):
+        def _in_envelope(self, x, scale=1.0):
+            return x == 1
+
+        def _in_envelope_2(self, x, scale=1.0):
+            return x == 2 and scale == 1.0
+
+    inside = finding._any_envelope(Kernel)
+    assert [bool(inside(Kernel(), x)) for x in (1, 2, 3)] == [True, True, False]
+    assert not inside(Kernel(), 2, scale=3.0)
