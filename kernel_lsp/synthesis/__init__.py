@@ -22,6 +22,7 @@ from .schedule.schedules import Chained, Product, Steps
 from .schedule.target import Target, target
 from .stages import (
     CHAINED,
+    FOLDED,
     IN_PARTS,
     IN_TILES,
     PLANES,
@@ -52,6 +53,8 @@ _MOST_CONVOLUTIONS = 64
 _WHOLE = 8
 #: schedules with scores in memory where they stay on chip by default, or the other way round
 _CHAINED = 4
+#: schedules with products in memory where their kernels reduce their rows or columns by default
+_STORED = 2
 #: kernels of a module beyond which the default schedule is the only one
 _MANY = 24
 #: the label of the candidate that launches nothing itself but in its first calls
@@ -109,11 +112,12 @@ def _candidates(
         begins_again: bool = False,
         chained: bool | None = None,
         torch_last: bool = False,
+        folded: bool = True,
         most: int | None = None,
     ) -> tuple[list[Candidate], Chosen]:
         how: dict[str, Any] = {"halves": halves, "tf32": tf32, "few_exact": few_exact}
         how |= {"joined": joined, "parts": parts, "in_tiles": in_tiles, "begins_again": begins_again}
-        how |= {"chained": chained, "torch_last": torch_last}
+        how |= {"chained": chained, "torch_last": torch_last, "folded": folded}
         found = lowered(exported, left, on, **how, precision=precision)
         pairs.append((bool(found.chained), bool(found.apart)))
         collapsed.append(bool(found.graph.collapsed))
@@ -153,6 +157,9 @@ def _candidates(
         other = also(halves=True, chained=not pairs[-1][0], most=_CHAINED)[0][:_CHAINED]
         other = other if strict else _new(other, result)
         rounded, result = (rounded + other, result) if rounded else (rounded, result + other)
+    into = rounded or result
+    if any(FOLDED in one.variant for one in into):  # whether a product is stored before its rows are reduced, too
+        into += _new(also(halves=bool(rounded), folded=False, most=_STORED)[0][:_STORED], into)
     exact: list[Candidate] = []
     if rounded:
         scheduled = [one for one in result if CHAINED in one.variant and one not in rounded] if together else []

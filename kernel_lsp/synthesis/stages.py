@@ -20,7 +20,7 @@ from .graph.sizes import ZERO
 from .graph.value import Contract, Graph, Input, Op, Value, input_of, operands, topological
 from .graph.verify import verify
 from .kernel.domain import Unalignable
-from .kernel.steps import Lowered, Planned
+from .kernel.steps import Kernel, Lowered, Planned
 from .kernel.verify import verify as verify_plan
 from .operators import lower
 from .operators.untraceable import Untraceable
@@ -42,6 +42,7 @@ from .passes.splitting import split_long_reductions
 from .passes.thin import can_be_split, split_in_tiles
 from .passes.torch_layout import torch_channels_last
 from .printing import bounds
+from .schedule.choices import folding_pays
 from .schedule.cost import (
     both_pay,
     chain_pays,
@@ -60,6 +61,9 @@ IN_PARTS = "sums in parts"
 
 #: said of a module with two products that share a kernel
 CHAINED = "attention in one kernel"
+
+#: said of a module with a product whose kernel reduces its rows or columns
+FOLDED = "reductions in products' kernels"
 
 #: said of a module with convolutions that torch is given, and gives back, with their channels last
 TORCH_LAST = "channels last"
@@ -92,6 +96,7 @@ def lowered(
     begins_again: bool = False,
     chained: bool | None = None,
     torch_last: bool = False,
+    folded: bool = True,
     precision: str = "strict",
 ) -> Lowered:
     """The exported graph, lowered and rewritten; the operators in ``left`` stay calls of torch.
@@ -101,7 +106,8 @@ def lowered(
     without it they have float32's, and with ``few_exact`` those of few channels have. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
     in parts; without it not those of float8, which often wait for memory alone. ``in_tiles``: thin products may split their larger operand into planes
     as they read it. ``begins_again``: products of planes begin their sum again in each step, for less error. ``chained``: whether products share a kernel with the one
-    before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last. ``precision``: the setting; where it is not strict, float32 products are rounded
+    before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last.
+    ``folded``: kernels of products reduce their rows or columns, where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
 
     Raises:
@@ -127,7 +133,8 @@ def lowered(
         graph.ways.append(TORCH_LAST)
         verify(graph)
         share(graph)
-    cut_last(graph)
+    folded = folded and on is not None
+    cut_last(graph, folded=folded)
     pairs, apart = _chained(graph, on, halves, chained)
     in_pairs = {product.op for pair in pairs.items() for product in pair}
     rounded: list[str] = []
@@ -158,7 +165,8 @@ def lowered(
     verify(graph)
     whole = {v for second, first in pairs.items() for v in between(first, operands(second)[0])}
     chunks = split_long_reductions(graph, graph.hints, whole)
-    return Lowered(graph, defined, chunks, rounded, pairs, apart)
+    folding = (lambda kernel: folding_pays(kernel, on, graph.hints)) if on is not None and folded else None
+    return Lowered(graph, defined, chunks, rounded, pairs, apart, folding)
 
 
 def _products(graph: Graph) -> list[Contract]:
@@ -242,11 +250,13 @@ def planned(found: Lowered, *, check_indices: bool = False) -> Planned:
         Unalignable: an access fits no kernel.
     """
     graph = found.graph
-    steps = plan(graph, bounds.computed(graph) if check_indices else None, found.chained)
+    steps = plan(graph, bounds.computed(graph) if check_indices else None, found.chained, found.folding)
     verify_plan(graph, steps)
+    if any(isinstance(step, Kernel) and step.contract is not None and step.folds for step in steps.steps):
+        graph.ways.append(FOLDED)
     if CHAINED in graph.ways and not found.chained:  # no kernel fitted them
         graph.ways.remove(CHAINED)
-    return Planned(graph, found.defined, found.chunks, found.rounded, found.chained, found.apart, steps)
+    return Planned(graph, found.defined, found.chunks, found.rounded, found.chained, found.apart, found.folding, steps)
 
 
 def check_writable(found: Planned, class_name: str) -> None:

@@ -65,6 +65,7 @@ _LIKE_ANOTHER = (
     ),
     *("pointwise_huge", "pointwise_infinity", "pointwise_nan_17", "pointwise_one_huge", "pointwise_tiny"),
     "pointwise_several_huge",
+    *("folded_float16_huge", "folded_float16_least", "folded_bfloat16", "folded_least"),
     *("pointwise_conv2d_no_batch", "pointwise_conv3d", "asked_half_pointwise"),
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny", "asked_half_pooled", "asked_half_scaled"),
     "collapsed_",

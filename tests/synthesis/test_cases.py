@@ -12,7 +12,7 @@ from tests.synthesis import golden
 from tests.synthesis.cases import CASES
 
 #: what takes the interpreter, or the planning, a second and more
-LONG = ("attention_", "float16_", "planes_", "walked_", "cut_", "scaled_")
+LONG = ("attention_", "float16_", "folded_float16_", "planes_", "walked_", "cut_", "scaled_")
 #: of those that differ from another case in a function or a dtype alone, make test has one; make test-slow has these
 LIKE_ANOTHER = [name for name in CASES if name not in golden.CHOSEN and name.startswith(LONG)]
 #: of the others' texts each was read, and is compared with what was read: make test runs every second one

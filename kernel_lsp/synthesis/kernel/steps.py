@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import sympy
@@ -167,7 +168,8 @@ class Lowered:
 
     ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of chunks of split reductions, with the length
     that each splits; ``rounded``: what products are made of halves, in words; ``chained``: products that are to share a kernel with
-    the one before, and ``apart``: those that could.
+    the one before, and ``apart``: those that could. ``folding``: whether a product's kernel that reduces its rows or columns is to do so;
+    None: none is.
     """
 
     graph: Graph
@@ -176,6 +178,7 @@ class Lowered:
     rounded: list[str] = field(default_factory=list)
     chained: dict[Value, Value] = field(default_factory=dict)
     apart: list[Value] = field(default_factory=list)
+    folding: Callable[[Kernel], bool] | None = None
 
     @property
     def hints(self) -> Hints:

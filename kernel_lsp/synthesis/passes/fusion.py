@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import sympy
 import torch
 
 from ..graph.build import FLOAT8
 from ..graph.order import Order
-from ..graph.sizes import Index, same_shape
+from ..graph.sizes import Index, same, same_shape
 from ..graph.value import (
     Concat,
     Contract,
@@ -15,6 +18,8 @@ from ..graph.value import (
     Partial,
     Pointwise,
     Recur,
+    Reduce,
+    Shape,
     TorchCall,
     Value,
     View,
@@ -23,15 +28,23 @@ from ..graph.value import (
 )
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Kernel
+from ..kernel.steps import Kernel, fold_operand_index
 from .accesses import accessed, leaf_accessed
+from .placing import place_reduction
+
+#: The most rows, or columns, of a product that one tile has whole, so that its kernel can fold over them.
+MOST_FOLDED = 256
+
+#: How they may be folded.
+_FOLDED = ("sum", "max", "min", "amax", "amin", "argmax", "argmin")
 
 
-def epilogues(graph: Graph, order: Order) -> dict[Value, Value]:
+def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value, Value]:
     """For each product, the last value up to which everything that follows it is elementwise and only leads there.
 
     Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with is
-    elementwise, too, or needed for the product's operands already (the scale that they were divided by).
+    elementwise, too, or needed for the product's operands already (the scale that they were divided by). ``folded``: reductions over
+    as many elements as the product has rows, or columns, are taken for elementwise, where these may fit in one tile.
     """
     users, outputs = order.users, set(graph.outputs)
     apart = order.bits(Contract | Partial | Fold | TorchCall | Recur)
@@ -40,6 +53,7 @@ def epilogues(graph: Graph, order: Order) -> dict[Value, Value]:
         if not isinstance(product.op, Contract):
             continue
         inside, cut, shape = {product}, product, product.shape
+        small: Shape | None = None  # what reductions give
         elsewhere = apart & ~order.above[product]
         for v in order.below(product):
             if any(o in outputs for o in inside if o is not cut) or cut in outputs:
@@ -48,16 +62,39 @@ def epilogues(graph: Graph, order: Order) -> dict[Value, Value]:
                 continue
             if isinstance(v.op, View) and v.op.map.keeps_order and v.op.operand is cut and users.get(cut) == [v]:
                 inside.add(v)
-                shape = v.shape
+                shape, small = v.shape, None
                 continue
-            fits = isinstance(v.op, Pointwise) and same_shape(v.shape, shape)
-            if not fits or any(order.above[o] & elsewhere for o in operands(v) if o not in inside):
+            if folded and _folds_a_side(v, product, shape) and (small is None or same_shape(v.shape, small)):
+                small = v.shape
+            elif not isinstance(v.op, Pointwise) or not any(same_shape(v.shape, s) for s in (shape, small) if s):
+                break
+            if any(order.above[o] & elsewhere for o in operands(v) if o not in inside):
                 break
             inside.add(v)
             if all(u in inside for o in inside - {v} for u in users.get(o, [])):
                 cut = v
         result[cut] = product
     return result
+
+
+def _folds_a_side(v: Value, product: Value, shape: Shape) -> bool:
+    """Whether ``v`` reduces as many elements of what has ``shape`` as ``product`` has rows, or columns, in all, and these fit in one tile."""
+    op, of = v.op, product.op
+    assert isinstance(of, Contract)
+    if not isinstance(op, Reduce) or op.kind not in _FOLDED or op.part or not same_shape(op.operand.shape, shape):
+        return False
+    count = numel(tuple(op.operand.shape[d] for d in op.dims))
+    return any(same(count, side) for side in sides(of))
+
+
+def sides(op: Contract) -> list[sympy.Expr]:
+    """How many rows and columns a product has, of these the numbers that a tile may have whole."""
+    found = []
+    for varies in ((True, False), (False, True)):
+        count = numel(tuple(op.size(letter) for letter in op.axes if op.varies(letter) == varies))
+        if count.is_number and 1 < count <= MOST_FOLDED:
+            found.append(count)
+    return found
 
 
 def needed_again(order: Order, product: Value) -> list[Value]:
@@ -149,21 +186,29 @@ def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozens
     return False
 
 
-def place_product(root: Value, product: Value, stored: set[Value]) -> Kernel:
+def place_product(root: Value, product: Value, stored: set[Value], between: Sequence[Value] = ()) -> Kernel:
     """A kernel that computes ``product`` and stores ``root``, which completes it.
+
+    ``between``: what it computes for that after the product, operands first.
 
     Raises:
         Materialise, Unalignable: as ``placing.place``.
     """
     domain = Domain()
-    domain.origin = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
+    folds = [v for v in between if isinstance(v.op, Fold)]
+    if not folds:
+        domain.origin = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
     for _ in range(50):
-        kernel = Kernel(domain, stores=[(root, domain.origin)], contract=product)
+        kernel = Kernel(domain, contract=product, folds=folds)
         try:
+            if folds:
+                place_reduction(kernel, between, [root])
+            else:
+                kernel.stores = [(root, domain.origin)]
             trace_product(kernel, stored)
         except Refined:
             continue
-        kernel.stores = [(root, tuple(domain.resolve(e) for e in domain.origin))]
+        kernel.stores = [(v, tuple(domain.resolve(e) for e in index)) for v, index in kernel.stores]
         return kernel
     raise Unalignable("the domain did not settle")
 
@@ -180,6 +225,9 @@ def trace_product(kernel: Kernel, stored: set[Value]) -> None:
     assert product is not None
     seen: set[tuple[Value, Index]] = set()
 
+    def resolved(index: Index) -> Index:
+        return tuple(kernel.domain.resolve(e) for e in index)
+
     def visit(v: Value, index: Index) -> None:
         if (v, index) in seen:
             return
@@ -189,9 +237,13 @@ def trace_product(kernel: Kernel, stored: set[Value]) -> None:
                 raise Unalignable("an epilogue that moves elements")
             for e in index:
                 kernel.domain.terms(e)
+        elif isinstance(v.op, Fold) and v in kernel.placed:
+            if resolved(kernel.placed[v]) != index:
+                raise Unalignable("a reduction whose result is moved")
+            visit(v.op.operand, resolved(fold_operand_index(kernel, v, kernel.placed[v])))
         elif not leaf_accessed(kernel, v, index, stored):
             for o, i in accessed(kernel, v, index):
                 visit(o, i)
 
     for v, index in kernel.stores:
-        visit(v, tuple(kernel.domain.resolve(e) for e in index))
+        visit(v, resolved(index))

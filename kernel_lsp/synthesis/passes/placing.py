@@ -7,6 +7,8 @@ starts again in the same, finer domain; what cannot be placed has to be stored f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sympy
 
 from ..graph.map import back
@@ -40,7 +42,7 @@ def _place_in(roots: list[Value], tree: list[Value], stored: set[Value], domain:
     if kernel.chunked is not None and len(kernel.folds) > 1:
         _apart(kernel, kernel.chunked)
     if kernel.folds:
-        _place_reduction(kernel, tree, roots)
+        place_reduction(kernel, tree, roots)
     else:
         if not domain.size:
             index = tuple(domain.atom("i", n, reduced=False) for n in roots[0].shape)
@@ -65,7 +67,12 @@ def _result_index(op: Fold, operand: Index) -> Index:
     return operand if isinstance(op, Scan) else tuple(ZERO if d in op.dims else e for d, e in enumerate(operand))
 
 
-def _place_reduction(kernel: Kernel, tree: list[Value], roots: list[Value]) -> None:
+def place_reduction(kernel: Kernel, tree: Sequence[Value], roots: list[Value]) -> None:
+    """Place the folds of ``kernel``, which are in ``tree``, and what follows them, up to the ``roots``, which it stores.
+
+    Raises:
+        Materialise: a value does not fit the first one's domain.
+    """
     domain, anchor = kernel.domain, kernel.folds[0]
     op = anchor.op
     assert isinstance(op, Fold)

@@ -8,6 +8,8 @@ that value as an input.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..graph.loops import made_of_numbers
 from ..graph.order import Order, order_of
 from ..graph.value import (
@@ -45,21 +47,29 @@ class _Unchained(Exception):
         self.product = product
 
 
-def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Value] | None = None) -> Plan:
+def plan(
+    graph: Graph,
+    stored: set[Value] | None = None,
+    chained: dict[Value, Value] | None = None,
+    folding: Callable[[Kernel], bool] | None = None,
+) -> Plan:
     """Steps that compute the graph's outputs.
 
     ``stored``: values that are stored before a kernel reads them, though it could compute them itself. ``chained``: products to be computed
-    with the one before (``chains.py``), of which those are left out that fit no kernel.
+    with the one before (``chains.py``), of which those are left out that fit no kernel. ``folding``: whether a product's kernel that
+    reduces its rows or columns, and computes what follows, is to do so; None: none is.
 
     Raises:
         Unalignable: an access fits no kernel.
     """
     chained = {} if chained is None else chained
     order = order_of(graph.outputs)
-    completes, forced = epilogues(graph, order), set(stored or ())
+    plain, forced = epilogues(graph, order), set(stored or ())
+    completes = _reduced_too(graph, order, plain, {*chained, *chained.values()}) if folding is not None else dict(plain)
     forced |= {v.op.start for v in order.values if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
-        attempt = _Planner(graph, order, moved(graph, completes, chained) if chained else completes, forced, chained)
+        taken = moved(graph, completes, chained) if chained else completes
+        attempt = _Planner(graph, order, taken, forced, chained, plain, folding)
         try:
             shared = attempt.run()
         except _Unchained as found:
@@ -71,6 +81,12 @@ def plan(graph: Graph, stored: set[Value] | None = None, chained: dict[Value, Va
     raise Unalignable("planning did not settle")
 
 
+def _reduced_too(graph: Graph, order: Order, plain: dict[Value, Value], apart: set[Value]) -> dict[Value, Value]:
+    """``plain``, but for products that are not ``apart`` with what reductions over rows or columns complete."""
+    further = {product: root for root, product in epilogues(graph, order, folded=True).items()}
+    return {(root if product in apart else further[product]): product for root, product in plain.items()}
+
+
 class _Planner:
     def __init__(
         self,
@@ -79,9 +95,13 @@ class _Planner:
         completes: dict[Value, Value],
         forced: set[Value],
         chained: dict[Value, Value],
+        plain: dict[Value, Value],
+        folding: Callable[[Kernel], bool] | None,
     ) -> None:
         self.graph, self.order, self.forced, self.chained = graph, order, forced, chained
         self.completes = completes  # stored value → the matmul it completes
+        self.plain = {product: root for root, product in plain.items()}  # what completes a matmul without reductions
+        self.folding = folding
         self.plan = Plan(stored=set(graph.inputs))
         self.viewed: set[Value] = set()  # the views that torch takes
         self.busy: list[Value] = []
@@ -307,6 +327,8 @@ class _Planner:
         assert isinstance(op, Contract)
         if product in self.chained:
             return self._store_chain(root, product, self.chained[product])
+        if any(v is not root and self._follows(v, product) and self._follows(root, v) for v in self.forced):
+            return self._instead(root, product, cut)
         shared = needed_again(self.order, product)
         for one in [op, op.exact.product] if op.exact else [op]:
             for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
@@ -319,27 +341,42 @@ class _Planner:
                     if o not in self.plan.stored and o not in tree and o is not product:
                         self.store(o, [])
             try:
-                kernel = place_product(root, product, self.plan.stored)
+                kernel = place_product(root, product, self.plan.stored, tree)
+                if kernel.folds and not (self.folding is not None and self.folding(kernel)):
+                    raise Unalignable("reductions of what no tile has whole")
                 break
             except Materialise as need:
+                if self._follows(need.value, product):
+                    self._instead(root, product, cut)
+                    return
                 self.store(need.value, [])
             except Unalignable:  # its epilogue does not fit the product's tiles
                 if root is product:
                     raise
-                del self.completes[root]
-                self.completes[product] = product
-                self.busy.remove(root if cut is None else cut)
-                self.store(root if cut is None else cut, [])
-                self.busy.append(root if cut is None else cut)
+                self._instead(root, product, cut)
                 return
         kernel.cut = cut
         if op.exact is not None:
             kernel.peaks = [peak for peak in op.exact.peaks if isinstance(peak.op, Sample)]
         self._append(kernel, kernel.outputs)
         if op.exact is not None:
-            again = place_product(root, product, self.plan.stored - {root})
+            again = place_product(root, product, self.plan.stored - {root}, tree)
             again.exact, again.cut = True, cut
             self._append(again, [])
+
+    def _instead(self, root: Value, product: Value, cut: Value | None) -> None:
+        """Store ``root``, or its beginning, in another way than in ``product``'s kernel, which then ends before its reductions, or with it."""
+        ends = self.plain[product]
+        del self.completes[root]
+        self.completes[product if ends is root else ends] = product
+        wanted = root if cut is None else cut
+        self.busy.remove(wanted)
+        self.store(wanted, [])
+        self.busy.append(wanted)
+
+    def _follows(self, value: Value, other: Value) -> bool:
+        """Whether ``value`` is computed from ``other``."""
+        return other in self.order.place and bool(self.order.above.get(value, 0) & self.order.bit(other))
 
     def _store_chain(self, root: Value, product: Value, first: Value) -> None:
         """A product with the one before it and what it completes.
@@ -381,7 +418,8 @@ class _Planner:
             if (
                 v in seen
                 or v in self.plan.stored
-                or isinstance(v.op, APART | Fold)
+                or isinstance(v.op, APART)
+                or (isinstance(v.op, Fold) and not self._follows(v, product))
                 or (v in self.completes and v is not root)
                 or v in self.forced
             ):

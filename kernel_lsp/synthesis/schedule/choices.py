@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ..graph.value import Value
+import dataclasses
+
+from ..graph.value import Value, numel
 from ..kernel.arguments import Arguments
-from ..kernel.steps import Hints, Kernel
+from ..kernel.steps import Hints, Kernel, hint
 from .chained import chained
 from .contract import contract
-from .cost import cost
+from .cost import LAUNCH, cost
 from .elementwise import elementwise
+from .extents import product_extents
 from .program import Program, needed
 from .recurrent import recurrent
 from .reduction import reduction
@@ -18,6 +21,9 @@ from .shared import shared
 from .space import space
 from .target import Target
 from .verify import verify
+
+#: Bytes of each number that a product gives.
+_FLOAT32 = 4
 
 #: The schedule of each kernel of a module.
 Chosen = dict[Kernel, Schedule]
@@ -60,6 +66,21 @@ def ranked(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     """The kernel's schedules: the default, then the others by what they are estimated to take."""
     first, *others = space(kernel, target, hints)
     return [first, *sorted(others, key=lambda schedule: cost(kernel, schedule, target, hints).seconds)]
+
+
+def folding_pays(kernel: Kernel, target: Target, hints: Hints) -> bool:
+    """Whether a product's kernel that reduces its rows or columns takes less time than one that stores the product, and another after it.
+
+    That one reads the product in float32, at least once, and stores what the other would.
+    """
+    if not (tiles := space(kernel, target, hints)):
+        return False
+    alone = dataclasses.replace(kernel, folds=[])
+    m, n, _, batch, _ = product_extents(kernel, hints)
+    between = _FLOAT32 * m * n * batch
+    after = between + sum(hint(numel(v.shape), hints) * v.dtype.itemsize for v in kernel.outputs)
+    apart = cost(alone, space(alone, target, hints)[0], target, hints, stored=between).seconds
+    return cost(kernel, tiles[0], target, hints).seconds < apart + after / target.bandwidth + LAUNCH
 
 
 def choices(kernels: list[Kernel], target: Target, hints: Hints) -> list[tuple[str, Chosen]]:

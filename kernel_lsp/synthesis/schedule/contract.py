@@ -36,11 +36,13 @@ from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from .extents import alternating, contract_atoms, multiplied, total
+from .folding import folded_side, of_product
 from .noting import note_samples
 from .operand_tiles import Parts, operand_tiles
 from .planes import planes_together
 from .pointwise import name_pixels
 from .program import Blocks, Program, fixed
+from .reduction import in_one_tile
 from .schedules import Product
 from .summation import summation
 from .tile_order import places, tile_order
@@ -144,11 +146,9 @@ def contract(
     ending = Builder(domain, [*axes, *tiled], arguments, stored, kernel.placed)
     ending.reduced[value] = total_of_all
     ending.before = loaded(program.body)
-    for v, i in kernel.stores:
-        ending.count(v, i)
-    for v, i in kernel.stores:
-        ending.store(v, i, kernel.destination(v, i))
-    program.body += ending.lines
+    folded = rows if folded_side(kernel) == "M" else cols
+    ending.reduced_axis = folded if kernel.folds else None
+    program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks))
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
     only = "Only where the rounded operands leave their range. " if kernel.exact else ""
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K."

@@ -37,14 +37,16 @@ class Cost:
     seconds: float
 
 
-def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints) -> Cost:
+def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, stored: int | None = None) -> Cost:
     """What a schedule moves, computes and takes for the example inputs, by the target's rates.
+
+    ``stored``: bytes that a product's kernel stores, where that is not what the kernel is planned to.
 
     Products and recurrences have models of their own. For others it is bytes / bandwidth, divided by the part of the GPU that the waves
     of programs keep busy.
     """
     if isinstance(schedule, Product):
-        return _product(kernel, schedule, target, hints)
+        return _product(kernel, schedule, target, hints, stored)
     if isinstance(schedule, Chained):
         return _chain(kernel, schedule, target, hints)
     if isinstance(schedule, Steps | Resident):
@@ -98,7 +100,7 @@ def _symbols(index: tuple[object, ...]) -> set[object]:
     return set().union(*(getattr(e, "free_symbols", set()) for e in index))
 
 
-def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) -> Cost:
+def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints, stored: int | None) -> Cost:
     m, n, k, batch, dtype = product_extents(kernel, hints)
     if schedule.exchanged:
         m, n = n, m
@@ -111,7 +113,9 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints) ->
     left, right, deep = 4 if kernel.peaks else read, read, k  # it is rounded here
     if any(split_in_tile(kernel.product)):  # of the other one both planes are read at once, or float32, too
         right, deep = 2 * read, k // hint(kernel.product.size(kernel.product.planes), hints)
-    moved = batch * (m * deep * left + deep * n * right + m * n * written)
+    if stored is None:
+        stored = sum(_bytes(v, hints) for v in kernel.outputs) if kernel.folds else batch * m * n * written
+    moved = batch * (m * deep * left + deep * n * right) + stored
     through_l2 = programs * (schedule.m * left + schedule.n * right) * deep
     products = _PARTS[schedule.precision] if dtype == torch.float32 else 1
     around = kernel.product.planes if schedule.flat else kernel.product.outer
@@ -175,7 +179,7 @@ def chain_pays(
     product's left operand, ``weights``, once in its dtype.
     """
     scores = hint(numel(weights.shape), hints)
-    apart, together = 2 * _LAUNCH + scores * 2 * (4 + weights.dtype.itemsize) / target.bandwidth, 0.0
+    apart, together = 2 * LAUNCH + scores * 2 * (4 + weights.dtype.itemsize) / target.bandwidth, 0.0
     columns = [letter for letter in second.axes if second.varies(letter) == (False, True)]
     width = math.prod(hint(second.size(letter), hints) for letter in columns)
     times = -(-width // most_columns(weights.dtype))  # the first product, for each block of columns
@@ -183,7 +187,7 @@ def chain_pays(
         whole = multiplied(op) != torch.float32
         rate = target.rate("float16") * REACHED if whole else target.rate("tf32") * REACHED_SPLIT / 3
         planes_pay_here = planes and not whole and planes_pay(op, target, hints)
-        memory = sum(2 * _bytes(v, hints) for v in (op.left, op.right)) / target.bandwidth + 5 * _LAUNCH
+        memory = sum(2 * _bytes(v, hints) for v in (op.left, op.right)) / target.bandwidth + 5 * LAUNCH
         in_planes = memory + _operations(op, hints) * 3 / (REACHED * target.rate("float16"))
         apart += in_planes if planes_pay_here else _operations(op, hints) / rate
         together += often * _operations(op, hints) / rate
@@ -196,7 +200,7 @@ def chain_pays(
 REACHED, REACHED_SPLIT, REACHED_ROUNDING, REACHED_SPLITTING, REACHED_CUDNN = 0.6, 0.35, 0.4, 0.3, 0.25
 
 #: Seconds that one launch more is counted as: what it takes from Python passes beside the kernels in part.
-_LAUNCH = 5e-6
+LAUNCH = 5e-6
 
 
 def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
@@ -207,7 +211,7 @@ def planes_pay(op: Contract, target: Target, hints: Hints) -> bool:
     """
     multiplied = 3 * _operations(op, hints)
     moved = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right))
-    with_planes = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * _LAUNCH
+    with_planes = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * LAUNCH
     return with_planes < multiplied / (REACHED_SPLIT * target.rate("tf32"))
 
 
@@ -228,7 +232,7 @@ def thin_pays(op: Contract, target: Target, hints: Hints) -> bool:
         return False
     multiplied, memory = 3 * _operations(op, hints), _memory(op, target, hints)
     planes = sum(2 * _bytes(operand, hints) for operand in (op.left, op.right)) / target.bandwidth
-    before = max(memory, multiplied / (REACHED * target.rate("float16"))) + planes + 5 * _LAUNCH
+    before = max(memory, multiplied / (REACHED * target.rate("float16"))) + planes + 5 * LAUNCH
     as_it_is = max(memory, multiplied / (REACHED_SPLIT * target.rate("tf32")))
     return min(_in_tiles(op, target, hints)) < min(before, as_it_is)
 
@@ -247,8 +251,8 @@ def _in_tiles(op: Contract, target: Target, hints: Hints) -> tuple[float, float]
     """
     multiplied, memory = 3 * _operations(op, hints), _memory(op, target, hints)
     halves, smaller = target.rate("float16"), min(_bytes(operand, hints) for operand in (op.left, op.right))
-    one = max(memory, multiplied / (REACHED_ROUNDING * halves)) + 2 * smaller / target.bandwidth + 4 * _LAUNCH
-    return one, max(memory, multiplied / (REACHED_SPLITTING * halves)) + 3 * _LAUNCH
+    one = max(memory, multiplied / (REACHED_ROUNDING * halves)) + 2 * smaller / target.bandwidth + 4 * LAUNCH
+    return one, max(memory, multiplied / (REACHED_SPLITTING * halves)) + 3 * LAUNCH
 
 
 def _memory(op: Contract, target: Target, hints: Hints) -> float:
@@ -264,7 +268,7 @@ def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
     """
     moved = sum(_bytes(operand, hints) * 3 // 2 for operand in (op.left, op.right))
     operations = _operations(op, hints)
-    rounded = moved / target.bandwidth + operations / (REACHED * target.rate("float16")) + 5 * _LAUNCH
+    rounded = moved / target.bandwidth + operations / (REACHED * target.rate("float16")) + 5 * LAUNCH
     return rounded < operations / (REACHED * target.rate("tf32"))
 
 
@@ -285,7 +289,7 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     channels, columns = (hint(op.size(letter), hints) for letter in "co")
     share = share_of_places(rounded, hints)
     multiplied = share * _operations(rounded, hints) * _filled((deep, columns), _FILLED)
-    seconds = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * _LAUNCH
+    seconds = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * LAUNCH
     otherwise = share * _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
     slow = REACHED_CUDNN * target.rate("tf32")
     if rounded.planes:  # where cuDNN does not round
@@ -304,7 +308,7 @@ def pointwise_pays(op: Contract, rounded: Contract, target: Target, hints: Hints
     multiplied = _operations(rounded, hints) * _filled((channels, columns), _FILLED)
     otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
     slow = max(REACHED_SPLIT, REACHED_CUDNN) * target.rate("tf32")
-    seconds = max(memory, multiplied / (REACHED_ROUNDING * target.rate("float16"))) + 4 * _LAUNCH
+    seconds = max(memory, multiplied / (REACHED_ROUNDING * target.rate("float16"))) + 4 * LAUNCH
     return seconds < max(memory, otherwise / slow)
 
 

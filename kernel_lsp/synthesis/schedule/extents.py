@@ -102,10 +102,11 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
     """``op``: the kernel's product as a schedule takes it, where that is not as it stands in the graph."""
     assert kernel.contract is not None
     op, found = op or kernel.product, ContractAtoms([], [], [])
+    order = [*kernel.domain.kept, *kernel.domain.reduced]
     for letter, index in zip(op.axes, kernel.placed[kernel.contract], strict=True):
         left, right = op.varies(letter)
         group = found.batch if left and right else found.cols if right else found.rows
-        group += sorted(index.free_symbols & set(kernel.domain.size), key=kernel.domain.kept.index)
+        group += sorted(index.free_symbols & set(kernel.domain.size), key=order.index)
     return found
 
 
@@ -121,7 +122,7 @@ def alternating(kernel: Kernel, atoms: ContractAtoms) -> sympy.Symbol | None:
         if not any(coefficients.get(a) == 2 for a in atoms.rows):
             return None
         found &= {a for a in found if coefficients.get(a) == ONE}
-    return min(found, key=str, default=None) if kernel.stores and not kernel.folds else None
+    return min(found, key=str, default=None) if kernel.stores else None
 
 
 def product_extents(kernel: Kernel, hints: Hints) -> tuple[int, int, int, int, torch.dtype]:

@@ -84,7 +84,7 @@ def in_one_tile(
         builder.reduced[v] = result
     builder.pad_hint = 0.0
     for v, index in kernel.stores:
-        builder.store(v, index)
+        builder.store(v, index, kernel.destination(v, index))
     return builder.lines
 
 

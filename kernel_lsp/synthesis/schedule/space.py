@@ -23,6 +23,7 @@ from .extents import (
     total,
     transposed_atom,
 )
+from .folding import whole_tiles
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .running import passes, tiles_carried
@@ -34,13 +35,11 @@ from .thin import thin_tiles
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     """Legal schedules, the default first. ``hints``: the sizes that the default is chosen for."""
-    if kernel.exact:  # seldom runs, but is compiled: a small tile
-        m, n, k, _, dtype = product_extents(kernel, hints)
-        return [_fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)]
     if kernel.chain is not None:
         return chains(kernel, target, hints)
     if kernel.contract is not None:
-        return _products(kernel, target, hints)
+        tiles = _products(kernel, target, hints)
+        return list(whole_tiles(kernel, tiles, target, hints)[:_MOST_WHOLE] if kernel.folds else tiles)
     if kernel.loop is not None:
         return recurrences(kernel, target, hints)
     if not kernel.folds:
@@ -109,8 +108,14 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     return [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
 
 
-def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
+#: Tiles that are offered of a product whose kernel reduces its rows or columns.
+_MOST_WHOLE = 4
+
+
+def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
+    if kernel.exact:  # seldom runs, but is compiled: a small tile
+        return [_fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)]
     if any(split_in_tile(kernel.product)):
         return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:
@@ -161,7 +166,7 @@ _RESTART = 512
 
 def _walked(
     kernel: Kernel, m: int, n: int, k: int, whole: int, batch: int, itemsize: int, target: Target, hints: Hints
-) -> list[Schedule]:
+) -> list[Product]:
     """For products in half precision whose steps go through outer places, too: tiles as large as leaves every multiprocessor one.
 
     ``k``: what is summed of one place, ``whole``: of all.
@@ -207,8 +212,7 @@ def _walked(
         )
         for tile in fitted
     ]
-    found: list[Schedule] = []
-    found += list(dict.fromkeys(walked))[:3]
+    found = list(dict.fromkeys(walked))[:3]
     if emulated and op.exact is not None and op.exact.product.convolves and whole <= _RESTART and not varies:
         # Each step waits for what it reads: three products a step, of planes that are read once, and a third of the steps.
         first = dataclasses.replace(walked[0], together=True)
@@ -253,7 +257,7 @@ _SHORT, _LEAST_DEPTH, _ROWS = 128, 32, 64
 _UNDER_WAY, _MOST_STAGES = 96 * 1024, 8
 
 
-def _float8_products(op: Contract, m: int, n: int, k: int, batch: int, target: Target) -> list[Schedule]:
+def _float8_products(op: Contract, m: int, n: int, k: int, batch: int, target: Target) -> list[Product]:
     """For products of float8 numbers, also where these are multiplied as float16: tiles as deep as a line of shared memory, and deeper.
 
     Tensor cores take 64 rows of one operand, and from 8 columns of the other: of a thin product the longer side has to be
@@ -283,7 +287,7 @@ def _float8_products(op: Contract, m: int, n: int, k: int, batch: int, target: T
     elif -(-m // 128) * -(-n // 128) * batch < target.multiprocessors:  # so that every multiprocessor has a tile
         tiles = tiles[2:]
     varies = not all(op.size(letter).is_number for letter in op.summed)
-    found: list[Schedule] = []
+    found: list[Product] = []
     for tile in tiles:
         depth = max(_LEAST_DEPTH, min(tile.k, power_of_two(k)))
         rows, columns = (max(16, min(most, power_of_two(size))) for most, size in ((tile.m, m), (tile.n, n)))

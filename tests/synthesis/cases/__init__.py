@@ -12,6 +12,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     convolution,
     float8,
     float16_convolutions,
+    folded_products,
     halves,
     indexing,
     long_rows,

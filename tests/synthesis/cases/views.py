@@ -187,7 +187,7 @@ def _other_diagonal(self: nn.Module, x: torch.Tensor, d: torch.Tensor) -> torch.
     return y + 1.0
 
 
-case("fill_diagonal", _without_diagonal, lambda n: [r(6, 5 + n)], kernels=2)
+case("fill_diagonal", _without_diagonal, lambda n: [r(6, 5 + n)], kernels=1)
 case("as_strided_scatter", _other_diagonal, lambda n: [r(6, 7), r(5)], kernels=1, steps=(0,))
 case(
     "as_strided",  # windows that overlap, by their strides

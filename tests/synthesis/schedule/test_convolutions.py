@@ -35,6 +35,8 @@ from tests.synthesis.cases import CASES
         ("float16_phases_1d", "; 64 x 64 x 16 tiles"),  # several tiles of rows and columns, the last ones not full
         ("float16_phases_1d", "one sum over all places"),
         ("float16_phases_along_one", "; 64 x 16 x 32 tiles"),
+        ("folded_float16_pairs", "; 64 x 32 x 16 tiles"),
+        ("folded_softmax", "16 x 64 x 16 tiles"),
     ],
 )
 def test_every_schedule_computes_the_same(case: str, variant: str, interpreter: Any, tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""When a product's kernel reduces its rows or columns, with which tiles, and what is offered beside that."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from kernel_lsp.synthesis import stages, synthesize
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.kernel.steps import Hints, Kernel
+from kernel_lsp.synthesis.schedule.cost import cost
+from kernel_lsp.synthesis.schedule.folding import folded_side
+from kernel_lsp.synthesis.schedule.schedules import Product
+from kernel_lsp.synthesis.schedule.space import space
+from kernel_lsp.synthesis.schedule.target import target
+
+H200 = target("H200")
+
+
+class Then(nn.Module):
+    """A layer, then a function of its result."""
+
+    def __init__(self, layer: nn.Module, after: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.layer, self.after = layer, after
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.after(self.layer(x))
+
+
+def over_channels(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, dim=1)
+
+
+def products(
+    layer: nn.Module, shape: tuple[int, ...], after: Callable[[torch.Tensor], torch.Tensor], *, halves: bool = True
+) -> tuple[list[Kernel], Hints]:
+    """The kernels of the products, without those that seldom run."""
+    exported = capture(Then(layer, after).to("meta").eval(), (torch.empty(shape, device="meta"),))
+    found = stages.planned(stages.lowered(exported, on=H200, halves=halves))
+    return [k for k in found.kernels if k.contract is not None and not k.exact], found.hints
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "columns"),
+    [
+        (nn.ConvTranspose2d(64, 128, 4, 2, 1, 1), (128, 64, 64, 64), 128),
+        (nn.ConvTranspose3d(32, 24, 3, 2, 1, 1), (16, 32, 16, 32, 32), 32),
+        (nn.Conv2d(16, 200, 3), (64, 16, 64, 64), 256),
+    ],
+)
+def test_each_tile_has_all_channels_and_no_more_than_registers_hold(
+    layer: nn.Module, shape: tuple[int, ...], columns: int
+) -> None:
+    (kernel,), hints = products(layer, shape, over_channels)
+    tiles = space(kernel, H200, hints)
+    assert folded_side(kernel) == "N" and len(set(tiles)) == len(tiles) > 1
+    for tile in tiles:
+        assert isinstance(tile, Product) and tile.n == columns
+        assert tile.m * tile.n * (1 + tile.joined) <= 256 * 32 * tile.warps
+
+
+def test_what_is_stored_counts_for_the_estimate() -> None:
+    (kernel,), hints = products(nn.Conv2d(16, 64, 3), (128, 16, 256, 256), lambda x: x.amin(1))
+    tile = space(kernel, H200, hints)[0]
+    places = 128 * 254 * 254
+    stored = cost(dataclasses.replace(kernel, folds=[]), tile, H200, hints, stored=places * 64 * 4).bytes
+    assert stored - cost(kernel, tile, H200, hints).bytes == places * 63 * 4
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "after"),
+    [
+        (nn.Conv2d(16, 300, 3), (64, 16, 64, 64), over_channels),  # no tile has 300 channels
+        (nn.Conv2d(16, 24, 3), (64, 16, 64, 64), lambda x: x.softmax(-1)),  # a part of the rows
+        (nn.Linear(65536, 256), (256, 65536), over_channels),  # four tiles would take a long sum each
+    ],
+)
+def test_other_reductions_have_kernels_of_their_own(
+    layer: nn.Module, shape: tuple[int, ...], after: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    found, _ = products(layer, shape, after)
+    assert found and not any(kernel.folds for kernel in found)
+
+
+def test_a_product_that_is_stored_is_offered_behind() -> None:
+    module = Then(nn.Conv2d(16, 24, 3), over_channels).eval()
+    exported = capture(module, (torch.empty(32, 16, 128, 128, device="meta"),))
+    found = synthesize(module, exported, class_name="Then", import_from="here", gpu="H200")
+    folded = [stages.FOLDED in one.variant for one in found if "left to torch" not in one.variant]
+    assert folded[0] and not all(folded)
