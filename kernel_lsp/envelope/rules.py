@@ -22,6 +22,11 @@ from .tree import configuration, structure
 from .vanishing import divisor_conditions
 
 
+#: ``torch.jit.trace`` records operators of torch alone: of a launch it would keep memory that nothing is written to. It warns of each
+#: comparison that it sees, so this comes first.
+_NOT_TRACED = "not torch.jit.is_tracing()"
+
+
 @dataclass(frozen=True)
 class Basis:
     """What the conditions are written from.
@@ -75,7 +80,7 @@ def conditions(basis: Basis) -> list[str]:
     # The tree comes before the state: a module of another class may not have the parameter at all.
     held = [*structure(basis.module), *state]
     # An opaque kernel's state has fixed sizes; in a graph it may have those that the conditions on sizes are about.
-    result = [*basis.signature.conditions, *arguments]
+    result = [_NOT_TRACED, *basis.signature.conditions, *arguments]
     result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
     result += settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
     result += gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])

@@ -138,6 +138,15 @@ def test_with_forward_mode_gradients_eager_runs(generated: Any) -> None:
     assert all(map(torch.equal, result, torch.func.jvp(eager, (X,), (along,))))
 
 
+def test_what_torch_jit_traces_is_eager(generated: Any) -> None:
+    kernel = frozen(generated.ScaledTriton)
+    with torch.no_grad():
+        traced = torch.jit.trace(kernel, (X,), check_trace=False)
+        other = torch.randn(4, 16)
+        assert torch.equal(traced(other), frozen(Scaled)(other))
+        assert kernel._in_envelope(X)
+
+
 def test_under_autocast_eager_runs(generated: Any) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         assert not frozen(generated.ScaledTriton)._in_envelope(X)
