@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from kernel_lsp import figures, kernel_file, schema
 from kernel_lsp.jobs import joining
 from kernel_lsp.jobs.header import MOST_LINES
@@ -141,6 +143,7 @@ async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):
     assert any("example 4, which runs eagerly" in limit for limit in verdict.limits)
 
 
+@pytest.mark.slow
 async def test_prefill_and_decode(make_jobs, module):
     jobs, path = make_jobs(device="interpreter"), module(CACHED)
     job = await over(jobs.submit("generate", target(path, "Cached"), path), 300)
