@@ -10,6 +10,9 @@ import sys
 
 _PR_SET_PDEATHSIG = 1
 
+#: how the line begins with which a worker says why it ends on its own; other processes may write more behind it
+ENDING = "kernel-lsp worker ends: "
+
 
 def let_others_first() -> None:
     """Give way to whatever else wants the processor: the editor in which somebody types.

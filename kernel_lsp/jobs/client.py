@@ -18,6 +18,7 @@ from typing import Any
 
 from kernel_lsp import errors
 from kernel_lsp.jobs.process import Process, how_it_ended
+from kernel_lsp.processes import ENDING
 
 log = logging.getLogger("kernel_lsp.worker")
 
@@ -214,7 +215,8 @@ class Worker:
         """The process is gone, and all it wrote has been read: fail what still waits for an answer."""
         if process is not self._process:
             return
-        detail = ", ".join(filter(None, [how_it_ended(process.status), self._last_words()]))
+        own = (line.removeprefix(ENDING) for line in self._stderr if line.startswith(ENDING))
+        detail = next(own, "") or ", ".join(filter(None, [how_it_ended(process.status), self._last_words()]))
         if not self.closing:
             log.warning("worker %d ended: %s", process.pid, detail)
         self._fail_pending(detail)

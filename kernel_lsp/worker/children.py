@@ -102,7 +102,7 @@ class Zygote:
                 child.exited.set_result(9)
         self.children.clear()
         if self.ready.exception() is None:
-            print(f"kernel-lsp worker: the {self.role} process died; the worker ends", file=sys.stderr, flush=True)
+            print(f"{processes.ENDING}one of its processes ended", file=sys.stderr, flush=True)
             self.on_death()
 
     def start(

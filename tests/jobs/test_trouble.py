@@ -38,6 +38,18 @@ async def test_a_worker_killed_in_the_middle_is_reported_and_started_again(make_
     assert jobs.worker_pids() not in ([], [pid])
 
 
+async def test_a_process_that_the_worker_needs_is_killed(make_jobs, module):
+    """The message says so, and nothing of what the others write as they end."""
+    named = 'with open(__file__ + ".pid", "w") as file: file.write(str(__import__("os").getpid()))\n        '
+    jobs, path = make_jobs(), module(SLEEPER.replace("open(", named + "open(", 1))
+    job = jobs.submit("generate", target(path, "Sleeper"), path)
+    await until_it_sleeps(job)
+    _, warm, *_ = psutil.Process(int(Path(f"{path}.pid").read_text())).parents()  # above the request and its attempt
+    warm.kill()
+    await over(job, 5)
+    assert str(job.error) == str(errors.WorkerDied(detail="one of its processes ended"))
+
+
 async def test_cancel_leaves_an_idle_worker_within_a_second_or_none(make_jobs, memory, module):
     """One worker for all of it, because a worker takes seconds to warm up."""
     jobs, path, other = make_jobs(), module(SLEEPER), module(TINY, "other.py")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from lsprotocol import types
 
@@ -163,6 +164,23 @@ async def test_a_change_in_an_imported_file_makes_it_stale(client: Any, tmp_path
     other = client.open(helper)
     client.change(other, 2, "def twice(x):\n    return 2 * x\n")
     await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+
+
+async def test_a_worker_that_ends_leaves_nothing_beside_a_verdict_that_holds(client: Any, module: Path) -> None:
+    write_kernel(module)
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    await client.execute("kernelLsp.validate", {"uri": uri, "className": "Double", "version": 1})
+
+    def ended() -> bool:
+        for process in psutil.Process(client._server.pid).children():
+            process.kill()
+        return any("The worker ended" in told.message for told in client.messages)
+
+    await client.until(ended)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    assert [d.message for d in client.diagnostics[uri] if "worker" in d.message] == []
 
 
 async def test_compile_error_at_its_own_line_in_the_kernel_file(client: Any, module: Path) -> None:

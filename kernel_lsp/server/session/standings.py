@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import figures
 from kernel_lsp.analysis import ModuleClass
+from kernel_lsp.errors import WorkerDied
 
 from ..model.documents import Document
 from ..model.records import Record
@@ -82,6 +83,8 @@ def _standing(state: State, document: Document, c: ModuleClass, found: tuple[Pat
     if found is not None:
         result.kernel_path, result.kernel = found
         add_kernel(state, result, document.path, record, now, c.name)
+        if isinstance(result.error, WorkerDied) and result.correct and not result.stale:
+            result.error = None  # that was said when it happened, and the verdict from before still holds
     return result
 
 
