@@ -44,7 +44,8 @@ def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value
 
     Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with is
     elementwise, too, or needed for the product's operands already (the scale that they were divided by). ``folded``: reductions over
-    as many elements as the product has rows, or columns, are taken for elementwise, where these may fit in one tile.
+    as many elements as the product has rows, or columns, are taken for elementwise, where these may fit in one tile, and the dimensions
+    may be exchanged before them.
     """
     users, outputs = order.users, set(graph.outputs)
     apart = order.bits(Contract | Partial | Fold | TorchCall | Recur)
@@ -52,7 +53,7 @@ def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value
     for product in order.values:
         if not isinstance(product.op, Contract):
             continue
-        inside, cut, shape = {product}, product, product.shape
+        inside, cut, end, shape = {product}, product, product, product.shape
         small: Shape | None = None  # what reductions give
         elsewhere = apart & ~order.above[product]
         for v in order.below(product):
@@ -60,9 +61,11 @@ def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value
                 break
             if not any(o in inside for o in operands(v)):
                 continue
-            if isinstance(v.op, View) and v.op.map.keeps_order and v.op.operand is cut and users.get(cut) == [v]:
+            if isinstance(v.op, View) and v.op.operand is end and users.get(end) == [v]:
+                if not (v.op.map.keeps_order or (folded and v.op.map.permutation)):
+                    break
                 inside.add(v)
-                shape, small = v.shape, None
+                end, shape, small = v, v.shape, None  # of what is cut
                 continue
             if folded and _folds_a_side(v, product, shape) and (small is None or same_shape(v.shape, small)):
                 small = v.shape
@@ -72,7 +75,7 @@ def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value
                 break
             inside.add(v)
             if all(u in inside for o in inside - {v} for u in users.get(o, [])):
-                cut = v
+                cut = end = v
         result[cut] = product
     return result
 

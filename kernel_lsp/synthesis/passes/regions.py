@@ -83,8 +83,11 @@ def plan(
 
 def _reduced_too(graph: Graph, order: Order, plain: dict[Value, Value], apart: set[Value]) -> dict[Value, Value]:
     """``plain``, but for products that are not ``apart`` with what reductions over rows or columns complete."""
-    further = {product: root for root, product in epilogues(graph, order, folded=True).items()}
-    return {(root if product in apart else further[product]): product for root, product in plain.items()}
+    further = {product: root for root, product in epilogues(graph, order, folded=True).items() if product not in apart}
+    reduced = {
+        product: root for product, root in further.items() if order.above[root] & order.folds & ~order.above[product]
+    }
+    return {reduced.get(product, root): product for root, product in plain.items()}
 
 
 class _Planner:

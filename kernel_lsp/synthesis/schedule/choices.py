@@ -22,9 +22,6 @@ from .space import space
 from .target import Target
 from .verify import verify
 
-#: Bytes of each number that a product gives.
-_FLOAT32 = 4
-
 #: The schedule of each kernel of a module.
 Chosen = dict[Kernel, Schedule]
 
@@ -71,13 +68,14 @@ def ranked(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 def folding_pays(kernel: Kernel, target: Target, hints: Hints) -> bool:
     """Whether a product's kernel that reduces its rows or columns takes less time than one that stores the product, and another after it.
 
-    That one reads the product in float32, at least once, and stores what the other would.
+    That one reads the product at least once, and stores what the other would.
     """
     if not (tiles := space(kernel, target, hints)):
         return False
     alone = dataclasses.replace(kernel, folds=[])
     m, n, _, batch, _ = product_extents(kernel, hints)
-    between = _FLOAT32 * m * n * batch
+    assert kernel.contract is not None
+    between = m * n * batch * kernel.contract.dtype.itemsize
     after = between + sum(hint(numel(v.shape), hints) * v.dtype.itemsize for v in kernel.outputs)
     apart = cost(alone, space(alone, target, hints)[0], target, hints, stored=between).seconds
     return cost(kernel, tiles[0], target, hints).seconds < apart + after / target.bandwidth + LAUNCH

@@ -100,6 +100,24 @@ folded(
 folded("pointwise", nn.Conv2d, (100, 24, 1), gate, lambda n: [r(2, 100, 5 + n, 6)], kernels=3, **HALF)
 
 
+folded(
+    "patches",
+    nn.Conv2d,
+    (3, 24, 2, 2),
+    lambda self, y: F.layer_norm(y.flatten(2).transpose(1, 2), (24,)),
+    lambda n: [r(2, 3, 8 + 2 * n, 6)],
+    kernels=1,
+)
+folded(
+    "channels_first",
+    nn.Conv2d,
+    (3, 24, 2, 2),
+    lambda self, y: F.layer_norm(y.permute(0, 2, 3, 1), (24,)).permute(0, 3, 1, 2) * self.bias,
+    lambda n: [r(2, 3, 8 + 2 * n, 6)],
+    kernels=1,
+)
+
+
 class NotFolded(nn.Module):
     """What is reduced is returned, too, or read by another product, or has more columns than a tile: the product is stored."""
 
