@@ -144,6 +144,8 @@ class Watch:
             self._shown.changed(row, "validated before")
             return
         row.progress = "queued"
+        if row.why or kernel.stale:
+            self._shown.validating(row)
         self._queue.insert(0 if row.why else len(self._queue), row)
         self._shown.soon()
 

@@ -111,6 +111,11 @@ class Display:
         """Say what does not end the command."""
         self.say(f"warning: {error}")
 
+    def validating(self, row: Row) -> None:
+        """The line of a kernel that has no verdict as it is: why, before the verdict comes."""
+        why = row.why or "the class changed since its kernel was validated"
+        self.say(Text.assemble((row.kernel.class_name, "bold"), f" ({row.name}): {why}; validating …"))
+
     def changed(self, row: Row, note: str = "") -> None:
         """The line of a verdict: what it was, is, and why."""
         parts: list[str | tuple[str, str]] = [(row.kernel.class_name or "?", "bold"), f" ({row.name}): "]

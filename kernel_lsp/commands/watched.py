@@ -24,6 +24,7 @@ class Kernel:
         fingerprint: of the class as it is now.
         body: the hash of the kernel's body as it is now.
         precision: the setting that it was asked for with.
+        stale: whether its header is about the class as it was before.
         problem: why it cannot be validated as it is.
         reads: every file that this was found out from, there or not, as it was.
     """
@@ -34,6 +35,7 @@ class Kernel:
     fingerprint: str = ""
     body: str = ""
     precision: str = "strict"
+    stale: bool = False
     problem: UserError | None = None
     reads: dict[Path, Stamp | None] = field(default_factory=dict)
 
@@ -106,6 +108,7 @@ def read_kernel(path: Path) -> Kernel:
             kernel.reads |= {folder / name: stamp(folder / name) for folder in path.parents}
         kernel.source = kernel_file.find_source(path, parsed)
         kernel.fingerprint = _fingerprint(kernel.source, parsed.class_name, kernel.reads)
+        kernel.stale = kernel.fingerprint != parsed.fingerprint
     except UserError as error:
         kernel.problem = error
     return kernel

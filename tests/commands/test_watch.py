@@ -213,6 +213,21 @@ def test_a_kernel_is_validated_for_real_and_the_worker_ends_with_the_command(pro
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
 
 
+def test_what_is_out_of_date_or_changes_is_said_before_its_verdict(
+    project: Path, start: Start, gpu_driver: Path
+) -> None:
+    gpu_driver.write_text(f"{os.getpid()} 87\n")  # so no verdict comes
+    helper = project / "lib" / "helper.py"
+    helper.write_text("FACTOR = 4.0\n")
+    watch = start(project)
+    of = r"Double \(kernels/double_triton.py\)"
+    said = watch.until(rf"{of}: the class changed since its kernel was validated; validating …(?s:.*)watching 1 kernel")
+    assert "→" not in said
+    helper.write_text("FACTOR = 5.0\n")
+    watch.until(rf"{of}: lib/helper.py changed; validating …")
+    watch.interrupt()
+
+
 def test_while_others_keep_the_gpu_busy_nothing_is_validated(project: Path, start: Start, gpu_driver: Path) -> None:
     gpu_driver.write_text(f"{os.getpid()} 87\n")  # this is no process of the command's
     (project / "lib" / "helper.py").write_text("FACTOR = 4.0\n")
