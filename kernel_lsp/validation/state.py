@@ -54,6 +54,8 @@ def put_back(module: torch.nn.Module, before: dict[str, Any], *, only_known: boo
         if owner is None:
             continue
         there = owner._buffers.get(name)
+        if there is not None and there.grad_fn is not None:  # written to where gradients were required
+            there = owner._buffers[name] = there.detach()
         if there is not None and isinstance(value, torch.Tensor) and there.shape == value.shape:
             if not identical(there.detach(), value.to(there)):
                 with torch.no_grad():

@@ -64,3 +64,12 @@ def test_a_kept_input_is_let_go_of_though_its_memory_holds_the_right_values():
     state.put_back(module, {"before": torch.zeros(4)}, only_known=True, anew=True)
     lent.fill_(3.0)  # the next call's input in the same memory
     assert module.before.tolist() == [0.0] * 4
+
+
+def test_a_buffer_that_was_written_to_where_gradients_are_required_can_be_copied_afterwards():
+    module, x = Changing(), torch.randn(5, 4, requires_grad=True)
+    with state.unchanged(module):
+        module(x)
+        assert module.mean.requires_grad
+    assert module.mean.tolist() == [0.0] * 4
+    assert Oracle(module, []).limits == []  # which has a copy of it in float64
