@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,10 +45,7 @@ def compared(
         if not found.passed and math.isfinite(found.error) and tree is not None and referee.held_to != "strict":
             found, explained = _as_asked(referee, out, reference, tree, train, found)
         if not found.passed and math.isfinite(found.error) and tree is not None:
-            floors, elsewhere = referee.oracle.rounding(tree, reference, train)
-            elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
-            if may_round(referee):
-                elsewhere = max(elsewhere, referee.example_error, _error_in_tf32(referee, tree, reference, train))
+            floors, elsewhere = rounding(referee, tree, reference, train, found)
             found = compare.compare(out, eager, exact, floors=floors, eager_error=elsewhere, explained=explained)
         return _said_of(referee, noted(referee, found))
     worst = compare.Comparison(eager_error=eager_error)
@@ -68,6 +66,25 @@ def compared(
         most = max(most, _noted_as_explained(referee, found_errors))
         worst.reason = compare.agree(out, eager, max(worst.eager_error, most)).reason
     return _said_of(referee, worst)
+
+
+def rounding(
+    referee: Referee,
+    tree: Any,
+    reference: Reference,
+    train: bool,
+    found: compare.Comparison,
+    left: Sequence[str] = (),
+) -> tuple[list[float], float]:
+    """(what rounding alone may move each result by, the largest error of eager's that counts); ``found``: without these.
+
+    ``left``: as in ``Oracle.rounding``.
+    """
+    floors, elsewhere = referee.oracle.rounding(tree, reference, train, left)
+    elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
+    if may_round(referee):
+        elsewhere = max(elsewhere, referee.example_error, _error_in_tf32(referee, tree, reference, train))
+    return floors, elsewhere
 
 
 def _as_asked(

@@ -18,6 +18,7 @@ from kernel_lsp.validation import (
     decoy,
     envelope,
     failures,
+    kept_state,
     memory,
     one_answer,
     out_of_range,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 _FULL_SECONDS, _OTHER_SECONDS = 0.4, 0.15
 #: elements of the results of a step that has little time
 _MOST_ELEMENTS = 1 << 20
-#: bytes of parameters up to which they are looked at after a call
-_FEW = 16 << 20
 #: seconds for the configurations of autotuned kernels
 _CONFIGURATIONS_SECONDS, _MOST_CONFIGURATIONS = 1.0, 500
 #: calls, and seconds under the interpreter and on a GPU, of the check for counted calls
@@ -159,7 +158,7 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
                 out = copied(answer.tree)
                 message = answer.message
         if step.inside and (not step.repeat or reference.attributes):
-            _state(referee, step, reference)
+            kept_state.check(referee, step, reference, tree)
         if repetition == 0 and step.decoy:
             if not message["launches"] and not step.inside and referee.progress.launched:
                 return _values(referee, _at_the_example_sizes(step, referee))  # eager takes the others
@@ -220,36 +219,6 @@ def _again(referee: Referee, step: plan.Step, tree: tuple[Any, Any], reference: 
     request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
     with referee.asking(request, (*tree, None), reference.eager, names) as answer:
         one_answer.check(referee, step, answer, reference, tree, 0.0)
-
-
-def _state(referee: Referee, step: plan.Step, reference: Reference) -> None:
-    """The candidate's buffers, attributes and parameters, running statistics among them, are the module's after as many calls."""
-    expected: dict[str, torch.Tensor] = {k: reference.after.get(k, v) for k, v in referee.module.named_buffers()}
-    expected |= {path: reference.after[path] for path in reference.attributes}
-    parameters = {k: p.detach() for k, p in referee.module.named_parameters()}
-    few = sum(map(memory.size, parameters.values())) <= _FEW
-    if few:
-        expected |= parameters
-    if not expected:
-        return
-    when = f"after a call{' in training mode' if referee.training else ''}"
-    with referee.asking(
-        {"do": "buffers", "parameters": few, "attributes": [*reference.attributes]}, expected=expected
-    ) as answer:
-        mine = {name: tensor.to(referee.inputs.device) for name, tensor in answer.tree.items()}
-    if missing := sorted(expected.keys() - mine.keys()):
-        what = _what(missing[0], parameters, reference)
-        raise referee.failed("wrong", step.name, f"{step.name}: {when} it has no {what} {missing[0]!r}")
-    for name, theirs in expected.items():
-        exact = reference.exact_after.get(name, theirs) if name in reference.attributes else theirs
-        what = _what(name, parameters, reference)
-        found = compare.compare(mine[name], theirs, exact, f"{what} {name}", eager_error=referee.explained)
-        if not found.passed:
-            raise referee.failed("wrong", step.name, f"{step.name}: {when} {found.reason}")
-
-
-def _what(name: str, parameters: dict[str, torch.Tensor], reference: Reference) -> str:
-    return "parameter" if name in parameters else "attribute" if name in reference.attributes else "buffer"
 
 
 def _random_training(

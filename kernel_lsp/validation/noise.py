@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_lsp.validation import state
-from kernel_lsp.validation.trees import tensors_of
+from kernel_lsp.validation.trees import copied, tensors_of
 
 #: multiples of the dtype's epsilon times S that an answer may be off by
 _ULPS = 4.0
@@ -62,18 +62,19 @@ def floors(
     answer: list[torch.Tensor],
     dtypes: list[Any],
     drawing: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
+    results: Callable[[Any], list[torch.Tensor]] = tensors_of,
 ) -> list[float]:
     """For each output what it may be off by absolutely. ``tree`` and ``answer`` are in float64.
 
-    ``dtypes``: of the module's own outputs. ``drawing``: a context in which every call draws the same numbers. Zero where the scale cannot
-    be told.
+    ``dtypes``: of the module's own outputs. ``drawing``: a context in which every call draws the same numbers. ``results``: the tensors
+    that ``answer`` has, from what forward returned. Zero where the scale cannot be told.
 
     Raises:
         Exception: what the module raises.
     """
     scales = [0.0] * len(answer)
     for way in ("whole", "each"):
-        moved = [_moves(double, tree, answer, step, way, drawing) for step in _STEPS]
+        moved = [_moves(double, tree, answer, step, way, drawing, results) for step in _STEPS]
         for i, (coarse, fine) in enumerate(zip(*moved, strict=True)):
             if 0.5 * fine <= coarse <= 2 * fine:
                 scales[i] = max(scales[i], fine)
@@ -90,12 +91,15 @@ def _moves(
     step: float,
     way: str,
     drawing: Callable[[], AbstractContextManager[Any]],
+    results: Callable[[Any], list[torch.Tensor]],
 ) -> list[float]:
     """Of each output: how far it moves on average, divided by ``step``."""
     noisy = _Noisy(step, way)
     args, kwargs = pytree.tree_map(lambda t: noisy.moved(t.clone()) if isinstance(t, torch.Tensor) else t, tree)
-    with torch.no_grad(), state.unchanged(double), noisy, drawing():
-        found = tensors_of(double(*args, **kwargs))
+    with torch.no_grad(), state.unchanged(double):
+        with noisy, drawing():
+            out = double(*args, **kwargs)
+        found = copied(results(out))  # what is put back must not change them
     result = []
     for exact, other in zip(answer, found, strict=True):
         if exact.shape != other.shape or not (exact.is_floating_point() or exact.is_complex()):

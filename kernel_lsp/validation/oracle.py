@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -356,14 +357,16 @@ class Oracle:
         """Eager's result alone."""
         return self._call(copied(tree), train)[0]
 
-    def exact(self, tree: tuple[Any, Any], train: bool, drawn: list[tuple[str, Any]]) -> Any:
+    def exact(
+        self, tree: tuple[Any, Any], train: bool, drawn: list[tuple[str, Any]], after: dict[str, Any] | None = None
+    ) -> Any:
         """The module's result in float64 alone; None where that does not run, which is not noted here.
 
-        ``drawn``: the random numbers, as ``Reference.drawn``.
+        ``drawn``: the random numbers, as ``Reference.drawn``. ``after`` gets what the call changed.
         """
         limits, double = list(self.limits), self.double
         self.drawn = drawn
-        found = self._exact(tree, None, train)
+        found = self._exact(tree, None, train, after)
         self.limits, self.double = limits, double
         return found
 
@@ -376,12 +379,15 @@ class Oracle:
             self.module(*args, **kwargs)
         return counting.work
 
-    def rounding(self, tree: tuple[Any, Any], reference: Reference, train: bool) -> tuple[list[float], float]:
+    def rounding(
+        self, tree: tuple[Any, Any], reference: Reference, train: bool, left: Sequence[str] = ()
+    ) -> tuple[list[float], float]:
         """(what rounding alone may move each output by, eager's largest relative error at neighbouring inputs).
 
+        ``left``: paths of tensors in ``Reference.exact_after``; then of these, which the call leaves in the module, not of outputs.
         Costs several evaluations: for a candidate that would be found wrong otherwise. Zeros where float64 is missing.
         """
-        tensors = tensors_of(reference.eager)
+        tensors = [reference.after[path] for path in left] or tensors_of(reference.eager)
         nothing = [0.0] * len(tensors), 0.0
         if reference.exact is None or self.double is None or reference.exact is reference.eager:
             return nothing
@@ -389,16 +395,24 @@ class Oracle:
         self.drawn = reference.drawn
         worst = 0.0
         try:
-            exact = tensors_of(reference.exact)
+            exact = [reference.exact_after[path] for path in left] or tensors_of(reference.exact)
+            double = self.double
+
+            def results(out: Any) -> list[torch.Tensor]:
+                return [operator.attrgetter(path)(double) for path in left] or tensors_of(out)
+
             with made_wide():
                 dtypes = [t.dtype for t in tensors]
-                floors = noise.floors(self.double, doubled(tree), exact, dtypes, self._drawing_the_same)
+                floors = noise.floors(double, doubled(tree), exact, dtypes, self._drawing_the_same, results)
             for seed in range(_NEIGHBOURS):
                 near = noise.neighbour(tree, seed)
-                eager, _ = self._call(copied(near), train)
-                right = self.exact(near, train, self.drawn)
+                eager, after = self._call(copied(near), train)
+                exact_after: dict[str, Any] = {}
+                right = self.exact(near, train, self.drawn, exact_after)
                 if right is None:  # of this one nothing is known; float64 goes on elsewhere
                     continue
+                if left:
+                    eager, right = [after[path] for path in left], [exact_after[path] for path in left]
                 worst = max(worst, compare(eager, eager, right).eager_error)
         except torch.OutOfMemoryError:
             raise

@@ -1,0 +1,57 @@
+"""Buffers that a forward writes to are held to float64 and eager's own error there, as results are."""
+
+from __future__ import annotations
+
+import pytest
+
+#: a cache with room for 600 rows, of which eight are written: sums that cancel, beside many zeros
+CACHE = """
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sums", torch.zeros(600), persistent=False)
+    def forward(self, x):
+        self.sums[: x.shape[0]] = x.sum(1)
+        return x * 2
+def get_inputs():
+    half = torch.randn(8, 150)
+    return [torch.cat((half, 1e-2 * torch.randn(8, 150) - half[:, torch.randperm(150)]), 1)]
+"""
+#: adds up from the last element to the first, in float32 as eager does
+KERNEL = """
+@triton.jit
+def cache_kernel(x_ptr, sums_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + row * n + n - 1 - cols, mask=mask, other=0.0)
+    tl.store(sums_ptr + row, tl.sum(x, axis=0))
+    tl.store(y_ptr + row * n + n - 1 - cols, x * 2, mask=mask)
+
+class CacheTriton(Cache):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and x.requires_grad) or not x.numel():
+            return super().forward(x)
+        if x.shape[0] > 600 or self.sums.dtype != x.dtype:
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        cache_kernel[(x.shape[0],)](x, self.sums, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""
+STORED = "tl.sum(x, axis=0))"
+
+
+def test_a_buffer_may_be_off_by_what_eager_s_own_is(validate):
+    verdict = validate(CACHE, "Cache", KERNEL)["verdict"]
+    assert (verdict["status"], verdict["reason"]) == ("ok", "")
+    assert verdict["launches"] == 1
+
+
+@pytest.mark.parametrize(
+    "instead", ["tl.sum(x.to(tl.float16).to(tl.float32), axis=0))", "tl.sum(x, axis=0) * 1.01)", "0.0)"]
+)
+def test_a_buffer_that_is_further_off_is_wrong(validate, instead):
+    verdict = validate(CACHE, "Cache", KERNEL.replace(STORED, instead))["verdict"]
+    assert verdict["status"] == "wrong", verdict
+    assert "buffer sums[" in verdict["reason"] and "in float64 it is" in verdict["reason"]
