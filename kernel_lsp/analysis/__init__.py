@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .classes import ModuleClass, imported_with_inputs, module_classes_of
 from .fingerprint import fingerprint_of
-from .missing import not_found, syntax_error
+from .missing import not_found, orphaned, syntax_error
 from .resolve import Read, read_file
 from .syntax import Source
 from .text import Position, Range, Text
@@ -28,6 +28,7 @@ __all__ = [
     "module_classes",
     "module_classes_of",
     "not_found",
+    "orphaned",
     "read_file",
     "syntax_error",
 ]

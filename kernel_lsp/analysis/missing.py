@@ -7,7 +7,7 @@ import difflib
 import warnings
 from pathlib import Path
 
-from ..errors import ClassNotFound, SyntaxInvalid
+from ..errors import ClassNotFound, KernelOrphaned, SyntaxInvalid
 from .outline import outlined
 from .syntax import Source
 
@@ -35,3 +35,11 @@ def not_found(text: str, path: Path, class_name: str) -> SyntaxInvalid | ClassNo
     ]
     hint = f"; did you mean {near[0]}?" if near else "."
     return ClassNotFound(class_name=class_name, path=str(path), hint=hint)
+
+
+def orphaned(text: str, path: Path, class_name: str, kernel: str, source: str) -> SyntaxInvalid | KernelOrphaned:
+    """The same for the class of a kernel file. ``kernel`` and ``source``: what the message calls that file, and ``path``."""
+    error = not_found(text, path, class_name)
+    if isinstance(error, SyntaxInvalid):
+        return error
+    return KernelOrphaned(path=kernel, class_name=class_name, source=source, hint=error.values["hint"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import kernel_file, schema
-from kernel_lsp.analysis import fingerprint, not_found, read_file
+from kernel_lsp.analysis import fingerprint, orphaned, read_file
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
@@ -90,14 +90,9 @@ def _check_class(file: Path, parsed: kernel_file.KernelFile, source: Path) -> No
     try:
         fingerprint(text, source, parsed.class_name)
     except ClassNotFound:
-        error = not_found(text, source, parsed.class_name)
-        if isinstance(error, ClassNotFound):
-            raise KernelOrphaned(
-                path=os.path.relpath(file),
-                class_name=parsed.class_name,
-                source=os.path.relpath(source),
-                hint=error.values["hint"],
-            ) from None
+        error = orphaned(text, source, parsed.class_name, os.path.relpath(file), os.path.relpath(source))
+        if isinstance(error, KernelOrphaned):
+            raise error from None
 
 
 def _source_given(file: Path) -> SourceGiven:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import signal
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Any
 from kernel_lsp import figures, schema
 from kernel_lsp.commands.running import refuse, settings_from
 from kernel_lsp.commands.watch_display import Display, Row, display
-from kernel_lsp.commands.watched import Kernel, Survey, find_validation
+from kernel_lsp.commands.watched import Kernel, Survey, find_validation, here, relative
 from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.jobs import Job, Jobs, pausing
 from kernel_lsp.settings import Settings
@@ -27,7 +26,7 @@ REST_SECONDS = 300.0  # without a job, after which the worker is let go; the nex
 
 def run(options: Any) -> int:
     """Watch until Ctrl-C; the exit status is then 0."""
-    paths = [Path(os.path.normpath(_here() / name)) for name in options.targets or ["."]]
+    paths = [Path(os.path.normpath(here() / name)) for name in options.targets or ["."]]
     try:
         settings_for = settings_from(options, tolerant=True)
         for path in paths:
@@ -90,7 +89,7 @@ class Watch:
         """Make the rows of the kernels that are there, and watch from then on."""
         for path in self._paths:
             if not path.exists():
-                self._shown.say(f"{_relative(path)} is not there yet")
+                self._shown.say(f"{relative(path)} is not there yet")
         await self._changed(await self._watcher.start(), None)
         self._shown.started(len(self._rows), self._watcher.polls)
         first = next((row.kernel.source for row in self._rows.values() if row.kernel.source is not None), None)
@@ -114,10 +113,10 @@ class Watch:
         for path in self._rows.keys() - found.keys():
             row = self._rows.pop(path)
             self._cancel(row)
-            self._shown.say(f"{_relative(path)} is gone")
+            self._shown.say(f"{relative(path)} is gone")
         for path, kernel in found.items():
             known = self._rows.get(path)
-            row = known or Row(kernel, _relative(path), why="" if files is None else "new")
+            row = known or Row(kernel, relative(path), why="" if files is None else "new")
             before, row.kernel = row.kernel, kernel
             if known is not None and before.version == kernel.version:
                 continue
@@ -252,19 +251,9 @@ def _why(before: Kernel, now: Kernel) -> str:
     files = [file for file, then in before.reads.items() if file in now.reads and now.reads[file] != then]
     if before.body == now.body and before.fingerprint != now.fingerprint:  # its header alone, which a validation writes
         files = [file for file in files if file != now.path]
-    names = [_relative(file) for file in sorted(files)] or [_relative(now.path)]
+    names = [relative(file) for file in sorted(files)] or [relative(now.path)]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{more} changed"
-
-
-@functools.cache
-def _here() -> Path:
-    """The current folder, as it was at the start: it may be deleted."""
-    return Path.cwd()
-
-
-def _relative(path: Path) -> str:
-    return str(path.relative_to(_here())) if path.is_relative_to(_here()) else str(path)
 
 
 def _local(text: str) -> datetime | None:

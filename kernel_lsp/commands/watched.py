@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernel_lsp import kernel_file
-from kernel_lsp.analysis import fingerprint, module_classes, read_file
-from kernel_lsp.errors import UserError
+from kernel_lsp.analysis import fingerprint, module_classes, orphaned, read_file
+from kernel_lsp.errors import ClassNotFound, UserError
 from kernel_lsp.settings import Settings
 from kernel_lsp.store import database, validations
 from kernel_lsp.store.validations import Validation
@@ -107,25 +108,29 @@ def read_kernel(path: Path) -> Kernel:
         if name:  # it may come to be in any of the folders above
             kernel.reads |= {folder / name: stamp(folder / name) for folder in path.parents}
         kernel.source = kernel_file.find_source(path, parsed)
-        kernel.fingerprint = _fingerprint(kernel.source, parsed.class_name, kernel.reads)
+        kernel.fingerprint = _fingerprint(path, kernel.source, parsed.class_name, kernel.reads)
         kernel.stale = kernel.fingerprint != parsed.fingerprint
     except UserError as error:
         kernel.problem = error
     return kernel
 
 
-def _fingerprint(source: Path, class_name: str, reads: dict[Path, Stamp | None]) -> str:
+def _fingerprint(kernel: Path, source: Path, class_name: str, reads: dict[Path, Stamp | None]) -> str:
     """The class's fingerprint; each file on the way goes into ``reads``.
 
     Raises:
-        ClassNotFound: the source has no such class.
+        SyntaxInvalid, KernelOrphaned: a syntax error hides the class, or the source has none of that name.
     """
 
     def read(file: Path) -> str | None:
         reads[file] = stamp(file)
         return read_file(file)
 
-    return fingerprint(read(source) or "", source, class_name, read)
+    text = read(source) or ""
+    try:
+        return fingerprint(text, source, class_name, read)
+    except ClassNotFound:
+        raise orphaned(text, source, class_name, relative(kernel), relative(source)) from None
 
 
 def _stamp(file: Path, stamps: dict[Path, Stamp | None]) -> Stamp | None:
@@ -146,3 +151,14 @@ def find_validation(kernel: Kernel, settings: Settings) -> Validation | None:
     command = settings.interpreter_command()
     about = kernel.fingerprint, kernel.body, settings.bounds
     return validations.look_up(command, settings.device, *about, path, kernel.precision).valid
+
+
+@functools.cache
+def here() -> Path:
+    """The current folder, as it was at the start: it may be deleted."""
+    return Path.cwd()
+
+
+def relative(path: Path) -> str:
+    """A path as it is shown."""
+    return str(path.relative_to(here())) if path.is_relative_to(here()) else str(path)

@@ -228,6 +228,20 @@ def test_what_is_out_of_date_or_changes_is_said_before_its_verdict(
     watch.interrupt()
 
 
+def test_a_class_that_was_renamed_is_said_as_check_says_it(project: Path, start: Start) -> None:
+    watch = start(project)
+    watch.until("watching 1 kernel")
+    source = project / "double.py"
+    source.write_text(source.read_text().replace("class Double(", "class Doubled("))
+    watch.until(
+        r"not validated  \[double.py changed\]  kernels/double_triton.py is the kernel of Double, and double.py has no such "
+        r"class any more; did you mean Doubled\? If it was renamed, generate the kernel of double.py again; delete this one."
+    )
+    source.write_text("class Double(:\n")
+    watch.until(r"double.py does not parse at line 1")
+    watch.interrupt()
+
+
 def test_while_others_keep_the_gpu_busy_nothing_is_validated(project: Path, start: Start, gpu_driver: Path) -> None:
     gpu_driver.write_text(f"{os.getpid()} 87\n")  # this is no process of the command's
     (project / "lib" / "helper.py").write_text("FACTOR = 4.0\n")

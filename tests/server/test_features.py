@@ -9,7 +9,7 @@ import psutil
 import pytest
 from lsprotocol import types
 
-from kernel_lsp import analysis
+from kernel_lsp import analysis, errors
 from tests.server.lsp_client import MEASUREMENT, MODULE, VERDICT, write_kernel
 
 
@@ -164,6 +164,29 @@ async def test_a_change_in_an_imported_file_makes_it_stale(client: Any, tmp_path
     other = client.open(helper)
     client.change(other, 2, "def twice(x):\n    return 2 * x\n")
     await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+
+
+async def test_a_kernel_file_says_that_its_class_is_renamed_or_its_source_moved(client: Any, module: Path) -> None:
+    kernel = write_kernel(module)
+    await client.start(module.parent)
+    uri, of_kernel = client.open(module), client.open(kernel)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    assert client.codes(of_kernel) == []
+    text = MODULE.replace("class Double(", "class Doubled(")
+    client.change(uri, 2, text)
+    module.write_text(text)
+    client.save(uri)
+    await client.until(lambda: client.codes(of_kernel) == ["cannot-validate"])
+    (found,) = client.diagnostics[of_kernel]
+    assert found.message == str(
+        errors.KernelOrphaned(
+            path="kernels/double_triton.py", class_name="Double", source="double.py", hint="; did you mean Doubled?"
+        )
+    )
+    module.rename(module.with_name("twice.py"))
+    client.change(of_kernel, 2, kernel.read_text() + "\n")
+    await client.until(lambda: any("is not there" in d.message for d in client.diagnostics[of_kernel]))
+    assert client.codes(of_kernel) == ["cannot-validate"]
 
 
 async def test_a_worker_that_ends_leaves_nothing_beside_a_verdict_that_holds(client: Any, module: Path) -> None:

@@ -97,7 +97,7 @@ def _is_here(error_path: str | None, path: Path) -> bool:
 
 
 def _of_kernel_file(session: Session, document: Document) -> list[dict[str, Any]]:
-    """The verdict's own line where it has one (a compile error), else nothing: the class carries the rest."""
+    """That its class is gone; the verdict's own line where it has one (a compile error): the class carries the rest."""
     from kernel_lsp import kernel_file
     from kernel_lsp.errors import NotAKernelFile
 
@@ -107,9 +107,11 @@ def _of_kernel_file(session: Session, document: Document) -> list[dict[str, Any]
         area = document.line_range((error.line or 1) - 1)
         return [_diagnostic(document, area, "cannot-validate", HINT, str(error))]
     s = standing_of_kernel_file(session, document, parsed)
+    area = document.line_range(0)
+    if s.error is not None:
+        return [_diagnostic(document, area, "cannot-validate", WARNING, str(s.error))]
     if s.pending:
         return []
-    area = document.line_range(0)
     if s.before is not None:
         words = before_words(parsed.class_name, s)
         return [_diagnostic(document, area, "kernel-not-validated", HINT, words)]

@@ -28,7 +28,7 @@ class Standing:
         changed: what is another now: "with torch 2.11.0 before; now 2.13.0".
         pending: whether this machine validated it is still being looked up.
         stale: why the verdict, or the claim, is about another version; "" while it is about this one.
-        error: how the last job failed.
+        error: how the last job failed; of an open kernel file, why there can be none: its source, or its class there, is gone.
         wanted: the setting ``precision`` where the kernel is less exact than it asks for; else "".
     """
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel_lsp import figures
-from kernel_lsp.analysis import ModuleClass
-from kernel_lsp.errors import WorkerDied
+from kernel_lsp.analysis import ModuleClass, orphaned
+from kernel_lsp.errors import KernelOrphaned, SourceMissing, WorkerDied
 
 from ..model.documents import Document
 from ..model.records import Record
@@ -40,17 +41,28 @@ def standings(state: State, document: Document) -> list[tuple[ModuleClass, Stand
 def standing_of_kernel_file(state: State, document: Document, parsed: KernelFile) -> Standing:
     """How the kernel in an open kernel file stands, with its text as it is in the editor."""
     from kernel_lsp import kernel_file
-    from kernel_lsp.errors import SourceMissing
 
     result = Standing(document.path, parsed)
     try:
         path = kernel_file.find_source(document.path, parsed)
-    except SourceMissing:
-        result.claim = parsed.claim
+    except SourceMissing as error:
+        result.claim, result.error = parsed.claim, error
         return result
     now = state.documents.fingerprint_at(path, parsed.class_name)
+    if now is None:
+        result.error = _orphaned(state, document.path, path, parsed.class_name)
     add_kernel(state, result, path, state.record(path, parsed.class_name), now, parsed.class_name)
     return result
+
+
+def _orphaned(state: State, kernel: Path, source: Path, class_name: str) -> KernelOrphaned | None:
+    """The error of a kernel whose class is no longer in its source; None where that cannot be read as it is now."""
+    text = state.documents.read(source)
+    if text is None:
+        return None
+    root = state.settings_for(source).root or source.parent
+    error = orphaned(text, source, class_name, os.path.relpath(kernel, root), os.path.relpath(source, root))
+    return error if isinstance(error, KernelOrphaned) else None
 
 
 def has_inputs(state: State, document: Document, c: ModuleClass) -> bool:
