@@ -21,7 +21,6 @@ from .tensors import Tensor, looked_up_once, tensor_conditions, unregistered
 from .tree import configuration, structure
 from .vanishing import divisor_conditions
 
-
 #: ``torch.jit.trace`` records operators of torch alone: of a launch it would keep memory that nothing is written to. It warns of each
 #: comparison that it sees, so this comes first.
 _NOT_TRACED = "not torch.jit.is_tracing()"
