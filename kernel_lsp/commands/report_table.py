@@ -37,9 +37,12 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str
     columns, one_line = columns_for(tasks, console.width)
     if len(tasks) > 1 or any(shown(task) is not None for task in tasks):
         console.print(_drawn(tasks, columns, one_line))
+    first: dict[str, str] = {}  # of an error, the class that it was said of
     for task, name in zip(tasks, names(tasks), strict=True):
         reason = reason_of(task)
         if reason:
+            if task.error is not None and not task.skipped and first.setdefault(reason, name) != name:
+                reason = f"as {first[reason]}."
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(words(reason))}", highlight=False)
         before = task.report.before if task.report is not None else ""

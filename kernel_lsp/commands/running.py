@@ -105,7 +105,7 @@ class Bar:
         self.bar.update(self.row, completed=100 * self.done)
         if not self.console.is_terminal:
             seconds = (job.report.seconds.get("report") if job.report else None) or 0.0
-            words = str(job.error) if job.error else f"validated in {seconds:.1f} s"
+            words = f"{'no verdict' if job.error else 'validated'} in {seconds:.1f} s"  # the reasons come at the end
             print(f"[{self.done}/{self.total}] {job.target.class_name}: {words}", file=sys.stderr, flush=True)
 
 

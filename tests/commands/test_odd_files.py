@@ -45,3 +45,15 @@ def test_a_folder_is_generated_and_checked(tmp_path):
     assert done.returncode == 1, done.stderr
     wrong = [r["target"]["uri"] for r in json.loads(done.stdout)["reports"] if r["chosen"] is None]
     assert wrong == [(tmp_path / "my-model.py").as_uri()]
+
+
+def test_what_is_wrong_with_a_file_is_said_once(tmp_path):
+    (tmp_path / "broken.py").write_text(
+        MODEL.format(2) + MODEL.format(3).replace("Model", "Other") + "\nclass Last(:\n"
+    )
+    command = [*nursery.CLI, "generate", "broken.py", "--device", "interpreter"]
+    done = subprocess.run(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
+    )
+    said = " ".join(done.stdout.split())
+    assert said.count("does not parse") == 1 and "✗ Other: as Model." in said, done.stdout
