@@ -119,6 +119,24 @@ torch.testing.assert_close(outs[3], steps(a.reshape(1, -1), b.reshape(1, -1))[:,
 assert torch.equal(outs[4], a.amax(0))  # its function asks which one is larger, so it is called for single numbers
 assert len(called) == 6 + 6 + 6 + 8  # the logarithms of how many elements are in a row
 
+@triton.jit
+def added(x_ptr, columns_ptr, rows_ptr, whole_ptr, kept_ptr, integers_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + at)
+    tl.store(columns_ptr + tl.arange(0, N), tl.sum(x, axis=0))
+    tl.store(rows_ptr + tl.arange(0, N)[:, None], tl.sum(x, axis=1, keep_dims=True))
+    tl.store(whole_ptr, tl.sum(x))
+    tl.store(kept_ptr + tl.arange(0, 1)[:, None], tl.sum(x, keep_dims=True))
+    tl.store(integers_ptr + tl.arange(0, N), tl.sum(x.to(tl.int32), axis=0))
+
+x = torch.randn(64, 64) + 1000
+outs = [torch.empty(64), torch.empty(64), torch.empty(1), torch.empty(1), torch.empty(64, dtype=torch.int32)]
+added[(1,)](x, *outs, N=64)
+for mine, right in zip(outs[:4], (x.double().sum(0), x.double().sum(1), x.double().sum(), x.double().sum())):
+    assert ((mine.double() - right).abs() / right).max() < 1.2e-7, "in pairs: one row after the other has twice to five times that"
+assert torch.equal(outs[4], x.int().sum(0, dtype=torch.int32))
+
+x = torch.randn(50).bfloat16()
 with interpreter.pretending_cuda():
     assert x.is_cuda and torch.empty(3, device="cuda").device.type == "cpu" and x.to("cuda:0") is x and x.cuda() is x
     assert torch.cuda.get_device_properties(0).multi_processor_count == 132
