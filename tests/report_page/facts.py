@@ -55,8 +55,8 @@ def full(measured: schema.ShapeMeasurement | None = None) -> Facts:
             bytes=2048,
             dynamic={"s0": [2, 2147483647]},
         ),
-        DEVICE,
-        [
+        device=DEVICE,
+        candidates=[
             schema.Validated(schema.Candidate(KERNEL, "synthesizer", "1 of 1 ops in Triton"), verdict, measurement),
             schema.Validated(
                 schema.Candidate("import torch\nnothing()\n", "kernelllm", "answer 1", answer="Here it is"), wrong
