@@ -210,9 +210,9 @@ def _parser() -> argparse.ArgumentParser:
         "completion",
         help="print a script that completes the commands and options in a shell",
         epilog='bash: eval "$(kernel-lsp completion bash)" in ~/.bashrc; zsh: kernel-lsp completion zsh > a file '
-        "_kernel-lsp in a folder of $fpath.",
+        "_kernel-lsp in a folder of $fpath; fish: kernel-lsp completion fish > ~/.config/fish/completions/kernel-lsp.fish.",
     )
-    completion.add_argument("shell", choices=["bash", "zsh"])
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
     commands.add_parser("doctor", parents=[shared], help="say whether everything needed is here, and how to get it")
     _models(
         commands.add_parser("models", help="language models: what is here, fetch, remove or try one"),

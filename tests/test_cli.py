@@ -82,6 +82,12 @@ def test_without_a_reader_a_command_ends_as_if_by_sigpipe(samples, arguments):
     assert "Traceback" not in said and "BrokenPipe" not in said
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_have_the_commands(shell):
+    done = run("completion", shell)
+    assert done.returncode == 0 and "generate" in done.stdout and "no-write" in done.stdout
+
+
 def test_generate_and_check_on_a_real_sample(samples):
     target = f"{samples / 'softmax.py'}::TemperatureSoftmax"
     done = run("generate", target, "--json", "--device", "interpreter")

@@ -77,6 +77,7 @@ def facts_of(task: Task) -> Facts:
         name = task.name.partition("::")[2] or task.name
         return Facts(name, error=error or "It was not reached: the command was interrupted.", module_path=task.name)
     facts = Facts.of_report(task.report, error)
+    facts.skipped = task.skipped
     if task.job is not None:
         add_module(facts, task.job.path)
     if task.report.file:

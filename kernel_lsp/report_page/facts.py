@@ -27,6 +27,7 @@ class Facts:
     regression: str = ""
     less_exact: str = ""  # that the settings ask for a higher precision by now
     error: str = ""  # how the last job failed, or why there is no kernel
+    skipped: bool = False  # a class of a folder without example inputs, which ``error`` says
     running: str = ""  # what goes on at the moment
     report: Report | None = None  # of this session
     module_path: str = ""

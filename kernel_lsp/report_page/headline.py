@@ -52,6 +52,8 @@ def summary(facts: Facts) -> tuple[str, str, str]:
             return "none", "…", "No verdict yet."
         if facts.claim is not None:
             return "warn", "?", f"Not validated on this machine. The file {claims.said(facts.claim)}."
+        if facts.skipped:
+            return "none", "–", "Skipped."
         return ("bad", "✗", "No kernel.") if facts.error else ("none", "–", "No kernel has been validated yet.")
     kind, sign = _kind(verdict)
     if not facts.correct:
@@ -126,7 +128,8 @@ def banners(facts: Facts) -> list[Markup]:
     if facts.measurement is not None and facts.measurement.beside:
         found.append(("warn", "Timed beside other work", f"The GPU was {facts.measurement.beside} meanwhile."))
     if facts.error:
-        found.append(("bad", "The last job failed" if facts.verdict is not None else "Why", facts.error))
+        kind = "none" if facts.skipped else "bad"
+        found.append((kind, "The last job failed" if facts.verdict is not None else "Why", facts.error))
     elif facts.verdict is None and facts.report is not None and facts.report.why:
         found.append(("none", "Why", facts.report.why))
     return [

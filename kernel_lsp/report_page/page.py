@@ -70,13 +70,13 @@ def _index(reports: Sequence[Facts]) -> Child:
     for i, facts in enumerate(reports):
         eager, compiler = (numbers.known(ratio) for ratio in speedups(facts.measurement))
         error = facts.verdict.error if facts.verdict is not None else None
-        _, sign, text = summary(facts)
+        kind, sign, text = summary(facts)
         rows.append(
             [
                 el("a", facts.class_name, href=f"#report-{i}"),
                 mark(facts.verdict)
                 if facts.verdict is not None
-                else span("verdict bad", f"{sign} {text.rstrip('.').lower()}"),
+                else span(f"verdict {kind}", f"{sign} {text.rstrip('.').lower()}"),
                 factor(eager) if eager else numbers.NOT,
                 factor(compiler) if compiler else numbers.NOT,
                 numbers.error(error),

@@ -70,4 +70,6 @@ def check_outputs(out: Any, path: str, class_name: str) -> None:
         kind = "None" if out is None else type(out).__name__
         if kinds and kinds[0] != kind:
             kind = f"{kind} with {kinds[0]} in it"
+        elif leaves and not kinds and out is not leaves[0]:
+            kind = f"{kind} without a tensor in it"
         raise errors.OutputsNotTensors(path=path, class_name=class_name, kind=kind)

@@ -54,6 +54,16 @@ def test_several_with_one_that_failed(softmax: Path, tmp_path: Path) -> None:
     assert "SortedUnique cannot be written in Triton yet" in text
 
 
+def test_a_class_that_was_skipped_is_no_failure_in_the_page(tmp_path: Path) -> None:
+    module = "from torch import nn\n\nclass Bare(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+    (tmp_path / "no_inputs.py").write_text(module)
+    page = tmp_path / "page.html"
+    done = run("generate", tmp_path, "--device", "interpreter", "--html", page)
+    assert "skipped, since it has no example inputs" in done.stdout
+    text = page.read_text("utf-8")
+    assert "Skipped." in text and "No kernel." not in text and "✗" not in text
+
+
 def test_a_class_that_is_not_there_has_a_page_that_says_so(softmax: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = run("generate", f"{softmax}::Nothing", "--html", page)

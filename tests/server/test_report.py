@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lsprotocol import types
 from pytest_lsp import client_capabilities
 
 from kernel_lsp.server.features.report import file_name
@@ -101,6 +102,17 @@ async def test_a_client_that_shows_nothing_is_told_the_path(client: Any, module:
     capabilities = client_capabilities("visual-studio-code")
     capabilities.window.show_document = None
     await client.start(module.parent, capabilities)
+    uri = client.open(module)
+    await client.execute("kernelLsp.showReport", {"uri": uri, "className": "Double", "version": 1})
+    await client.until(lambda: [m for m in client.messages if m.message.endswith("Double.html")])
+
+
+async def test_a_client_that_could_not_show_it_is_told_the_path(client: Any, module: Path) -> None:
+    """As Neovim, where there is no browser."""
+    client.protocol.fm._features.pop(types.WINDOW_SHOW_DOCUMENT)
+    client.feature(types.WINDOW_SHOW_DOCUMENT)(lambda params: types.ShowDocumentResult(success=False))
+    write_kernel(module)
+    await client.start(module.parent)
     uri = client.open(module)
     await client.execute("kernelLsp.showReport", {"uri": uri, "className": "Double", "version": 1})
     await client.until(lambda: [m for m in client.messages if m.message.endswith("Double.html")])

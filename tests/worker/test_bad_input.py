@@ -61,6 +61,12 @@ CASES = {
         None,
         "returned str",
     ),
+    "an output of texts and numbers": (
+        "class Good(nn.Module):\n    def forward(self, x):\n        return ['done', 1]\n" + INPUTS,
+        "OutputsNotTensors",
+        None,
+        "returned list without a tensor in it;",
+    ),
     "None": (
         "class Good(nn.Module):\n    def forward(self, x):\n        x + 1\n" + INPUTS,
         "OutputsNotTensors",

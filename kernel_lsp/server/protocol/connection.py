@@ -171,11 +171,18 @@ class Connection(LanguageServer):
         self.protocol.notify_raw("kernelLsp/failure", failure)
 
     def show_file(self, uri: str, said: str, *, external: bool) -> None:
-        """Have the client show a file, in the editor or outside of it; one that cannot is told where it lies."""
-        if self.client.show_document:
-            self.ask(types.WINDOW_SHOW_DOCUMENT, types.ShowDocumentParams(uri, external=external, take_focus=True))
-        else:
+        """Have the client show a file, in the editor or outside of it; where it cannot, or did not, say where the file lies."""
+        if not self.client.show_document:
             self.show_message(said, "info")
+            return
+
+        def answered(answer: Any) -> None:
+            failed = answer.cancelled() or answer.exception() is not None or not answer.result().success
+            if failed and not self.closing:
+                self.show_message(said, "info")
+
+        params = types.ShowDocumentParams(uri, external=external, take_focus=True)
+        self.ask(types.WINDOW_SHOW_DOCUMENT, params).add_done_callback(answered)
 
     def offer(self, text: str, level: str, choices: list[str]) -> Any:
         """Ask the user to choose; the future of the answer, whose ``title`` is the choice. It waits as long as they do."""
