@@ -55,7 +55,7 @@ async function act(action: Action, failure: Failure | undefined): Promise<void> 
       if (failure !== undefined) await addExampleInputs(failure);
       break;
     case "generateAgain":
-      if (failure !== undefined) await vscode.commands.executeCommand("kernelLsp.generate", { uri: failure.uri, className: failure.className });
+      if (failure !== undefined) await generate(failure);
       break;
     case "manageTrust":
       await vscode.commands.executeCommand("workbench.trust.manage");
@@ -70,6 +70,10 @@ async function act(action: Action, failure: Failure | undefined): Promise<void> 
     default:
       await vscode.commands.executeCommand(action);
   }
+}
+
+async function generate({ uri, className }: Failure): Promise<void> {
+  await vscode.commands.executeCommand("kernelLsp.generate", { uri, className });
 }
 
 /** Makes the edit of the server's code action, where the user sees it. */
