@@ -156,10 +156,12 @@ class Jobs:
         job.task.cancel()
         return True
 
-    def warm(self, path: Path, then: Callable[[], None] | None = None) -> None:
-        """Start the worker for a file in the background, so that the first job finds it ready. Failures wait for the job.
+    def warm(
+        self, path: Path, then: Callable[[], None] | None = None, failed: Callable[[UserError], None] | None = None
+    ) -> None:
+        """Start the worker for a file in the background, so that the first job finds it ready.
 
-        ``then`` is called once the worker has named its devices.
+        ``then`` is called once the worker has named its devices, ``failed`` with what it could not be started for.
         """
 
         async def start() -> None:
@@ -168,6 +170,8 @@ class Jobs:
                 await validations.keep_devices(settings, await self._worker(settings).start())
             except UserError as error:
                 log.info("worker not ready: %s", error)
+                if failed is not None:
+                    failed(error)
                 return
             if then is not None:
                 then()

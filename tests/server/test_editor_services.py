@@ -199,7 +199,7 @@ async def test_a_failure_says_what_to_do_before_its_details(
     uri = client.open(module)
     await client.execute("kernelLsp.generate", argument(uri))
     failures = notified["kernelLsp/failure"]
-    await client.until(lambda: [*failures, *client.messages], 60)
+    await client.until(lambda: [*failures, *client.messages], 100)
     assert len(failures) == wanted and len(client.messages) == (not wanted)
     message = failures[0]["message"] if wanted else client.messages[0].message
     assert "Fix the import, or choose the interpreter that has it" in message
@@ -312,6 +312,19 @@ async def test_the_selected_interpreter_stands_in_where_nothing_names_one(
     await client.execute("kernelLsp.generate", argument(uri))
     await client.until(lambda: client.codes(uri) == ["cannot-validate"], 20)
     assert wins in client.diagnostics[uri][0].message
+
+
+async def test_an_interpreter_that_is_not_there_is_told_of_before_it_is_needed(client: Client, module: Path) -> None:
+    await client.start(module.parent, options={"settings": {"interpreter": "/no/such/python"}})
+    client.open(module)
+    other = module.with_name("other.py")
+    other.write_text(module.read_text())
+    await client.until(lambda: client.messages)
+    client.open(other)
+    assert [message.message for message in client.messages] == [
+        "The worker's interpreter could not be started: /no/such/python: No such file or directory. "
+        "Set kernelLsp.interpreter to a Python that has torch and triton."
+    ]
 
 
 @pytest.mark.slow

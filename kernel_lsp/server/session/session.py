@@ -46,6 +46,7 @@ class Session(State):
         self.rounds = Rounds(self, self.show_changes, self.validate_changed)
         self.follow_up = FollowUp(self, self.submit)
         self.estimates = Estimates(self, self.show_changes)
+        self._told: set[str] = set()  # what the worker could not be started for
 
     def show_changes(self) -> None:
         """Something happened that what is shown may depend on, in any document."""
@@ -118,9 +119,15 @@ class Session(State):
         if document is None or not self.documents.classes(document):
             return
         try:
-            self.start_jobs().warm(path, then=self._devices_named)
+            self.start_jobs().warm(path, self._devices_named, partial(self._not_started, document.uri))
         except Exception:
             log.exception("starting the worker early")
+
+    def _not_started(self, uri: str, error: errors.UserError) -> None:
+        """The worker could not be started: an interpreter that is not there is told of before it is needed, once."""
+        if isinstance(error, errors.InterpreterMissing) and str(error) not in self._told and not self.closing:
+            self._told.add(str(error))
+            self.connection.show_failure(str(error), "warning", code=type(error).__name__, uri=uri)
 
     def _devices_named(self) -> None:
         """The worker named its devices: what was validated on another one may not hold here."""
