@@ -68,7 +68,7 @@ _LIKE_ANOTHER = (
     *("folded_float16_huge", "folded_float16_least", "folded_bfloat16", "folded_least"),
     *("pointwise_conv2d_no_batch", "pointwise_conv3d", "asked_half_pointwise"),
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny", "asked_half_pooled", "asked_half_scaled"),
-    "collapsed_",
+    *("collapsed_", "folded_sums_in_half"),
     *("prologue_returned", "features_returned_conv", "features_sorted"),
 )
 _ALSO = (

@@ -34,6 +34,8 @@ def on_host(value: Value, products: dict[Value, Value]) -> bool:
         return True
     if not isinstance(op, View) or op.name not in ("permute", "reshape", "unsqueeze", "squeeze", "expand"):
         return False
+    if value.dtype != op.operand.dtype:
+        return False  # it is rounded where it is stored
     base = op.operand
     while isinstance(base.op, View):
         base = base.op.operand

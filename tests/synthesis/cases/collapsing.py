@@ -105,3 +105,17 @@ case(
     lambda self, x, weight: functional.conv2d(x, weight, padding=1).mean((2, 3)),
     lambda n: [r(2, 6, 9 + n, 7), r(8, 6, 3, 3)],
 )
+
+
+class RoundedMean(nn.Module):
+    """A mean that is computed in float32 and returned in float16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(6, 8, 3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).mean((2, 3), dtype=torch.float16)
+
+
+CASES["collapsed_and_rounded"] = Case(RoundedMean, lambda n: [r(2, 6, 9 + n, 7)], tolerance=2e-3)

@@ -146,3 +146,21 @@ class FoldedResidual(nn.Module):
 
 
 CASES["folded_residual"] = Case(FoldedResidual, lambda n: [r(9 + n, 12), r(9 + n, 24)])
+
+
+class FoldedHalf(nn.Module):
+    """Sums are of float32; what is returned of them is rounded, also where only the dimension of size one goes."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.linear, self.convolution = nn.Linear(24, 20, dtype=dtype), nn.Conv2d(6, 10, 3, 1, 1, dtype=dtype)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        z = self.linear(x)
+        return torch.relu(z).sum(1), z.mean(1, keepdim=True), self.convolution(y).sum(1)
+
+
+for _name, _dtype in (("bfloat16", torch.bfloat16), ("half", torch.float16)):
+    CASES[f"folded_sums_in_{_name}"] = Case(
+        FoldedHalf, lambda n, d=_dtype: [r(9 + n, 24).to(d), r(2, 6, 5 + n, 4).to(d)], (_dtype,), tolerance=2e-2
+    )
