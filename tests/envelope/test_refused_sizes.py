@@ -26,6 +26,50 @@ class Mirrored(nn.Module):
         return F.pad(x, (2, 2), mode="reflect") * 2.0
 
 
+class MirroredByOne(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (1, 0), mode="reflect") * 2.0
+
+
+class MirroredPlane(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, 1, 1, padding_mode="reflect")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x)
+
+
+class MirroredVolume(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (1, 1, 0, 0, 0, 1), mode="reflect") * 2.0
+
+
+class MirroredAndCut(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (1, -1), mode="reflect").mean(-1)
+
+
+class MirroredTogether(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(torch.cat([x.amax(1), x.amax(2)], 1), (3, 3), mode="reflect")
+
+
+class MirroredByRows(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (0, x.shape[1] - 3), mode="reflect") * 2.0
+
+
+class WidePlane(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (1, 2, 0, 1), mode="circular") * 2.0
+
+
+class Replicated(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (1, 3, 2, -1), mode="replicate") * 2.0
+
+
 class Shuffled(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.pixel_shuffle(x, 2) * 2.0
@@ -119,7 +163,16 @@ class Recurrent(nn.Module):
         (Pooled, (2, 3, 8, 8), (2, 3, 2, 2), (2, 3, 1, 8)),
         (Convolved, (2, 3, 8, 8), (2, 3, 3, 3), (2, 3, 2, 8)),
         (Wide, (3, 4, 8), (3, 4, 3), (3, 4, 1)),
+        (WidePlane, (2, 3, 8, 8), (2, 3, 1, 2), (2, 3, 8, 1)),
         (Mirrored, (3, 4, 8), (3, 4, 3), (3, 4, 2)),
+        (MirroredByOne, (3, 4, 8), (3, 4, 2), (3, 4, 1)),
+        (MirroredPlane, (2, 3, 9, 7), (2, 3, 2, 2), (2, 3, 1, 5)),
+        (MirroredPlane, (2, 3, 9, 7), (2, 3, 2, 2), (2, 3, 5, 1)),
+        (MirroredVolume, (2, 3, 4, 5, 6), (2, 3, 2, 1, 2), (2, 3, 1, 5, 6)),
+        (MirroredVolume, (2, 3, 4, 5, 6), (2, 3, 2, 1, 2), (2, 3, 4, 5, 1)),
+        (MirroredAndCut, (3, 4, 8), (3, 4, 2), (3, 4, 1)),
+        (MirroredTogether, (3, 4, 8), (3, 2, 2), (3, 2, 1)),
+        (MirroredByRows, (3, 6, 9), (3, 4, 2), (3, 6, 3)),
         (Shuffled, (3, 8, 2, 3), (3, 12, 2, 3), (3, 6, 2, 3)),
         (Row, (3, 8), (3, 4), (3, 2)),
         (LastButOne, (3, 8), (3, 2), (3, 1)),
@@ -154,6 +207,14 @@ def test_sizes_that_leave_nothing_are_outside(
     with torch.no_grad():
         assert kernel._in_envelope(torch.randn(taken))
         assert not kernel._in_envelope(torch.randn(refused))
+
+
+def test_margins_of_the_last_elements_have_room_in_one_element(tmp_path: Path) -> None:
+    module, kernel = _built(Replicated, (2, 3, 9, 7), tmp_path)
+    x = torch.randn(2, 3, 1, 1)
+    with torch.no_grad():
+        assert kernel._in_envelope(x)
+        assert torch.equal(kernel(x), module(x))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""What torch.export took to be true of the sizes and the graph depends on, as conditions for the class that is generated.
+"""What lowerings and torch.export took to be true of the sizes and the graph depends on, as conditions for the class that is generated.
 
-Most of what it notes down asks whether a size is one (for strides and broadcasting), or follows from what is checked anyway.
+Most of what torch.export notes down asks whether a size is one (for strides and broadcasting), or follows from what is checked anyway.
 What is left says how many pieces a split has, or which sizes a reshape gives.
 """
 
@@ -16,6 +16,8 @@ import sympy
 from torch.export import ExportedProgram
 from torch.utils._sympy.printers import PythonPrinter
 
+from kernel_lsp.envelope.vanishing import may_vanish
+
 from .value import Graph
 
 _TRIES = 200
@@ -23,17 +25,29 @@ _LARGEST = 64
 
 
 def assumed(exported: ExportedProgram, graph: Graph) -> list[sympy.Basic]:
-    """Relations (``Eq``, ``<=``, …) of sizes that may be false for sizes that are otherwise accepted."""
+    """Relations (``Eq``, ``<=``, …) of sizes that may be false for sizes that are otherwise accepted.
+
+    ``graph.assumed``: sizes and what they have to be greater than (``Gt``), as lowerings gave them.
+    """
+    found = [relation for relation in graph.assumed if _may_be_false(relation, graph)]
     env = _shapes(exported)
     if env is None:
-        return []
-    found: list[sympy.Basic] = []
+        return found
     known = set(graph.hints)
     parts = [part for guard in env.guards for part in sympy.And.make_args(env.replace(guard.expr))]
     for part in dict.fromkeys(parts):  # the same is noted down again wherever it is asked
         if _of_interest(part) and part.free_symbols <= known and not _follows(part, [*_pairs(graph), *found], graph):
             found.append(part)
     return found
+
+
+def _may_be_false(relation: sympy.Basic, graph: Graph) -> bool:
+    """Whether the greater side of ``relation`` may be too small. torch.export counts sizes from two, the class takes one as well."""
+    if relation == sympy.true:
+        return False
+    greater, less = relation.args
+    above = {symbol: symbol + least - 1 for symbol, (least, _) in graph.ranges.items() if least > 2}
+    return may_vanish(sympy.expand((greater - less).subs(above, simultaneous=True)))
 
 
 def _shapes(exported: ExportedProgram) -> Any:

@@ -223,6 +223,11 @@ def _call(node: Any, env: dict[Any, Any], graph: Graph, left: frozenset[str]) ->
                 if any((a - b).subs(graph.hints) != 0 for a, b in pairs):
                     raise NotLowered("sizes that differ")
                 graph.equal += pairs
+            if known.less is not None:
+                relations = [sympy.Gt(size, least) for least, size in known.less(given.arguments)]
+                if any(relation.subs(graph.hints) != sympy.true for relation in relations):
+                    raise NotLowered("a size that is too small, or known at run time alone")
+                graph.assumed += relations
             return result
         except NotLowered as error:
             node.meta["not_lowered"] = str(error)

@@ -22,7 +22,19 @@ def _margins(x: Value, pads: list[Any]) -> maps.Margins:
     return ((ZERO, ZERO),) * (len(x.shape) - len(ends)) + tuple(reversed(ends))
 
 
-@lowers("aten.pad", about="With a margin of a number, or of the elements nearby", addressing=True)
+def _mirrored(given: dict[str, Any]) -> tuple[tuple[sympy.Expr, sympy.Expr], ...]:
+    """What is mirrored does not have the element at the end: a margin is less than the size. A negative one cuts off."""
+    x = given["x"]
+    sides = [(margin, n) for n, ends in zip(x.shape, _margins(x, given["pads"]), strict=True) for margin in ends]
+    return tuple((margin, n) for margin, n in sides if not margin.is_number or margin > 0)
+
+
+@lowers(
+    "aten.pad",
+    about="With a margin of a number, or of the elements nearby",
+    addressing=True,
+    less=lambda given: _mirrored(given) if given.get("mode") == "reflect" else (),
+)
 def pad(x: Value, pads: list[Any], mode: str = "constant", value: Any = None, **_: Any) -> Value:
     """``pads``: (before, after) of the last dim first; negative ones cut off. ``mode``: constant, reflect, replicate or circular.
 
@@ -52,6 +64,7 @@ def constant_pad(x: Value, pads: list[Any], value: Any = 0, **_: Any) -> Value:
     "aten.reflection_pad3d",
     about="With a margin of what is mirrored",
     addressing=True,
+    less=_mirrored,
 )
 def reflection_pad(x: Value, pads: list[Any], **_: Any) -> Value:
     """``pad`` with ``mode="reflect"``: the element at the end is not repeated."""

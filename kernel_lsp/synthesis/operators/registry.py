@@ -17,7 +17,7 @@ import sympy
 Lowering = Callable[..., Any]
 _L = TypeVar("_L", bound=Lowering)
 NotOne = Callable[[Any, Any], tuple[sympy.Expr, ...]]
-Equal = Callable[[dict[str, Any]], tuple[tuple[sympy.Expr, sympy.Expr], ...]]
+Pairs = Callable[[dict[str, Any]], tuple[tuple[sympy.Expr, sympy.Expr], ...]]
 
 #: The files with lowerings. Definitions stand in a kernel's docstring in this order.
 FAMILIES = (
@@ -59,7 +59,8 @@ class Operator:
     family: str
     about: str  # what it computes, or which of its forms are lowered; a line of the documentation
     not_one: NotOne | None  # sizes that it takes to be more than one
-    equal: Equal | None  # pairs of sizes that it takes to be equal
+    equal: Pairs | None  # pairs of sizes that it takes to be equal
+    less: Pairs | None  # pairs of sizes of which it takes the first to be less than the second
     addressing: bool  # it only says how elements are addressed: no kernel is needed for it alone
 
 
@@ -75,14 +76,16 @@ def lowers(
     formula: str | tuple[str, ...] = (),
     addressing: bool = False,
     not_one: NotOne | None = None,
-    equal: Equal | None = None,
+    equal: Pairs | None = None,
+    less: Pairs | None = None,
 ) -> Callable[[_L], _L]:
     """Register a lowering for the ATen operators ``names``.
 
     ``about`` is by default the first line of its docstring. ``formula``: definitions, ``"silu(v) = v * sigmoid(v)"``, of the names that it
     gives as ``Value.meaning``. ``not_one``: sizes, of (arguments, torch's fake result), with which the operator gives something else, or
     fails, where they are one: torch.export counts from two, and the class takes one as well. ``equal``: pairs of sizes, of the arguments by
-    their names, that have to be equal and of which torch.export does not know it.
+    their names, that have to be equal and of which torch.export does not know it. ``less``: the same of pairs of which the first has to be
+    less than the second.
 
     Raises:
         ValueError: an operator has a lowering already.
@@ -94,7 +97,7 @@ def lowers(
         for name in names:
             if name in OPERATORS:
                 raise ValueError(f"{name} is lowered twice")
-            OPERATORS[name] = Operator(name, lowering, family, line, not_one, equal, addressing)
+            OPERATORS[name] = Operator(name, lowering, family, line, not_one, equal, less, addressing)
         for definition in (formula,) if isinstance(formula, str) else formula:
             DEFINITIONS[definition.partition("(")[0]] = definition
         return lowering
