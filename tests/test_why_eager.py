@@ -53,7 +53,8 @@ class LayerTriton(Layer):
         """Whether the kernel was validated for such arguments, parameters and settings."""
         try:
             return (
-                type(x) in _PLAIN
+                not torch.jit.is_tracing()
+                and type(x) in _PLAIN
                 and (device := x.device).type == _DEVICE
                 and x.dtype == torch.float32
                 and x.resolve_neg() is x
@@ -116,6 +117,15 @@ def test_the_first_condition_that_fails_is_told_in_words(load):
         assert "type(linear) is torch.nn.Linear, but type(linear) is <class" in layer.why_not(X)
         del layer.linear
         assert layer.why_not(X).endswith("but the module lacks what is looked at")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tracing_is_told_in_words(load, caplog):
+    layer = load().LayerTriton().eval()
+    with torch.no_grad(), caplog.at_level(logging.INFO):
+        traced = torch.jit.trace(layer, X, check_trace=False)
+        assert torch.equal(traced(X), super(type(layer), layer).forward(X))
+    assert "eager: torch.jit.trace records the module's own forward" in caplog.messages
 
 
 def test_devices_and_classes_of_tensors_are_told_in_words(load):
@@ -213,12 +223,18 @@ def test_what_is_added_is_taken_off_again():
 def test_what_an_earlier_version_added_is_known():
     """Else a kernel file from before would be screened with its functions, which call what no candidate may."""
     body = BODY.format(module="layers")
+    several = body + body[body.index("\n    def _in_envelope") :].replace("_in_envelope", "_in_envelope2")
+    text = why_eager.added(several, "Layer", "0123abcd")
+    untraced = text.replace(why_eager._OF_TRACING, "")
+    assert "_first_of_one" in text and untraced != text
+    assert why_eager.without(untraced) == several and why_eager.added(untraced, "Layer", "0123abcd") == text
     text = why_eager.added(body, "Layer", "0123abcd")
-    before = text.replace(why_eager._OF_DEVICES, "").replace(why_eager._WORDS, why_eager._EARLIER_WORDS)
-    whole = text.replace(why_eager._WORDS, why_eager._WHOLE_WORDS)
+    untraced = text.replace(why_eager._OF_TRACING, "")
+    before = untraced.replace(why_eager._OF_DEVICES, "").replace(why_eager._WORDS, why_eager._EARLIER_WORDS)
+    whole = untraced.replace(why_eager._WORDS, why_eager._WHOLE_WORDS)
     without_views = "".join(line for line in before.splitlines(keepends=True) if "are stored " not in line)
-    assert len({text, whole, before, without_views}) == 4
-    for earlier in (whole, before, without_views):
+    assert len({text, untraced, whole, before, without_views}) == 5
+    for earlier in (untraced, whole, before, without_views):
         assert why_eager.without(earlier) == body and "eval(" not in why_eager.screened(earlier)
         assert why_eager.added(earlier, "Layer", "0123abcd") == text
 
