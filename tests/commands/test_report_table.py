@@ -66,7 +66,8 @@ def test_the_check_is_named_whose_error_was_the_largest():
     assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
 
 
-def test_each_of_several_examples_has_a_line(capsys):
+def test_each_of_several_examples_has_a_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "132")
     one = task("a.py::A", None)
     one.report.candidates[0].verdict.examples = [
         schema.OfExample("x: float32[8, 4]", error=1e-7, eager_error=2e-7, eager=timing(9.0), kernel=timing(4.5)),
