@@ -197,6 +197,7 @@ class OfExample:
     eager_error: float | None = None
     eager: Timing | None = None
     kernel: Timing | None = None
+    envelope: int = 0  # as in Verdict
 
 
 @dataclass
@@ -213,6 +214,7 @@ class Verdict:
     error_check: str = ""  # the name of the check in which ``error`` was
     precision: str = ""  # "fp32", "tf32", "bf16", …
     launches: int | None = None  # Triton launches in one call
+    envelope: int = 0  # which of several holds for the example inputs, from 1; 0 where there is but one, or none holds
     kernels: list[CompiledKernel] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)  # what could not be checked here, and why
     # Whether the outputs for the example inputs agree with eager's by atol = rtol = 1e-2, the standard of most
@@ -393,7 +395,7 @@ class Report:
 
     target: Target
     specimen: Specimen | None = None
-    further: list[Specimen] = field(default_factory=list)  # with further examples that have envelopes of their own
+    further: list[Specimen] = field(default_factory=list)  # with the first example in each further envelope
     device: Device | None = None
     candidates: list[Validated] = field(default_factory=list)
     chosen: int | None = None

@@ -1,11 +1,14 @@
 """What a kernel file says of itself: short, read back, and never more than text from somebody."""
 
+import dataclasses
 import re
 
 import pytest
 
 from kernel_lsp import claims, kernel_file, schema
 from kernel_lsp.jobs import header
+from kernel_lsp.recording.envelope import why_outside
+from tests.recording.made import shape, tensor
 
 H100 = schema.Device("NVIDIA H100 80GB HBM3", "cuda", "9.0", 2.5e12, 1e14, "3.12.3", "2.11.0", "3.6.0", "580.1")
 
@@ -84,6 +87,25 @@ def test_the_longest_header_has_25_lines_whatever_its_names_are(width, count):
             items = parsed.header["envelope"][key]
             counted = re.fullmatch(r"and (\d+) more", items[-1])
             assert len(items) == count or len(items) - 1 + int(counted[1]) == count
+
+
+@pytest.mark.parametrize("tight", [False, True])
+def test_a_further_envelope_is_listed_whole_or_counted(tight):
+    """A size range that is cut in its digits would say that calls are outside which the kernel runs for."""
+    for width in range(1, 200):
+        made, validated = report(60 if tight else 1)
+        given = schema.TensorSpec("x" * width, [3000, 16], "bfloat16", dynamic=["s0", None])
+        further = dataclasses.replace(made.specimen, inputs=[given], arguments=[], dynamic={"s0": [2, 4096]})
+        made.further = [further] * 3
+        built = header.build("a.py::A", made.target, made, validated)
+        assert len(kernel_file.header_lines(built)) <= 25
+        listed = built["envelope"]["further"]
+        whole = f"{given.name}: bfloat16[s0, 16]; s0: 2 to 4096, 3000 in the example"
+        counted = re.fullmatch(r"and (\d+) more", listed[-1])
+        assert set(listed[:-1] if counted else listed) <= {whole}
+        assert len(listed) - 1 + int(counted[1]) == 3 if counted else len(listed) == 3
+        built["envelope"]["inputs"] = ["x: float32[s0, 16]"]
+        assert why_outside(built, shape(tensor("bfloat16[3000, 16]"))) == ""
 
 
 def test_the_long_header_of_an_earlier_version_is_shortened_by_the_next_validation():

@@ -39,7 +39,7 @@ def build(source: str, target: schema.Target, report: schema.Report, validated: 
     if report.specimen is not None:
         header["envelope"] = envelope(report.specimen, candidate.pinned)
         further = [_words(envelope(specimen)) for specimen in report.further]
-        header["envelope"] |= {"further": _fitted(further, 3) or None}
+        header["envelope"] |= {"further": _fitted(further, 3, whole=True) or None}
     return fitted(header | findings(target.fingerprint, report, validated, validated.measurement))
 
 
@@ -89,16 +89,19 @@ def _shortened(envelope: Any) -> dict[str, Any] | None:
         return None
     lists = [key for key, value in envelope.items() if isinstance(value, list)]
     for key in sorted(lists, key=lambda key: -len(str(envelope[key]))):
-        if (items := _one_fewer([str(item) for item in envelope[key]])) is not None:
+        if (items := _one_fewer([str(item) for item in envelope[key]], whole=key == "further")) is not None:
             return envelope | {key: items}
     return None
 
 
-def _one_fewer(items: list[str]) -> list[str] | None:
-    """The items but the last, which is counted; one that is left alone is cut to fit into a line with the count."""
+def _one_fewer(items: list[str], whole: bool) -> list[str] | None:
+    """The items but the last, which is counted; one that is left alone is cut to fit into a line with the count.
+
+    ``whole``: that one is counted, too. A size range that is cut would say another one.
+    """
     left_out = _LEFT_OUT.fullmatch(items[-1]) if items else None
     shown = items[:-1] if left_out else items
-    if len(shown) > 1:
+    if len(shown) > 1 or (shown and whole):
         return [*shown[:-1], f"and {int(left_out[1]) + 1 if left_out else 1} more"]
     if shown and len(shown[0]) > _ALONE:
         return [shown[0][: _ALONE - 1] + "…", *items[1:]]
@@ -149,11 +152,6 @@ def _words(made: dict[str, Any]) -> str:
     return "; ".join([*made["inputs"], *(made["arguments"] or []), *(made["sizes"] or [])])
 
 
-def envelope_inputs(specimen: schema.Specimen) -> str:
-    """What tells the envelopes of one class apart: tensors, with symbols for what may vary, and other arguments."""
-    return "; ".join([*map(tensor_text, specimen.inputs), *specimen.arguments])
-
-
 def inputs_words(specimen: schema.Specimen) -> str:
     """An example's tensors and other arguments as one text: ``x: bfloat16[512, 4096], causal=True``."""
     shown = [dataclasses.replace(spec, dynamic=[]) for spec in specimen.inputs]
@@ -168,12 +166,15 @@ def tensor_text(spec: schema.TensorSpec) -> str:
     return f"{spec.dtype}[{', '.join(symbol or str(size) for size, symbol in zip(spec.shape, symbols, strict=False))}]"
 
 
-def _fitted(items: list[str], lines: int) -> list[str]:
-    """As many items as that many lines of the header hold, and how many there are beside these."""
+def _fitted(items: list[str], lines: int, whole: bool = False) -> list[str]:
+    """As many items as that many lines of the header hold, and how many there are beside these.
+
+    The first is cut to these lines, unless it is to be ``whole``.
+    """
     room = lines * _LINE
-    for count in range(len(items), 0, -1):
+    for count in range(len(items), -1 if whole else 0, -1):
         rest = [f"and {len(items) - count} more"] if count < len(items) else []
-        if count == 1 or sum(len(item) + 4 for item in (*items[:count], *rest)) <= room:
+        if (count == 1 and not whole) or sum(len(item) + 4 for item in (*items[:count], *rest)) <= room:
             return [item[:room] for item in items[:count]] + rest
     return []
 

@@ -34,16 +34,21 @@ async def validate(
         return entry
     if count > 1:
         _combine(run, entry, [await _with_example(run, candidate, number, measure) for number in range(1, count)])
-    if missed := unserved(run, candidate):
+    if missed := unserved(entry):
         entry.verdict.limits.append(
             f"{missed} of its {joining.envelopes(candidate.source)} envelopes, which no example is in"
         )
     return entry
 
 
-def unserved(run: Run, candidate: schema.Candidate) -> int:
-    """How many envelopes of a kernel no example was in that it was validated with: examples that are gone, or that no longer fit."""
-    return max(0, joining.envelopes(candidate.source) - 1 - len(run.report.further))
+def unserved(entry: schema.Validated) -> int:
+    """How many envelopes of a kernel no example was in that it was validated with: examples that are gone, or that no longer fit.
+
+    0 where that is not known.
+    """
+    verdict = entry.verdict
+    held = [one.envelope for one in verdict.examples if one.status != "eager"] or [verdict.envelope]
+    return len({*range(1, joining.envelopes(entry.candidate.source) + 1)}.difference(held)) if all(held) else 0
 
 
 @dataclass
@@ -187,6 +192,7 @@ def _found(specimen: schema.Specimen | None, entry: schema.Validated, eager: boo
         eager_error=None if eager else verdict.eager_error,
         eager=shape.eager if shape is not None else None,
         kernel=shape.kernel if shape is not None else None,
+        envelope=0 if eager else verdict.envelope,
     )
 
 
@@ -215,8 +221,9 @@ def _combine(run: Run, entry: schema.Validated, others: list[_Other]) -> None:
             verdict.status, verdict.line = theirs.status, theirs.line
             verdict.reason = f"{about} ({found.inputs}): {theirs.reason}"
     verdict.examples = examples
-    if joining.envelopes(entry.candidate.source) > 1:
-        served = [first, *(one.specimen for one in others if not one.eager)]
-        apart = {header.envelope_inputs(one): one for one in reversed(served) if one is not None}
-        report.further = [one for one in reversed(apart.values()) if one is not first]
+    apart: dict[int, schema.Specimen] = {}
+    for found, specimen in zip(examples, [first, *(one.specimen for one in others)], strict=True):
+        if found.envelope and specimen is not None:
+            apart.setdefault(found.envelope, specimen)
+    report.further = [one for one in apart.values() if one is not first]
     run.tell_verdict()

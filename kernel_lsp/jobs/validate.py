@@ -41,9 +41,7 @@ async def validate(run: Run) -> None:
         measure = "none" if job.follow_up else "eager"
         validated = await several.validate(run, candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert validated is not None  # with no candidate before it, validate raises instead
-    misfits = bool(several.unserved(run, candidate)) and any(
-        one.status == "eager" for one in validated.verdict.examples
-    )
+    misfits = bool(several.unserved(validated)) and any(one.status == "eager" for one in validated.verdict.examples)
     _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits)
     if job.follow_up and known.valid is not None:
         _keep_times(report, known.valid, validated)

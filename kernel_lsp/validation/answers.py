@@ -179,6 +179,7 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "requires": _list(_flag),
         "lazy": _list(cleaned),
         "launches": _count,
+        "envelope": _count,
         "joined": _flag,
         "swallowed": _list(cleaned),
         "operators": _map(_list(_count_of_elements)),

@@ -153,6 +153,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
         with referee.asking(request, (*tree, None), reference.eager, names) as answer:
             slow = referee.mode == "interpreter" and time.monotonic() - began > 2 * one_answer.LAUNCH_SECONDS
             found = one_answer.check(referee, step, answer, reference, tree, eager_error)
+            if step.required:
+                referee.progress.envelope = answer.message["envelope"]
             if repetition == 0 and step.decoy:
                 # A copy: the next call's answer will lie in other memory.
                 out = copied(answer.tree)

@@ -50,6 +50,7 @@ class Progress:
     checks: list[schema.Check] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
     launched: int | None = None
+    envelope: int = 0  # as in schema.Verdict
     calls: int = 1  # launches and torch's operators in one call
     sampled: list[float] = field(default_factory=list)
     check: str = ""  # the name of the one that is made now
@@ -229,6 +230,7 @@ class Referee:
             error_check=self.progress.error_check,
             precision=agreement.precision(self),
             launches=self.progress.launched,
+            envelope=self.progress.envelope,
             limits=limits,
             within_1e2=self.progress.within_1e2,
             skipped=list(self.progress.skipped),

@@ -23,6 +23,7 @@ from kernel_lsp.validation import (
     failures,
     fingerprints,
     guards,
+    held_envelope,
     interpreter,
     launches,
     memory,
@@ -225,7 +226,8 @@ class Trial:
             randomness.seed(message["seed"])
         try:
             chosen = interpreter.configuration(message.get("configuration"))
-            with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda(), chosen:
+            envelopes = held_envelope.noted(self.module)
+            with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda(), chosen, envelopes as holding:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
                 result = (out, self._gradients(out, wanted, cotangents)) if grad_mode else out
@@ -243,6 +245,7 @@ class Trial:
             "requires": [t.requires_grad for t in outputs],
             "lazy": [type(t).__name__ for t in outputs if type(t) not in (torch.Tensor, torch.nn.Parameter)],
             "launches": self.launches.graphs.launches(self.launches.count),
+            "envelope": holding[0] if holding else 0,
             "joined": joined,
             "swallowed": self.launches.swallowed[:1],
             "operators": self.launches.graphs.operators(poisoned.operators),

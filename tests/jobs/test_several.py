@@ -9,7 +9,9 @@ import pytest
 from kernel_lsp import figures, kernel_file, schema
 from kernel_lsp.jobs import joining
 from kernel_lsp.jobs.header import MOST_LINES
+from kernel_lsp.recording.envelope import why_outside
 
+from ..recording.made import shape, tensor
 from .conftest import over, target
 
 NORM = """
@@ -25,8 +27,20 @@ class Norm(torch.nn.Module):
 
 def get_inputs_Norm():
     yield [torch.randn(4, 16)]
-    yield [torch.randn(6, 16)]
+    yield [torch.randn(1, 16)]
     yield [torch.randn(4, 16, dtype=torch.bfloat16)]
+"""
+
+BRANCHING = """
+import torch
+
+class Branching(torch.nn.Module):
+    def forward(self, x):
+        return x.relu() * 2 if x.shape[0] > 64 else torch.tanh(x) + 1
+
+def get_inputs():
+    yield [torch.randn(128, 16)]
+    yield [torch.randn(8, 16)]
 """
 
 CACHED = """
@@ -110,7 +124,9 @@ async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):
     assert any(check.name.startswith("example 3: ") for check in verdict.checks)
     kernel = kernel_file.find_kernel(path, "Norm")
     written = kernel_file.read(kernel)
-    assert joining.envelopes(written.body) == 2  # the second example's sizes are in the first envelope
+    assert (
+        joining.envelopes(written.body) == 2
+    )  # the second example is in the first, though alone it would be exported with a fixed size
     assert written.header["envelope"]["inputs"] == ["x: float32[x_0, 16]"]
     assert [text.partition(";")[0] for text in written.header["envelope"]["further"]] == ["x: bfloat16[x_0, 16]"]
     assert written.body_line <= MOST_LINES and not written.edited
@@ -141,6 +157,23 @@ async def test_float32_and_bfloat16(make_jobs, module, tmp_path, monkeypatch):
         figures.example_lines(verdict)[3] == "example 4 (x: float32[2, 3, 16]): runs eagerly, no envelope holds for it"
     )
     assert any("example 4, which runs eagerly" in limit for limit in verdict.limits)
+
+
+async def test_envelopes_that_differ_in_sizes_alone(make_jobs, module, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(tmp_path / "store.sqlite"))
+    jobs, path = make_jobs(device="interpreter"), module(BRANCHING)
+    for what in ("generate", "validate"):
+        job = await over(jobs.submit(what, target(path, "Branching"), path), 300)
+        assert job.state == "done", job.error
+        verdict = found(job.report)
+        assert [(one.status, one.envelope) for one in verdict.examples] == [("ok", 1), ("ok", 2)]
+        assert not any("no example is in" in limit for limit in verdict.limits)
+    header = kernel_file.read(kernel_file.find_kernel(path, "Branching")).header
+    assert header["envelope"]["further"] == [
+        "x: float32[x_0, x_1]; x_0: 2 to 64, 8 in the example; x_1: 2 or more, 16 in the example"
+    ]
+    assert why_outside(header, shape(tensor("float32[8, 16]"))) == ""
+    assert why_outside(header, shape(tensor("float64[8, 16]"))) == "float64"
 
 
 @pytest.mark.slow

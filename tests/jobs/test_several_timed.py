@@ -47,13 +47,16 @@ def timing(median):
     return {"median": median, "low": median, "high": median, "runs": 50}
 
 def found(source, number):
-    for kind in re.findall(r'x == "(.*?)"', source) if KINDS[number] is not None else []:
+    kinds = re.findall(r'x == "(.*?)"', source) if KINDS[number] is not None else []
+    for envelope, kind in enumerate(kinds, 1):
         examples, time, *wrong = kind.split(":")
         if str(number) in examples:
             if wrong == [str(number)]:
                 return {"status": "wrong", "reason": f"wrong with {number}"}, None
             shape = {"inputs": specimen(number)["inputs"], "eager": timing(100.0), "kernel": timing(float(time))}
-            return {"status": "ok", "mode": "gpu", "error": 1e-7 * (number + 1)}, {"shapes": [shape], "device": DEVICE}
+            verdict = {"status": "ok", "mode": "gpu", "error": 1e-7 * (number + 1)}
+            verdict["envelope"] = envelope if len(kinds) > 1 else 0
+            return verdict, {"shapes": [shape], "device": DEVICE}
     return {"status": "cheating", "reason": NO_LAUNCH}, None
 
 def say(**message):
@@ -162,6 +165,15 @@ async def test_an_envelope_that_no_example_is_in_any_more_is_told_of(generated):
     assert asked == ["validate 0"] and chosen(job).verdict.status == "ok"
     assert "1 of its 2 envelopes, which no example is in" in chosen(job).verdict.limits
 
+    # Two examples with other sizes in the first envelope do not stand for the second.
+    job, _ = await generated('[["01:50"], [], ["2:20"]]')
+    assert not any("no example is in" in limit for limit in chosen(job).verdict.limits)
+    written = kernel_file.read(kernel_file.find_kernel(job.path, "Tiny"))
+    assert written.header["envelope"]["further"] == ["x: float32[n, 3]"]
+    job, _ = await generated('[["01:50"], []]', "validate")
+    assert "1 of its 2 envelopes, which no example is in" in chosen(job).verdict.limits
+
+    await generated('[["0:50"], ["1:20"]]')
     job, _ = await generated("[[], null]", "validate")
     assert chosen(job).verdict.status == "ok" and chosen(job).verdict.examples[1].status == "eager"
     # After a change of the class the same means that its kernels do not fit any more.
