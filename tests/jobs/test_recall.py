@@ -79,7 +79,9 @@ def sources_of(job):
 
 
 def jit_functions(source):
-    return [ast.dump(n) for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.decorator_list]
+    """The kernels' arguments and bodies. A kernel that is the only one is called by its class."""
+    kernels = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.decorator_list]
+    return [[ast.dump(part) for part in (n.args, *n.body)] for n in kernels]
 
 
 @pytest.mark.slow
@@ -88,7 +90,8 @@ async def test_a_renamed_copy_is_given_the_kernel_at_once(make_jobs, module, sto
     jobs, first = make_jobs(device="interpreter"), module(FIRST, "first.py")
     job = await over(jobs.submit("generate", target(first, "Fused"), first))
     assert job.state == "done", job.error
-    assert sources_of(job) == [("synthesizer", 7, "")]  # nothing was in the store: recall was not asked
+    ((name, candidates, problem),) = sources_of(job)
+    assert (name, problem) == ("synthesizer", "") and candidates > 1  # nothing was in the store: recall was not asked
     assert asked == ["synthesize", "validate"]
     graph = job.report.specimen.graph
     (kept,) = recalled.find(graph, job.report.device.name, store)

@@ -49,7 +49,8 @@ async def test_settings_arrive(client: Client, module: Path, side: str) -> None:
         await asyncio.sleep(0.2)
     message = await failure(client, uri)
     assert MISSING in message and "kernelLsp.interpreter" in message
-    assert len(client.messages) == 1  # the user asked, and it failed
+    # The user asked, and it failed; they may have been told before that it would.
+    assert 1 <= len(client.messages) <= 2 and all(MISSING in one.message for one in client.messages)
     assert (await client.lenses(uri)) == ["Generate Triton kernel"]
 
 
