@@ -19,10 +19,13 @@ class UserError(Exception):
     carried: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *, path: str | None = None, line: int | None = None, **values: Any) -> None:
+        template = self.template if line is not None else _WITH_LINE.sub("", self.template)
+        detail = str(values.get("detail", ""))
+        if "{detail}." in template and not detail.endswith("..."):  # the template ends the sentence
+            values |= {"detail": detail.removesuffix(".")}
         self.path = path
         self.line = line
         self.values = values
-        template = self.template if line is not None else _WITH_LINE.sub("", self.template)
         super().__init__(template.format(path=path, line=line, **values))
 
     def __str__(self) -> str:

@@ -30,12 +30,13 @@ def time_eager(trial: Trial, tree: Any, beyond: float | None) -> tuple[dict[str,
     args, kwargs = _prepared(trial, tree)
     inputs = timing.rotated(args, kwargs, SETS)
     trial.timed = {"inputs": inputs}
-    calls = {"eager": _caller(_eager(trial)), "kernel": _caller(trial.module)}
-    before, places = state.snapshot(trial.module), _places(trial.module)
+    eager = _eager(trial)
+    calls = {"eager": _caller(eager), "kernel": _caller(trial.module)}
+    before, first = state.snapshot(trial.module), _Before(eager)
     with torch.no_grad():
         timings = timing.interleaved(calls, inputs, beyond=beyond)
         found = {name: schema.to_json(t) for name, t in timings.items()}
-        if _stays(trial.module, before, places):
+        if first.stays():
             found |= _replayed(trial, calls, timings["kernel"].median, inputs, beyond)
         return found, _from(before, trial, args, kwargs)
 
@@ -63,7 +64,7 @@ def time_variants(
     eager = _eager(trial)
     modules = {"eager": eager} | {name: trial.variants[name] for name in names}
     inputs = timing.rotated(args, kwargs, SETS)
-    before, places = state.snapshot(trial.variants[names[0]]), _places(trial.variants[names[0]])
+    before, first = state.snapshot(trial.variants[names[0]]), _Before(eager)
     with torch.no_grad():
         calls = {name: _caller(module) for name, module in modules.items()}
         found = timing.interleaved(calls, inputs, beyond=beyond)
@@ -71,8 +72,7 @@ def time_variants(
         fastest = _fastest(names, taken, worth)
         trial.timed = {"inputs": inputs}
         both = {"eager": calls["eager"], "kernel": calls[fastest]}
-        replays = replays and _stays(trial.variants[names[0]], before, places)
-        graphs = _replayed(trial, both, found[fastest].median, inputs, beyond) if replays else {}
+        graphs = _replayed(trial, both, found[fastest].median, inputs, beyond) if replays and first.stays() else {}
         trial.module = trial.variants[fastest]
         out = _from(before, trial, args, kwargs)
     timings = {name: schema.to_json(t) for name, t in found.items()}
@@ -155,14 +155,24 @@ def _from(before: dict[str, Any], trial: Trial, args: Any, kwargs: Any) -> Any:
     return channel.plain(trial.module(*args, **kwargs))
 
 
+class _Before:
+    """Eager's module before calls.
+
+    A CUDA graph has only the first state of what calls do not change in place. Asked of eager alone: a kernel that changes more
+    than the module does is replayed on new inputs all the same.
+    """
+
+    def __init__(self, eager: torch.nn.Module) -> None:
+        self.eager, self.state, self.places = eager, state.snapshot(eager), _places(eager)
+
+    def stays(self) -> bool:
+        """Whether calls have changed nothing of it but buffers in place."""
+        now = _places(self.eager)
+        return all(path in now and now[path] == self.places.get(path) for path in state.changed(self.eager, self.state))
+
+
 def _places(module: torch.nn.Module) -> dict[str, int]:
     return {name: buffer.data_ptr() for name, buffer in module.named_buffers()}
-
-
-def _stays(module: torch.nn.Module, before: dict[str, Any], places: dict[str, int]) -> bool:
-    """Whether calls change nothing of the module but buffers in place: of the rest a CUDA graph has only its first state."""
-    now = _places(module)
-    return all(path in now and now[path] == places.get(path) for path in state.changed(module, before))
 
 
 def _fastest(names: list[str], taken: dict[str, float], worth: float) -> str:

@@ -81,7 +81,7 @@ def on_device(leaf: Any) -> Any:
 def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) -> dict[str, Any]:
     torch.manual_seed(0)
     case = cases.CASES[name]
-    module = case.kind(*case.init).train(case.training)
+    module = case.kind(*copy.deepcopy(case.init)).train(case.training)  # modules may be shared by cases
     for parameter in module.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
     for key, buffer in module.named_buffers():
@@ -99,7 +99,7 @@ def run(name: str, folder: Path, variant: str = "", kept: Path | None = None) ->
     path = folder / f"{name}_triton.py"
     path.write_text(source)
     kind = getattr(load(path), f"{case.kind.__name__}Triton")
-    kernel = kind(*case.init).train(case.training)
+    kernel = kind(*copy.deepcopy(case.init)).train(case.training)
     kernel.load_state_dict(module.state_dict())
     kernel, module = kernel.to(DEVICE), module.to(DEVICE)
     for part, other in zip(kernel.modules(), module.modules(), strict=True):

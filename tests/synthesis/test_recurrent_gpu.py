@@ -74,6 +74,10 @@ CASES = {
     "gru stack": (lambda: nn.GRU(128, 256, 6), (200, 10, 128)),
     "gru in two directions": (lambda: nn.GRU(128, 256, 3, bidirectional=True), (100, 10, 128)),
     "rnn stack": (lambda: nn.RNN(64, 256, 2), (200, 8, 64)),
+    "rnn stack of few units": (lambda: nn.RNN(6, 40, 2, nonlinearity="relu"), (5, 18, 6)),
+    "rnn stack of 64 units": (lambda: nn.RNN(6, 64, 3), (7, 18, 6)),
+    "lstm stack of few units": (lambda: nn.LSTM(6, 16, 2), (5, 18, 6)),
+    "lstm stack of 64 units": (lambda: nn.LSTM(6, 64, 2), (5, 18, 6)),
     "rnn with relu": (lambda: nn.RNN(64, 128, nonlinearity="relu"), (50, 8, 64)),
     "one step": (lambda: nn.GRU(64, 256, 2), (1, 10, 64)),
 }

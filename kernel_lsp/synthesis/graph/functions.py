@@ -21,7 +21,8 @@ class Function:
     """``text`` has one ``{i}`` per operand; ``formula`` is for docstrings; ``inner`` are the operands' least precedences.
 
     ``helper``: the body of a function of ``a``, or of ``a`` and ``b``, that stands in the generated file, for what no short expression
-    writes; ``text`` calls it by the function's key with ``_`` before it (``printing/helpers.py``).
+    writes; ``text`` calls it by the function's key with ``_`` before it (``printing/helpers.py``). ``reads``: the line of the
+    generated file that assigns a constant which the helper reads.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Function:
     formula: str = ""
     library: bool = False  # needs libdevice
     helper: tuple[str, ...] = ()
+    reads: str = ""
 
 
 def _call(text: str, arity: int, evaluate: Callable[..., float], formula: str = "") -> Function:
@@ -74,6 +76,10 @@ _TO_FLOAT8_E5M2 = (
     "infinity = tl.where(a < 0, 0xFC, 0x7C).to(tl.uint8)",
     "return tl.where(tl.abs(a) >= 61440.0, infinity, bits).to(tl.float8e5, bitcast=True)",
 )
+
+
+#: Whether a kernel runs under the interpreter, for what torch does in one way on the CPU and in another on a GPU.
+_INTERPRETED = "_INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)"
 
 
 def saturates(dtype: torch.dtype) -> bool:
@@ -139,6 +145,15 @@ FUNCTIONS: dict[str, Function] = {
     "lgamma": _libdevice("lgamma", 1, math.lgamma),
     "hypot": _libdevice("hypot", 2, math.hypot),
     "copysign": _libdevice("copysign", 2, math.copysign),
+    "not_finite_on_cpu": Function(
+        "_not_finite_on_cpu({0})",
+        ATOM,
+        (LOWEST,),
+        lambda a: float(not math.isfinite(a)),
+        "not isfinite({0}) on the CPU",
+        helper=("return (a - a != 0.0) & _INTERPRETED",),
+        reads=_INTERPRETED,
+    ),
     "logaddexp": Function(
         "_logaddexp({0}, {1})", ATOM, (LOWEST, LOWEST), _log_add_exp, "log(exp({0}) + exp({1}))", True, _LOG_ADD_EXP
     ),

@@ -286,8 +286,9 @@ def _corner(
     for weight in (wy, wx):
         if weight is not None:
             value = Build.pointwise("mul", value, Build.unsqueeze(weight, 3))
-    if wx is not None:  # weights that are no numbers come through, as from torch on a GPU
-        known = [Build.comparison("eq", place, place) for place in (y, x)]
-        both = Build.pointwise("and", *known, dtype=torch.bool)
-        inside = Build.pointwise("or", inside, Build.pointwise("not", both, dtype=torch.bool), dtype=torch.bool)
+    if wx is not None:  # torch's weights are NaN there on the CPU; on a GPU such a place lies outside
+        for place in (y, x):
+            inside = Build.pointwise(
+                "or", inside, Build.pointwise("not_finite_on_cpu", place, dtype=torch.bool), dtype=torch.bool
+            )
     return Build.pointwise("where", Build.unsqueeze(inside, 3), value, 0.0, dtype=torch.float32)

@@ -55,7 +55,7 @@ def name(function: str) -> str:
 
 
 def definitions(programs: Iterable[Program]) -> list[str]:
-    """The helpers that the programs call, each once, in the order of their first use."""
+    """The helpers that the programs call, each once, in the order of their first use; before them the constants that they read."""
     needed: dict[str, None] = {}
     written: dict[str, None] = {}
     for program in programs:
@@ -69,7 +69,8 @@ def definitions(programs: Iterable[Program]) -> list[str]:
                 needed[MONOIDS[expr.kind].combine] = None
             elif isinstance(expr, Apply) and FUNCTIONS[expr.function].helper:
                 needed[expr.function] = None
-    return [*(_definition(function) for function in needed), *written]
+    constants = dict.fromkeys(FUNCTIONS[function].reads for function in needed if FUNCTIONS[function].reads)
+    return [*constants, *(_definition(function) for function in needed), *written]
 
 
 def _definition(function: str) -> str:

@@ -23,6 +23,8 @@ _ALONE = 64 * 1024
 _AT_ONCE = 16384
 #: bytes of shared memory that the compiler needs besides weights and state
 _SPARE = 8 * 1024
+#: rows of a tile from which on Triton multiplies with wgmma, whose right operand lies in shared memory
+_WGMMA_ROWS = 64
 #: steps of a loop without products that are written out in an elementwise kernel
 _FEW_STEPS = 8
 
@@ -147,6 +149,10 @@ def _fitting(
         split = -(-found.width // units)
         programs = split * found.members
         if units >= 2 * found.depth or programs > target.multiprocessors:
+            continue
+        # The layer below comes from memory and the state from registers: two layouts of one place in shared memory. ptxas of
+        # CUDA 12.8 and 13.0 then loses the address of one of them (read in the machine code; "illegal memory access").
+        if layers and split == 1 and power_of_two(parts) * units >= _WGMMA_ROWS:
             continue
         waits = split > 1 or layers
         for rows in (16, 32, 64):

@@ -41,9 +41,9 @@ case(
 
 
 def _grid(n: int) -> torch.Tensor:
-    """Some places are outside, and one is no number."""
+    """Some places are outside, one is no number, and one is infinite."""
     grid = torch.rand(2, 4 + n, 3, 2) * 2.6 - 1.3
-    grid[0, 1, 2, 0] = torch.nan
+    grid[0, 1, 2, 0], grid[1, 2, 1, 1] = torch.nan, torch.inf
     return grid
 
 
