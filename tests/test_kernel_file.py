@@ -218,7 +218,9 @@ def test_sources_of_several_folders_that_share_one_for_their_kernels(tmp_path, f
     assert [kernel_file.find_kernel(*one, folder) for one in classes[2:]] == kernels[2:]
 
 
-stems = st.text(st.sampled_from("aAbBß_-. 1éé模ﬁ") | st.characters(exclude_characters="/\0"), min_size=1, max_size=12)
+# No surrogates: a name that is not UTF-8 is refused before a kernel is written (jobs/paths.py).
+letters = st.characters(exclude_characters="/\0", exclude_categories=["Cs"])
+stems = st.text(st.sampled_from("aAbBß_-. 1éé模ﬁ") | letters, min_size=1, max_size=12)
 class_names = st.text(st.sampled_from("aABrRsSmMnN_.1"), max_size=12).filter(
     lambda name: all(part.isidentifier() for part in name.split("."))
 )
@@ -233,7 +235,7 @@ def test_different_classes_have_different_kernel_files_that_an_import_can_name(c
         sources = [(Path(folder, f"{stem}.py"), name) for stem, name in classes]
         try:
             kernels = [written(*one) for one in sources]
-        except (OSError, UnicodeEncodeError):  # no file of that name can be
+        except OSError:  # no file of that name can be
             return
         assert len({kernel.name.casefold() for kernel in kernels}) == len(kernels)
         assert [kernel_file.find_kernel(*one) for one in sources] == kernels

@@ -199,7 +199,7 @@ def test_a_recurrence_without_products_has_no_barrier() -> None:
         ("lstm", "weights read 32 at a time"),
         ("lstm", "16 units and 16 rows"),
         ("lstm_states", "weights read 16 at a time"),
-        ("lstm_two_layers", "recurrences in one launch; 16 units"),
+        ("lstm_two_layers", "recurrences in one launch"),  # 16 units a program, so that two wait for each other
         ("lstm_two_layers", "through all steps, weights kept on chip"),
         ("gru_bidirectional", "weights read 16 at a time"),
         ("gru_half", "through all steps, weights kept on chip"),
