@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import datetime
-import json
 import os
 import re
 import shutil
@@ -25,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from support import random_llama  # noqa: E402
 
 from kernel_lsp.jobs.client import Worker  # noqa: E402
 
@@ -33,99 +33,6 @@ RESULTS = ROOT / "benchmarks" / "results"
 HOST = ROOT / "kernel_lsp" / "modelhost" / "__main__.py"
 #: bytes per second that the makers name for the memory of these GPUs
 PEAKS = {"H100 80GB HBM3": 3.35e12, "H100 PCIe": 2.0e12, "H200": 4.8e12, "A100-SXM4-80GB": 2.04e12}
-
-
-# ---- run in the interpreter that has torch and transformers -------------------------------------------------------
-
-
-def make_model(folder: Path, layers: int, hidden: int, vocabulary: int) -> dict[str, Any]:
-    """Write config, tokenizer and random bf16 weights in shards of about 2 GB; measure how fast the device copies."""
-    import torch
-    from safetensors.torch import save_file
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    heads = 32 if hidden >= 1024 else 4
-    config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=hidden,
-        intermediate_size=hidden * 7 // 2,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=heads // 4,
-        max_position_embeddings=131072,
-        rms_norm_eps=1e-5,
-        bos_token_id=vocabulary - 2,
-        eos_token_id=vocabulary - 1,
-        tie_word_embeddings=False,
-        rope_parameters={
-            "rope_type": "llama3",
-            "rope_theta": 500000.0,
-            "factor": 8.0,
-            "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 8192,
-        },
-        dtype="bfloat16",
-        architectures=["LlamaForCausalLM"],
-    )
-    config.save_pretrained(folder)
-    write_tokenizer(folder, vocabulary)
-    with torch.device("meta"):
-        shapes = {name: tensor.shape for name, tensor in LlamaForCausalLM(config).state_dict().items()}
-    torch.manual_seed(0)
-    shard: dict[str, Any] = {}
-    placed, number, embedding = {}, 1, 0
-    for i, (name, shape) in enumerate(shapes.items()):
-        weight = torch.empty(shape, dtype=torch.bfloat16, device=device)
-        shard[name] = (weight.normal_(0, 0.02) if len(shape) > 1 else weight.fill_(1)).cpu()
-        embedding += shape.numel() * 2 if "embed_tokens" in name else 0
-        placed[name] = f"model-{number:05}.safetensors"
-        if sum(t.nbytes for t in shard.values()) > 2e9 or i == len(shapes) - 1:
-            save_file(shard, folder / placed[name], metadata={"format": "pt"})
-            shard, number = {}, number + 1
-    total = sum(shape.numel() * 2 for shape in shapes.values())
-    index = {"metadata": {"total_size": total}, "weight_map": placed}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    made = {"bytes": total, "embedding": embedding, "torch": torch.__version__, "device": "CPU", "copy": None}
-    if device == "cuda":
-        made.update(device=torch.cuda.get_device_name(), copy=copy_rate())
-    return made
-
-
-def copy_rate() -> float:
-    """Bytes per second (read and written) of a device-to-device copy of 2 GB, best of 10."""
-    import torch
-
-    source = torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    best = float("inf")
-    for _ in range(10):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        target.copy_(source)
-        end.record()
-        torch.cuda.synchronize()
-        best = min(best, begin.elapsed_time(end) / 1e3)
-    return 2 * source.numel() / best
-
-
-def write_tokenizer(folder: Path, vocabulary: int) -> None:
-    """A byte-level tokenizer without merges (one id a byte), padded to the vocabulary's size with words of its own."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    words = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words += [f"Ġword{i}" for i in range(vocabulary - len(words) - 2)] + ["<|begin_of_text|>", "<|eot_id|>"]
-    bpe = Tokenizer(models.BPE(vocab={word: i for i, word in enumerate(words)}, merges=[]))
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(
-        tokenizer_object=bpe, bos_token="<|begin_of_text|>", eos_token="<|eot_id|>", clean_up_tokenization_spaces=False
-    ).save_pretrained(folder)
-
-
-# ---- run here ------------------------------------------------------------------------------------------------------
 
 
 def drop_from_page_cache(folder: Path) -> None:
@@ -163,7 +70,7 @@ async def measure(options: argparse.Namespace, model: Path) -> dict[str, Any]:
     worker = Worker([options.interpreter], ROOT, main=HOST)
     wanted = {"backend": "transformers", "model": str(model), "device": "auto", "dtype": "bf16"}
     measured: dict[str, Any] = {"loads": [], "rows": []}
-    prompt = ("x = torch.relu(x + 1)\n" * (options.prompt // 21 + 1))[: options.prompt]
+    prompt = random_llama.prompt(options.prompt)
     try:
         drop_from_page_cache(model)
         hello = await worker.start()
@@ -231,7 +138,6 @@ def table(options: argparse.Namespace, made: dict[str, Any], measured: dict[str,
     peak = next((rate for name, rate in PEAKS.items() if name in made["device"]), None)
     read = made["bytes"] - made["embedding"]
     packages = measured["packages"]
-    shape = f"{options.layers} layers, hidden {options.hidden}, vocabulary {options.vocabulary}"
 
     def floor(rate: float | None) -> str:
         return "–" if rate is None else f"{read / rate * 1e3:.2f} ms"
@@ -253,7 +159,7 @@ def table(options: argparse.Namespace, made: dict[str, Any], measured: dict[str,
         [
             f"# The model host on {made['device']}",
             "",
-            f"A Llama of KernelLLM's shape ({shape}) with random bf16 weights, {made['bytes'] / 1e9:.2f} GB; {made['device']}, "
+            f"A Llama of KernelLLM's shape ({random_llama.shape(options)}) with random bf16 weights, {made['bytes'] / 1e9:.2f} GB; {made['device']}, "
             f"torch {packages['torch']}, transformers {packages['transformers']}, {datetime.date.today()}. Written by "
             "`python benchmarks/model_host.py`.",
             "",
@@ -281,26 +187,13 @@ def main() -> int:
     parser.add_argument("--samples", type=lambda text: [int(n) for n in text.split(",")], default=[1, 10, 20])
     parser.add_argument("--tokens", type=int, default=1500)
     parser.add_argument("--prompt", type=int, default=1000)
-    parser.add_argument("--layers", type=int, default=32)
-    parser.add_argument("--hidden", type=int, default=4096)
-    parser.add_argument("--vocabulary", type=int, default=128256)
+    random_llama.add_shape(parser)
     parser.add_argument("--no-write", action="store_true", help="only print the table")
-    parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.make:
-        made = make_model(options.make, options.layers, options.hidden, options.vocabulary)
-        print(json.dumps(made))
-        return 0
     scratch = options.scratch or Path(tempfile.mkdtemp(prefix="kernel-lsp-model-"))
     scratch.mkdir(parents=True, exist_ok=True)
     try:
-        began = time.monotonic()
-        command = [options.interpreter, __file__, "--make", str(scratch), "--layers", str(options.layers)]
-        command += ["--hidden", str(options.hidden), "--vocabulary", str(options.vocabulary)]
-        # A process of its own, so that nothing of it is left on the GPU.
-        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-        made = json.loads(output.splitlines()[-1])
-        print(f"made {made['bytes'] / 1e9:.2f} GB of weights in {time.monotonic() - began:.0f} s", flush=True)
+        made = random_llama.make(options.interpreter, scratch, options)
         text = table(options, made, asyncio.run(measure(options, scratch)))
     finally:
         if options.scratch is None:
