@@ -13,7 +13,8 @@ from torch.export import ExportedProgram
 from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import NothingToLower
 from kernel_lsp.synthesis import LEFT
-from kernel_lsp.synthesis.graph.value import Input, TorchCall, Value, input_of, numel, topological
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Input, TorchCall, Value, input_of, numel
 from kernel_lsp.synthesis.kernel.domain import Unalignable
 from kernel_lsp.synthesis.kernel.steps import Call, Kernel, Planned, hint
 from kernel_lsp.synthesis.schedule.cost import REACHED, cost, multiplied_as

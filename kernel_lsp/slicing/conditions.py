@@ -13,8 +13,9 @@ from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.envelope.sizes import Sizes
 from kernel_lsp.envelope.tensors import Tensor
 from kernel_lsp.naming import attribute
+from kernel_lsp.synthesis.graph.lowered import Graph
 from kernel_lsp.synthesis.graph.names import Names
-from kernel_lsp.synthesis.graph.value import Graph, Value, input_of
+from kernel_lsp.synthesis.graph.value import Value, input_of
 from kernel_lsp.synthesis.operators.lower import lower, placeholders
 from kernel_lsp.synthesis.printing.envelope import name_arguments
 

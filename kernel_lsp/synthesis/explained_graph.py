@@ -10,15 +10,15 @@ from torch.export import ExportedProgram
 from kernel_lsp.size_text import python
 
 from .graph.functions import literal
+from .graph.lowered import Fault, Graph
 from .graph.names import Names, variable_name
+from .graph.order import topological
 from .graph.value import (
     Concat,
     Contract,
-    Fault,
     Fold,
     Gather,
     Given,
-    Graph,
     Input,
     Iota,
     Partial,
@@ -33,7 +33,6 @@ from .graph.value import (
     Value,
     View,
     operands,
-    topological,
 )
 from .kernel.steps import Lowered
 from .operators.registry import OPERATORS

@@ -16,8 +16,10 @@ from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.errors import LoweringFailed, NothingToLower, NotWritable, WayFailed
 
 from .graph.faults import RAISE_FAULTS, place
+from .graph.lowered import Graph
+from .graph.order import topological
 from .graph.sizes import ZERO
-from .graph.value import Contract, Graph, Input, Op, Value, input_of, operands, topological
+from .graph.value import Contract, Input, Op, Value, input_of, operands
 from .graph.verify import verify
 from .kernel.domain import Unalignable
 from .kernel.steps import Kernel, Lowered, Planned

@@ -18,7 +18,7 @@ from torch.utils._sympy.printers import PythonPrinter
 
 from kernel_lsp.envelope.vanishing import may_vanish
 
-from .value import Graph
+from .lowered import Graph
 
 _TRIES = 200
 _LARGEST = 64

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .order import topological
 from .sizes import ONE
-from .value import Pointwise, Reduce, Value, topological
+from .value import Pointwise, Reduce, Value
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,9 @@ import sympy
 import torch
 
 from . import maps
+from .order import topological
 from .sizes import ONE, Index
-from .value import (
-    Below,
-    Contract,
-    Given,
-    Held,
-    Op,
-    Pointwise,
-    Recur,
-    Recurrence,
-    Shape,
-    Value,
-    View,
-    operands,
-    topological,
-)
+from .value import Below, Contract, Given, Held, Op, Pointwise, Recur, Recurrence, Shape, Value, View, operands
 
 
 def before(loop: Recurrence, step: sympy.Expr) -> sympy.Expr:

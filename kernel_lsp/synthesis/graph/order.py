@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, field
 from types import UnionType
 
-from .value import Fold, Value, operands, topological
+from .value import Fold, Value, operands
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,22 @@ def order_of(outputs: list[Value]) -> Order:
         for operand in dict.fromkeys(operands(value)):
             order.users.setdefault(operand, []).append(value)
             order.above[value] |= order.above[operand]
+    return order
+
+
+def topological(outputs: list[Value]) -> list[Value]:
+    """Every value that the outputs need, operands first."""
+    order: list[Value] = []
+    seen: set[Value] = set()
+    stack: list[tuple[Value, bool]] = [(v, False) for v in reversed(outputs)]
+    while stack:
+        value, done = stack.pop()
+        if done:
+            order.append(value)
+            continue
+        if value in seen:
+            continue
+        seen.add(value)
+        stack.append((value, True))
+        stack.extend((v, False) for v in reversed(operands(value)) if v not in seen)
     return order

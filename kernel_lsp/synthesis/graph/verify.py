@@ -7,7 +7,9 @@ from itertools import zip_longest
 import sympy
 
 from .loops import result_shape
+from .lowered import Graph
 from .map import dim, dims
+from .order import topological
 from .sizes import ONE
 from .value import (
     Below,
@@ -16,7 +18,6 @@ from .value import (
     Fold,
     Gather,
     Given,
-    Graph,
     Held,
     Input,
     Peak,
@@ -28,7 +29,6 @@ from .value import (
     Value,
     View,
     operands,
-    topological,
 )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import sympy
 
+from ..graph.lowered import Graph
 from ..graph.sizes import ZERO, Index
-from ..graph.value import Concat, Contract, Fold, Graph, Recurrence, Shape, Value
+from ..graph.value import Concat, Contract, Fold, Recurrence, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.

@@ -7,8 +7,9 @@ import math
 import sympy
 
 from ..graph.division import bounds
+from ..graph.lowered import Graph
 from ..graph.sizes import Index
-from ..graph.value import Graph, Shape, Value, numel, operands
+from ..graph.value import Shape, Value, numel, operands
 from ..graph.verify import named
 from .access import GATHERED
 from .domain import Domain

@@ -8,9 +8,10 @@ import sympy
 import torch
 
 from ..graph.build import FLOAT8, Build, NotLowered
+from ..graph.lowered import Float8
 from ..graph.map import Map, dims
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Contract, Float8, Shape, Value, View
+from ..graph.value import Contract, Shape, Value, View
 from .registry import Operator, lowers
 
 #: Operators that hand elements on as they are, or convert them. torch has hardly any other for float8.

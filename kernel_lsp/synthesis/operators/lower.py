@@ -19,17 +19,9 @@ from ..attributes import of as attributes_of
 from ..graph.assumed import assumed
 from ..graph.build import NotLowered, expr_of, opmath, shape_of
 from ..graph.faults import RAISE_FAULTS, place
-from ..graph.value import (
-    Fault,
-    Float8,
-    Graph,
-    Input,
-    Scalar,
-    TorchCall,
-    Value,
-    input_of,
-    topological,
-)
+from ..graph.lowered import Fault, Float8, Graph
+from ..graph.order import topological
+from ..graph.value import Input, Scalar, TorchCall, Value, input_of
 from . import arguments, constants, data_dependence, decompose, float8, registry, results
 from .elementwise import cast
 from .untraceable import Untraceable

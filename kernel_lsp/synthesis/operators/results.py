@@ -13,7 +13,8 @@ from kernel_lsp.naming import attribute
 
 from ..attributes import Kept
 from ..attributes import of as attributes_of
-from ..graph.value import Assigned, Graph, Pointwise, Value, View, input_of
+from ..graph.lowered import Assigned, Graph
+from ..graph.value import Pointwise, Value, View, input_of
 from .untraceable import Untraceable
 
 

@@ -11,8 +11,10 @@ from collections.abc import Callable
 import torch
 
 from ..graph.build import Build
+from ..graph.lowered import Graph
 from ..graph.map import dims
-from ..graph.value import Contract, Exact, Graph, Value, topological
+from ..graph.order import topological
+from ..graph.value import Contract, Exact, Value
 from .layout import LEAST_PEAK, MOST_PEAK
 from .peaks import peak_of
 from .planes import repeats, viewed

@@ -13,21 +13,10 @@ import math
 import sympy
 import torch
 
+from ..graph.lowered import Graph
+from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO, Index, broadcast, same_shape
-from ..graph.value import (
-    Contract,
-    Fold,
-    Graph,
-    Input,
-    Pointwise,
-    Reduce,
-    Scalar,
-    Value,
-    View,
-    numel,
-    operands,
-    topological,
-)
+from ..graph.value import Contract, Fold, Input, Pointwise, Reduce, Scalar, Value, View, numel, operands
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Chain, Kernel, Materialise

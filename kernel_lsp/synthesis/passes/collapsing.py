@@ -18,22 +18,12 @@ import sympy
 import torch
 
 from ..graph.build import Build, size_operand
+from ..graph.lowered import Graph
 from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
+from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import (
-    Average,
-    Contract,
-    Convolution,
-    Graph,
-    Pointwise,
-    Reduce,
-    Scalar,
-    Shape,
-    Value,
-    operands,
-    topological,
-)
+from ..graph.value import Average, Contract, Convolution, Pointwise, Reduce, Scalar, Shape, Value, operands
 from ..operators.convolution import convolution
 from ..operators.pooling import average
 from ..operators.transposed import transposed

@@ -10,9 +10,11 @@ import dataclasses
 import torch
 
 from ..graph.build import Build
+from ..graph.lowered import Graph
 from ..graph.map import Map, dim, dims
+from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO, same, same_shape
-from ..graph.value import Contract, Graph, Pointwise, Reduce, Shape, Value, View, numel, operands, topological
+from ..graph.value import Contract, Pointwise, Reduce, Shape, Value, View, numel, operands
 from .fusion import sides
 
 

@@ -16,7 +16,9 @@ from __future__ import annotations
 import torch
 
 from ..graph.build import FLOAT8, Build
-from ..graph.value import Contract, Graph, Pointwise, Value, View, topological
+from ..graph.lowered import Graph
+from ..graph.order import topological
+from ..graph.value import Contract, Pointwise, Value, View
 
 
 def unconverted_products(graph: Graph) -> int:

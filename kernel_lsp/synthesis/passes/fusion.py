@@ -8,13 +8,13 @@ import sympy
 import torch
 
 from ..graph.build import FLOAT8
+from ..graph.lowered import Graph
 from ..graph.order import Order
 from ..graph.sizes import Index, same, same_shape
 from ..graph.value import (
     Concat,
     Contract,
     Fold,
-    Graph,
     Partial,
     Pointwise,
     Recur,

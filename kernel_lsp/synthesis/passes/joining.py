@@ -14,20 +14,10 @@ import sympy
 from ..graph import maps
 from ..graph.build import Build
 from ..graph.loops import made_of_numbers, results, substituted
+from ..graph.lowered import Graph
+from ..graph.order import topological
 from ..graph.sizes import ZERO, same
-from ..graph.value import (
-    Below,
-    Concat,
-    Contract,
-    Given,
-    Graph,
-    Pointwise,
-    Recur,
-    Recurrence,
-    Value,
-    View,
-    topological,
-)
+from ..graph.value import Below, Concat, Contract, Given, Pointwise, Recur, Recurrence, Value, View
 
 #: Whether so many recurrences like this one fit a launch; layers have the weights of their inputs on chip, too.
 Fits = Callable[[Recurrence, int], bool]

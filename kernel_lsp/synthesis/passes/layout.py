@@ -17,10 +17,12 @@ import torch
 
 from ..graph.build import Build
 from ..graph.division import Quotient, bounds
+from ..graph.lowered import Graph
 from ..graph.map import Guard, Map, dim, dims
 from ..graph.names import variable_name
+from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Contract, Exact, Graph, Shape, Value, View, topological
+from ..graph.value import Contract, Exact, Shape, Value, View
 from . import planes as three
 from .peaks import peak_of
 

@@ -19,9 +19,11 @@ from torch.utils._sympy.functions import FloorDiv
 
 from ..graph.build import Build
 from ..graph.division import Quotient, Remainder
+from ..graph.lowered import Graph
 from ..graph.map import Map, compose, dim, dims
+from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Concat, Contract, Exact, Graph, Value, View, numel, topological
+from ..graph.value import Concat, Contract, Exact, Value, View, numel
 from .peaks import peak_of
 
 #: Numbers of float16 that are read at once; what sizes that vary are a multiple of, so that Triton sees it.

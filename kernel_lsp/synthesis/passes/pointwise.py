@@ -14,10 +14,12 @@ from collections.abc import Callable
 import torch
 
 from ..graph.build import Build
+from ..graph.lowered import Graph
 from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
+from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Contract, Exact, Graph, Sample, Value, View, topological
+from ..graph.value import Contract, Exact, Sample, Value, View
 from .layout import LEAST_CHANNELS, LEAST_PEAK, MOST_PEAK, is_pointwise
 from .peaks import peak_of
 

@@ -1,7 +1,7 @@
 """Which values share a kernel: one pass over memory for as many neighbouring operations as possible.
 
 A plan is a list of steps in execution order: kernels, torch calls and views taken on the host. A kernel has a
-domain (``index.Domain``), the values it stores with the index of each in that domain, and the reductions it
+domain (``domain.Domain``), the values it stores with the index of each in that domain, and the reductions it
 carries out with theirs. What cannot be expressed in one domain is materialised, and planning starts again with
 that value as an input.
 """
@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..graph.loops import made_of_numbers
+from ..graph.lowered import Graph
 from ..graph.order import Order, order_of
 from ..graph.value import (
     Concat,
-    Contract,
-    Fold,
-    Graph,
     Partial,
     Peak,
     Recur,
     Reduce,
-    Sample,
     Scan,
     TorchCall,
     Value,
@@ -29,22 +26,16 @@ from ..graph.value import (
     operands,
 )
 from ..kernel.domain import Unalignable
-from ..kernel.reads import beneath, multiplied
+from ..kernel.reads import multiplied
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
-from .chains import beside, between, moved, place_chain
+from .chains import moved
 from .cuts import is_cut
-from .fusion import addressable, cheap_prologue, epilogues, needed_again, place_product, planes, rounding
+from .fusion import epilogues
 from .host_views import APART, filled, on_host
 from .looping import place_recurrence, results_of
 from .pieces import in_pieces
 from .placing import place
-
-
-class _Unchained(Exception):
-    """No kernel fits ``product`` and the one before it."""
-
-    def __init__(self, product: Value) -> None:
-        self.product = product
+from .product_steps import Unchained, store_product
 
 
 def plan(
@@ -69,10 +60,10 @@ def plan(
     forced |= {v.op.start for v in order.values if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
         taken = moved(graph, completes, chained) if chained else completes
-        attempt = _Planner(graph, order, taken, forced, chained, plain, folding)
+        attempt = Planner(graph, order, taken, forced, chained, plain, folding)
         try:
             shared = attempt.run()
-        except _Unchained as found:
+        except Unchained as found:
             del chained[found.product]
             continue
         if not shared:
@@ -90,7 +81,12 @@ def _reduced_too(graph: Graph, order: Order, plain: dict[Value, Value], apart: s
     return {reduced.get(product, root): product for root, product in plain.items()}
 
 
-class _Planner:
+class Planner:
+    """One attempt at a plan: what is stored so far, and the steps to it.
+
+    Products have their part in ``product_steps.py``.
+    """
+
     def __init__(
         self,
         graph: Graph,
@@ -150,7 +146,7 @@ class _Planner:
             elif viewed and on_host(value, self.completes):
                 (operand,) = operands(value)
                 self.store(operand, pending, viewed=True)
-                self._append(
+                self.append(
                     HostView(value), []
                 )  # kernels read what it views: its own elements may lie in another order
                 self.viewed.add(value)
@@ -159,9 +155,9 @@ class _Planner:
             elif isinstance(value.op, Recur):
                 self._store_recurrence(value)
             elif value in self.completes:
-                self._store_contract(value, self.completes[value])
+                store_product(self, value, self.completes[value])
             elif is_cut(value) and self._only_read_by(value) and (whole := operands(value)[0]) in self.completes:
-                self._store_contract(whole, self.completes[whole], value)
+                store_product(self, whole, self.completes[whole], value)
             elif in_pieces(value, self.plan.stored) and self._store_pieces(value):
                 pass
             else:
@@ -175,7 +171,8 @@ class _Planner:
         unread = whole not in self.graph.outputs and whole not in self.plan.stored
         return unread and len(self.order.users[whole]) == 1
 
-    def _append(self, step: Step, values: list[Value]) -> None:
+    def append(self, step: Step, values: list[Value]) -> None:
+        """Plan ``step``, which stores ``values``."""
         if isinstance(step, Kernel) and step.contract is not None:
             self.multiplied.append((step, multiplied(step, self.plan.stored)))
         self.plan.steps.append(step)
@@ -187,7 +184,7 @@ class _Planner:
         assert isinstance(value.op, TorchCall)
         call = value.op.call or value.op
         siblings = [v for v in self.order.values if isinstance(v.op, TorchCall) and (v.op.call or v.op) is call]
-        self._append(Call(siblings), siblings)
+        self.append(Call(siblings), siblings)
 
     def _require(self, value: Value) -> None:
         """Store what a kernel for ``value`` cannot compute itself: torch calls, products, forced values."""
@@ -242,7 +239,7 @@ class _Planner:
                 if not (joined.folds and self._noted(joined)):
                     kernel = joined
         kernel.peaks = self._noted(kernel)
-        self._append(kernel, kernel.outputs)
+        self.append(kernel, kernel.outputs)
 
     def _noted(self, kernel: Kernel) -> list[Value]:
         """The peaks of what it stores."""
@@ -266,7 +263,7 @@ class _Planner:
         if kernel.folds:
             return False
         kernel.whole, kernel.peaks = value, self.peaks.get(value, [])
-        self._append(kernel, kernel.outputs)
+        self.append(kernel, kernel.outputs)
         return True
 
     def _store_partial(self, value: Value) -> None:
@@ -287,7 +284,7 @@ class _Planner:
             self.store(op.operand, [])
             kernel = self.place(wholes)
         kernel.partials = together
-        self._append(kernel, together)
+        self.append(kernel, together)
 
     def _store_recurrence(self, value: Value) -> None:
         """All results of a recurrence that are needed, in one kernel."""
@@ -306,9 +303,14 @@ class _Planner:
                 break
             except Materialise as need:
                 self.store(need.value, [])
-        self._append(kernel, results)
+        self.append(kernel, results)
 
     def place(self, roots: list[Value]) -> Kernel:
+        """A kernel that stores ``roots`` and computes itself what is not stored yet.
+
+        Raises:
+            Materialise: something has to be stored before.
+        """
         return place(roots, self.tree(roots), self.plan.stored)
 
     def _joins(self, kernel: Kernel, other: Value) -> bool:
@@ -321,150 +323,6 @@ class _Planner:
             if any(isinstance(o.op, APART) and o not in before for o in operands(v)):
                 return False
         return bool(set(kernel.leaves) & {o for v in tree for o in operands(v) if o in self.plan.stored})
-
-    # -- matrix products -------------------------------------------------------------------------------------------
-
-    def _store_contract(self, root: Value, product: Value, cut: Value | None = None) -> None:
-        """A product with what it completes; only the beginning of that where ``cut`` is given."""
-        op = product.op
-        assert isinstance(op, Contract)
-        if product in self.chained:
-            return self._store_chain(root, product, self.chained[product])
-        if any(v is not root and self._follows(v, product) and self._follows(root, v) for v in self.forced):
-            return self._instead(root, product, cut)
-        shared = needed_again(self.order, product)
-        for one in [op, op.exact.product] if op.exact else [op]:
-            for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
-                scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)
-                self._prepare(operand, scalar, shared, seldom=one is not op)
-        while True:
-            tree = self._epilogue_tree(root, product)
-            for v in tree:
-                for o in operands(v):
-                    if o not in self.plan.stored and o not in tree and o is not product:
-                        self.store(o, [])
-            try:
-                kernel = place_product(root, product, self.plan.stored, tree)
-                if kernel.folds and not (self.folding is not None and self.folding(kernel)):
-                    raise Unalignable("reductions of what no tile has whole")
-                break
-            except Materialise as need:
-                if self._follows(need.value, product):
-                    self._instead(root, product, cut)
-                    return
-                self.store(need.value, [])
-            except Unalignable:  # its epilogue does not fit the product's tiles
-                if root is product:
-                    raise
-                self._instead(root, product, cut)
-                return
-        kernel.cut = cut
-        if op.exact is not None:
-            kernel.peaks = [peak for peak in op.exact.peaks if isinstance(peak.op, Sample)]
-        self._append(kernel, kernel.outputs)
-        if op.exact is not None:
-            again = place_product(root, product, self.plan.stored - {root}, tree)
-            again.exact, again.cut = True, cut
-            self._append(again, [])
-
-    def _instead(self, root: Value, product: Value, cut: Value | None) -> None:
-        """Store ``root``, or its beginning, in another way than in ``product``'s kernel, which then ends before its reductions, or with it."""
-        ends = self.plain[product]
-        del self.completes[root]
-        self.completes[product if ends is root else ends] = product
-        wanted = root if cut is None else cut
-        self.busy.remove(wanted)
-        self.store(wanted, [])
-        self.busy.append(wanted)
-
-    def _follows(self, value: Value, other: Value) -> bool:
-        """Whether ``value`` is computed from ``other``."""
-        return other in self.order.place and bool(self.order.above.get(value, 0) & self.order.bit(other))
-
-    def _store_chain(self, root: Value, product: Value, first: Value) -> None:
-        """A product with the one before it and what it completes.
-
-        Raises:
-            _Unchained: no kernel fits both.
-        """
-        op, before = product.op, first.op
-        assert isinstance(op, Contract) and isinstance(before, Contract)
-        sides = ((before, before.left, before.left_axes), (before, before.right, before.right_axes))
-        for one, operand, axes in (*sides, (op, op.right, op.right_axes)):
-            scalar = frozenset(d for d, letter in enumerate(axes) if letter in one.scalar)
-            self._prepare(operand, scalar, [], split=True)
-        inside = {first, *between(first, op.left)}
-        while True:
-            apart = {*self.plan.stored, *self.completes, *self.forced}
-            tree = {*self._epilogue_tree(root, product), *beside(first, op.left, apart), product, first}
-            for v in tree - {product, first}:
-                for o in operands(v):
-                    if o not in self.plan.stored and o not in tree:
-                        self.store(o, [])
-            try:
-                kernel = place_chain(root, product, first, self.plan.stored)
-                break
-            except Materialise as need:
-                if need.value in inside or need.value is product:
-                    raise _Unchained(product) from None
-                self.store(need.value, [])
-            except Unalignable:
-                raise _Unchained(product) from None
-        self._append(kernel, kernel.outputs)
-
-    def _epilogue_tree(self, root: Value, product: Value) -> list[Value]:
-        """Values between the product and the root, and cheap operands that are computed on the way."""
-        order: list[Value] = []
-        seen: set[Value] = {product}
-
-        def visit(v: Value) -> None:
-            if (
-                v in seen
-                or v in self.plan.stored
-                or isinstance(v.op, APART)
-                or (isinstance(v.op, Fold) and not self._follows(v, product))
-                or (v in self.completes and v is not root)
-                or v in self.forced
-            ):
-                return
-            seen.add(v)
-            for o in operands(v):
-                visit(o)
-            order.append(v)
-
-        if root is not product:
-            visit(root)
-        return order
-
-    def _prepare(
-        self, operand: Value, scalar: frozenset[int], shared: list[Value], seldom: bool = False, split: bool = False
-    ) -> None:
-        """Store a product's operand unless it is cheap to compute while loading (views, casts, simple arithmetic).
-
-        ``scalar``: its dimensions whose index is a scalar, which may be split where ``split``. ``shared``: what may be stored with
-        it. ``seldom``: its product hardly ever runs.
-        """
-        base, ahead = operand, self.plan.stored | self.forced  # what is forced is stored below, and loaded
-        while base not in ahead and base not in self.completes:
-            rounded = (rounding(base) or planes(base)) and base not in self.peaks  # as it is read
-            if isinstance(base.op, View) or rounded:
-                base = operands(base)[-1]
-            else:
-                break
-        if base not in ahead and not cheap_prologue(base, ahead, seldom):
-            self.store(base, shared)
-        for v in beneath([operand], self.plan.stored | self.forced):
-            self.store(v, shared)
-        if addressable(operand, base, self.plan.stored, scalar, split):
-            return
-        # Of the views between them the one that is stored is the nearest to the base, before windows repeat its elements.
-        views = [operand]
-        while isinstance(views[-1].op, View) and views[-1].op.operand is not base:
-            views.append(views[-1].op.operand)
-        self.store(
-            next(v for v in reversed(views) if v is operand or addressable(operand, v, {*self.plan.stored, v}, scalar)),
-            [],
-        )
 
 
 def _same_chunks(a: Partial, b: Partial) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..graph.value import Exact, Graph, Input, Recurrence, Sample, TorchCall, Value, topological
+from ..graph.lowered import Graph
+from ..graph.order import topological
+from ..graph.value import Exact, Input, Recurrence, Sample, TorchCall, Value
 
 
 def share(graph: Graph) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import sympy
 
-from ..graph.value import Graph, Op, Recur, TorchCall, Value, topological
+from ..graph.lowered import Graph
+from ..graph.order import topological
+from ..graph.value import Op, Recur, TorchCall, Value
 
 #: What a dimension's size is called, by the rank of the tensor.
 _NAMES = {

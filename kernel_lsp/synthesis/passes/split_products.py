@@ -12,10 +12,12 @@ import sympy
 from torch.utils._sympy.functions import FloorDiv
 
 from ..graph.build import Build, opmath
+from ..graph.lowered import Graph
 from ..graph.map import Map, dim
 from ..graph.maps import squeeze
+from ..graph.order import topological
 from ..graph.sizes import ZERO, quotient
-from ..graph.value import Contract, Graph, Reduce, Value, View, topological
+from ..graph.value import Contract, Reduce, Value, View
 
 #: The letter of the parts.
 _PARTS = "S"

@@ -10,10 +10,12 @@ import torch
 
 from ..graph.build import Build
 from ..graph.early import Early, early
+from ..graph.lowered import Graph
 from ..graph.maps import squeeze
 from ..graph.monoids import MONOIDS, Monoid, Term, kind_of, mentions
+from ..graph.order import topological
 from ..graph.sizes import ONE, same
-from ..graph.value import Contract, Graph, Partial, Reduce, Scan, Value, View, numel, topological
+from ..graph.value import Contract, Partial, Reduce, Scan, Value, View, numel
 
 #: A reduction with fewer results than SPLIT_RESULTS of more than SPLIT_LENGTH elements each leaves most of a GPU
 #: idle with one program per result, so it runs in chunks of CHUNK elements and a second kernel reduces those.

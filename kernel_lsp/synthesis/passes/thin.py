@@ -14,10 +14,12 @@ from collections.abc import Callable
 import sympy
 import torch
 
+from ..graph.lowered import Graph
 from ..graph.map import Map, dims
 from ..graph.names import variable_name
+from ..graph.order import topological
 from ..graph.sizes import ONE
-from ..graph.value import Contract, Exact, Graph, Sample, Value, numel, topological
+from ..graph.value import Contract, Exact, Sample, Value, numel
 from ..kernel.steps import Hints
 from .peaks import peak_of
 from .planes import (

@@ -10,10 +10,12 @@ import dataclasses
 import torch
 
 from ..graph.build import Build
+from ..graph.lowered import Graph
 from ..graph.map import compose, dims
 from ..graph.maps import permute
 from ..graph.names import variable_name
-from ..graph.value import Graph, Input, Pointwise, TorchCall, Value, View, topological
+from ..graph.order import topological
+from ..graph.value import Input, Pointwise, TorchCall, Value, View
 from .layout import LEAST_CHANNELS
 
 #: the convolutions of images, and which dimension of their weight are the channels that come out

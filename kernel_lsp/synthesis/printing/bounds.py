@@ -15,8 +15,10 @@ import sympy
 from kernel_lsp.size_text import python
 
 from ..graph.division import is_size, nonnegative, terms
+from ..graph.lowered import Graph
+from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO, same
-from ..graph.value import Gather, Graph, Input, Iota, Pointwise, Scalar, TorchCall, Value, View, operands, topological
+from ..graph.value import Gather, Input, Iota, Pointwise, Scalar, TorchCall, Value, View, operands
 from ..kernel.steps import Kernel
 
 #: The function of the generated file that looks at a tensor of indices.

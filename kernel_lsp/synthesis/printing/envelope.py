@@ -9,7 +9,8 @@ from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.envelope.sizes import Sizes
 from kernel_lsp.envelope.tensors import Tensor
 
-from ..graph.value import Graph, Input, Value, input_of
+from ..graph.lowered import Graph
+from ..graph.value import Input, Value, input_of
 
 
 def name_arguments(graph: Graph, signature: Signature) -> None:

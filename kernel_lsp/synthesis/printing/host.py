@@ -14,10 +14,11 @@ from kernel_lsp.envelope.vanishing import divisor_conditions, may_vanish
 from kernel_lsp.size_text import python, unwrapped
 
 from ..graph.functions import literal
+from ..graph.lowered import Graph
 from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same, same_shape
-from ..graph.value import Contract, Graph, Scalar, Shape, TorchCall, Value, View, input_of, numel, operands
+from ..graph.value import Contract, Scalar, Shape, TorchCall, Value, View, input_of, numel, operands
 from ..kernel.steps import Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,

@@ -6,7 +6,8 @@ from typing import Any
 
 from kernel_lsp.envelope.errors import Unwritable
 
-from ..graph.value import Graph, Input, Value, View
+from ..graph.lowered import Graph
+from ..graph.value import Input, Value, View
 from ..schedule.plan import HostPlan, TakeView
 from . import named_results
 

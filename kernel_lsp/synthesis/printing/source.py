@@ -16,9 +16,10 @@ from kernel_lsp.naming import attribute, snake_case
 
 from ..graph.build import FLOAT8
 from ..graph.functions import FUNCTIONS
+from ..graph.lowered import Assigned, Graph
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
-from ..graph.value import Assigned, Graph, Value, input_of, numel
+from ..graph.value import Value, input_of, numel
 from ..kernel.ir import Apply, Dot, PrefixScan
 from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen

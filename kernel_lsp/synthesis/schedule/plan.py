@@ -8,23 +8,11 @@ from typing import TypeAlias
 
 import sympy
 
+from ..graph.lowered import Graph
 from ..graph.names import identifier, variable_name
-from ..graph.order import order_of
+from ..graph.order import order_of, topological
 from ..graph.sizes import offset, quotient
-from ..graph.value import (
-    Graph,
-    Input,
-    Partial,
-    Pointwise,
-    Recur,
-    Scalar,
-    Value,
-    View,
-    input_of,
-    numel,
-    operands,
-    topological,
-)
+from ..graph.value import Input, Partial, Pointwise, Recur, Scalar, Value, View, input_of, numel, operands
 from ..kernel.arguments import Arguments
 from ..kernel.reads import multiplied, read
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, Step, hint

@@ -14,8 +14,9 @@ import torch
 from ..graph.build import opmath
 from ..graph.loops import after, before, contracted, of_member, place_in, reads_back, traced
 from ..graph.names import variable_name
+from ..graph.order import topological
 from ..graph.sizes import ZERO, Index
-from ..graph.value import Contract, Held, Recur, Value, operands, topological
+from ..graph.value import Contract, Held, Recur, Value, operands
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
 from ..kernel.domain import Domain

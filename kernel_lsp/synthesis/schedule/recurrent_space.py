@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 
 from ..graph.loops import contracted
-from ..graph.value import Contract, Given, Recurrence, Value, topological
+from ..graph.order import topological
+from ..graph.value import Contract, Given, Recurrence, Value
 from ..kernel.steps import Hints, Kernel, hint
 from .extents import power_of_two
 from .recurrent import LEAST

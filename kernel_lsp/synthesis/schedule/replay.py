@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ..graph.value import Graph, Input, TorchCall, Value, View, input_of, numel
+from ..graph.lowered import Graph
+from ..graph.value import Input, TorchCall, Value, View, input_of, numel
 from ..kernel.steps import Hints, hint
 from .choices import Chosen
 from .cost import cost

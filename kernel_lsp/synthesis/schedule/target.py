@@ -10,7 +10,7 @@ import torch
 
 from kernel_lsp.targets import DEFAULT, LIMITS, MI300X, NAMED, Target, l2_bandwidth, named
 
-from ..graph.value import Float8
+from ..graph.lowered import Float8
 
 __all__ = ["Target", "float8_of", "from_device", "target"]
 

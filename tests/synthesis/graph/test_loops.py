@@ -9,17 +9,9 @@ from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.loops import after, at_step, before, contracted, traced
-from kernel_lsp.synthesis.graph.value import (
-    Contract,
-    Given,
-    Graph,
-    Held,
-    Pointwise,
-    Recur,
-    Recurrence,
-    View,
-    topological,
-)
+from kernel_lsp.synthesis.graph.lowered import Graph
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Contract, Given, Held, Pointwise, Recur, Recurrence, View
 from kernel_lsp.synthesis.operators import lower
 from kernel_lsp.synthesis.passes.rewrite import share
 

@@ -11,19 +11,9 @@ import torch
 from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import (
-    Concat,
-    Contract,
-    Graph,
-    Input,
-    Pointwise,
-    Recur,
-    Recurrence,
-    Reduce,
-    Value,
-    View,
-    topological,
-)
+from kernel_lsp.synthesis.graph.lowered import Graph
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Concat, Contract, Input, Pointwise, Recur, Recurrence, Reduce, Value, View
 from kernel_lsp.synthesis.graph.verify import Malformed, verify
 from kernel_lsp.synthesis.operators import lower
 

@@ -18,7 +18,8 @@ from torch import nn
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.functions import FUNCTIONS
-from kernel_lsp.synthesis.graph.value import Contract, topological
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Contract
 from kernel_lsp.synthesis.schedule.target import float8_of, target
 from kernel_lsp.targets import A100, H100, L4, MI300X
 

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from kernel_lsp.synthesis import synthesize
-from kernel_lsp.synthesis.graph.value import Contract, topological
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Contract
 from tests.synthesis.cases import CASES, proposed
 from tests.synthesis.passes.test_products import planned
 

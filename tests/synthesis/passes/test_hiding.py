@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import Pointwise, topological
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Pointwise
 from kernel_lsp.synthesis.passes.hiding import Assumed, Places, hidden_beyond
 from kernel_lsp.synthesis.schedule.target import target
 from kernel_lsp.synthesis.stages import lowered, planned

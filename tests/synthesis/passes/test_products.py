@@ -11,7 +11,8 @@ from torch import nn
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.map import dims
-from kernel_lsp.synthesis.graph.value import Contract, Value, View, topological
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Contract, Value, View
 from kernel_lsp.synthesis.kernel.steps import Planned
 from kernel_lsp.synthesis.schedule.extents import share_of_places
 from kernel_lsp.synthesis.schedule.schedules import Product as Tile

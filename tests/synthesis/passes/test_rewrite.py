@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import Graph, Pointwise, topological
+from kernel_lsp.synthesis.graph.lowered import Graph
+from kernel_lsp.synthesis.graph.order import topological
+from kernel_lsp.synthesis.graph.value import Pointwise
 from kernel_lsp.synthesis.operators import lower
 from kernel_lsp.synthesis.passes.rewrite import share
 

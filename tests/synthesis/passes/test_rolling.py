@@ -14,7 +14,8 @@ from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.build import Build
-from kernel_lsp.synthesis.graph.value import Graph, Input, Recurrence, Value
+from kernel_lsp.synthesis.graph.lowered import Graph
+from kernel_lsp.synthesis.graph.value import Input, Recurrence, Value
 from kernel_lsp.synthesis.graph.verify import verify
 from kernel_lsp.synthesis.kernel.steps import Planned
 from kernel_lsp.synthesis.operators import lower

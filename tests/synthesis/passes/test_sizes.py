@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.graph.value import Graph, topological
+from kernel_lsp.synthesis.graph.lowered import Graph
+from kernel_lsp.synthesis.graph.order import topological
 from kernel_lsp.synthesis.operators import lower
 from kernel_lsp.synthesis.passes.sizes import name_quotients
 

@@ -17,8 +17,10 @@ import sympy
 from ...graph import maps
 from ...graph.build import Build
 from ...graph.loops import reads_back, results
+from ...graph.lowered import Graph
+from ...graph.order import topological
 from ...graph.sizes import ONE
-from ...graph.value import Concat, Graph, Pointwise, Recur, Recurrence, TorchCall, Value, View, operands, topological
+from ...graph.value import Concat, Pointwise, Recur, Recurrence, TorchCall, Value, View, operands
 from .body import recurrence
 from .chain import LEAST_STEPS, Orbit, chains
 from .forms import Family, Forms, NotAlike

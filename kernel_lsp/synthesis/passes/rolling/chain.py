@@ -11,7 +11,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...graph.value import Value, topological
+from ...graph.order import topological
+from ...graph.value import Value
 from .forms import Form, Forms, strided
 
 #: fewer steps stay as they are
