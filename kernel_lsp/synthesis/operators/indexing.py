@@ -1,4 +1,4 @@
-"""Elements by index tensors: ``x[i]``, ``x[:, i, j]``."""
+"""Elements by index tensors: ``x[i]``, ``x[:, i, j]``, the rows of an embedding, one element for each index."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
-from ..graph.build import Build, NotLowered, broadcast_shapes, size_operand
+from ..graph.build import Build, NotLowered, broadcast_shapes, normalise, size_operand
+from ..graph.sizes import ONE
 from ..graph.value import Shape, Value, numel
 from .registry import lowers
+from .views import expand
 
 
 @lowers("aten.index", "aten._unsafe_index", about="Elements that index tensors name; not by bools")
@@ -51,3 +53,31 @@ def _from_the_front(place: Value, size: Any) -> Value:
     place = Build.cast(place, torch.int64)
     behind = Build.pointwise("add", place, _count(size), dtype=torch.int64)
     return Build.pointwise("where", Build.comparison("lt", place, 0), behind, place, dtype=torch.int64)
+
+
+@lowers("aten.embedding", about="The rows that an index names")
+def embedding(weight: Value, index: Value, *_: Any, shape: Shape, **__: Any) -> Value:
+    """A gather [..., D] of ``weight`` [N, D] by ``index`` [...]."""
+    value = Build.gather(weight, index, 0, "rows", shape, "embedded")
+    value.meaning = ("embedding", (weight, index))
+    return value
+
+
+@lowers("aten.index_select", about="The places of a dim that an index names")
+def index_select(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    """A gather of ``index`` [n] or (), which counts as [1]; a tensor of shape () stays as it is."""
+    if not index.shape:  # one place, which stays a dim
+        index = Build.unsqueeze(index, 0)
+    if not x.shape:
+        return x
+    return Build.gather(x, index, normalise(dim, len(x.shape)), "rows", shape)
+
+
+@lowers("aten.gather", about="One element of a dim for each index")
+def gather(x: Value, dim: int, index: Value, *, shape: Shape, **_: Any) -> Value:
+    """A gather; ``index`` has the rank of ``x`` and the result's shape."""
+    if not x.shape:
+        return expand(x, shape=shape)
+    if not index.shape:
+        return Build.squeeze(Build.gather(x, Build.unsqueeze(index, 0), 0, "take", (ONE,)), (0,))
+    return Build.gather(x, index, normalise(dim, len(x.shape)), "take", shape)

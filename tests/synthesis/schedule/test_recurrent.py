@@ -15,11 +15,12 @@ from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.build import Build
 from kernel_lsp.synthesis.graph.loops import results
+from kernel_lsp.synthesis.graph.lowered import Graph
 from kernel_lsp.synthesis.graph.names import variable_name
-from kernel_lsp.synthesis.graph.value import Given, Graph, Held, Input, Recurrence, Value
+from kernel_lsp.synthesis.graph.value import Given, Held, Input, Recurrence, Value
 from kernel_lsp.synthesis.kernel.arguments import Arguments
 from kernel_lsp.synthesis.kernel.steps import Kernel, Planned
-from kernel_lsp.synthesis.operators.views import full
+from kernel_lsp.synthesis.operators.filling import full
 from kernel_lsp.synthesis.passes.regions import plan
 from kernel_lsp.synthesis.printing.triton import definition
 from kernel_lsp.synthesis.schedule.choices import scheduled

@@ -1,0 +1,54 @@
+"""Tensors of one number: zeros, ones, any other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..graph.build import NotLowered
+from ..graph.value import Pointwise, Shape, Value
+from .registry import lowers
+from .views import expand
+
+
+def full(*_: Any, shape: Shape, out: torch.dtype, fill: float, **__: Any) -> Value:
+    """A constant tensor: a constant, expanded."""
+    constant = Value(Pointwise("constant", (fill,)), (), out)
+    return expand(constant, shape=shape) if shape else constant
+
+
+def _fill(x: Any, args: tuple[Any, ...], name: str) -> Any:
+    if "full" in name:
+        return args[-1] if args else x
+    if name == "aten.scalar_tensor":
+        return x
+    return 0 if "zeros" in name else 1
+
+
+def filled(name: str) -> Any:
+    """The lowering of ``name``, which makes a tensor of one number: an argument's, 0 or 1."""
+
+    def lower(x: Any, *args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
+        fill = _fill(x, args, name)
+        if not isinstance(fill, int | float | bool):
+            raise NotLowered("a fill value known only at run time")
+        value = float(fill) if out.is_floating_point else bool(fill) if out == torch.bool else int(fill)
+        return full(shape=shape, out=out, fill=value)
+
+    return lower
+
+
+for _name in (
+    "full",
+    "full_like",
+    "zeros",
+    "ones",
+    "zeros_like",
+    "ones_like",
+    "new_zeros",
+    "new_ones",
+    "scalar_tensor",
+    "new_full",
+):
+    lowers(f"aten.{_name}", about="One number in every place", addressing=True)(filled(f"aten.{_name}"))
