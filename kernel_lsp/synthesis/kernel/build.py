@@ -8,21 +8,21 @@ would otherwise see them.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable
 
 import sympy
 import torch
 
 from ..graph import division
-from ..graph.functions import FUNCTIONS
 from ..graph.names import variable_name
-from ..graph.sizes import ONE, ZERO, Index, broadcast, offset, same
-from ..graph.value import Concat, Contract, Fold, Gather, Iota, Peak, Pointwise, Scalar, Scan, Shape, Value, View
+from ..graph.sizes import ONE, ZERO, Index, offset, same
+from ..graph.value import Concat, Contract, Fold, Gather, Iota, Peak, Pointwise, Scan, Shape, Value, View
 from . import ir
 from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
 from .arguments import Arguments
+from .concatenated import concatenated
 from .domain import Domain
+from .elementwise import elementwise
 from .guarded import opaque, padded
 from .ir import Apply, Axis, AxisIndex, Expr, Load, Number, Ref, Variable, apply, plus, width
 from .statements import For, Set, Statement, Store
@@ -33,12 +33,6 @@ _WIDTH = 72  # an expression wider than this gets a variable of its own
 
 #: Roles of axes whose index a loop changes.
 _IN_LOOP = ("loop", "scalar", "unrolled")
-
-#: Functions of a constant mask, beside conversions, sums and products: for numbers they are a number in the text.
-_OF_NUMBERS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not"])
-
-#: Functions that give their other operand for a number: a product with a tensor of ones, a mask that is always on.
-_NEUTRAL = {"mul": 1, "and": 1, "or": 0}
 
 
 class Builder:
@@ -174,14 +168,14 @@ class Builder:
     def _computed(self, value: Value, key: tuple[Value, Index]) -> Expr:
         op, index = value.op, key[1]
         if isinstance(op, Pointwise):
-            return self._pointwise(value, op, index)
+            return elementwise(self, value, op, index)
         if isinstance(op, View):
             if op.map.guard:
                 return padded(self, value, index)
             ((operand, i),) = operand_indices(value, index, self.domain)
             return self.value(operand, i)
         if isinstance(op, Concat):
-            return self._concat(value, op, index)
+            return concatenated(self, value, op, index)
         if isinstance(op, Scan) and self.scan is not None:
             return self.scan(value)
         if isinstance(op, Iota):
@@ -198,73 +192,6 @@ class Builder:
                 return self.load(leaf, at, name=value.name or "picked", shape=op.table.shape)
             return self.value(op.table, at)
         raise AssertionError(f"{type(op).__name__} inside a kernel")
-
-    def _operand(self, operand: Value | Scalar | float, value: Value, index: Index) -> Expr:
-        if isinstance(operand, Value):
-            return self.value(operand, broadcast(index, value.shape, operand.shape))
-        if isinstance(operand, Scalar):
-            return self.arguments.scalar(operand)
-        return Number(operand)
-
-    def _pointwise(self, value: Value, op: Pointwise, index: Index) -> Expr:
-        if op.function == "identity":
-            return self._operand(op.operands[0], value, index)
-        if op.function == "constant":
-            return Number(op.operands[0])
-        terms = tuple(self._operand(o, value, index) for o in op.operands)
-        numbers = [t.value for t in terms if isinstance(t, Number)]
-        if op.function == "where" and isinstance(terms[0], Number):
-            return terms[1] if terms[0].value else terms[2]
-        known = op.function.startswith(("to_", "add", "mul")) or op.function in _OF_NUMBERS
-        if known and len(numbers) == len(terms):
-            return Number(FUNCTIONS[op.function].evaluate(*numbers))  # 0.to(…) and (False == 0).to(…) are no Triton
-        if op.function in _NEUTRAL:
-            left = [i for i, t in enumerate(terms) if not (isinstance(t, Number) and t.value == _NEUTRAL[op.function])]
-            if len(left) == 1 and getattr(op.operands[left[0]], "dtype", None) == value.dtype:
-                return terms[left[0]]
-        return Apply(op.function, terms, value.dtype, _pad(op.function, terms, self.reduced_axis))
-
-    def _concat(self, value: Value, op: Concat, index: Index) -> Expr:
-        pairs = operand_indices(value, index, self.domain)
-        end = ZERO
-        pieces: list[tuple[Expr, Expr]] = []
-        along, extent = self.domain.simplify(index[op.dim]), value.shape[op.dim]
-        # The index itself is compared, not its sum with a number, where what it is compared with is a number too.
-        numbers = all(operand.shape[op.dim].is_number for operand in op.operands)
-        constant = along.as_coeff_Add()[0] if numbers else ZERO
-        place = self.index(along - constant if constant != ZERO else index[op.dim])
-        for operand, at in pairs:
-            begin, end = end, sympy.expand(end + operand.shape[op.dim])
-            last = operand is pairs[-1][0] and same(end, extent)
-            if self._is_outside(along, begin, end) and (pieces or not last):
-                continue
-            starts, stops = division.within(along, begin, end, self.domain.size)
-            sides = (
-                [apply("ge", place, self.arguments.size(begin - constant), dtype=torch.bool)]
-                if begin != ZERO and not starts
-                else []
-            )
-            if not stops and not same(end, extent):
-                sides.append(apply("lt", place, self.arguments.size(end - constant), dtype=torch.bool))
-            if not sides:  # the others have no element here
-                return self.value(operand, at)
-            condition = sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)
-            if condition in self.conditions:  # elsewhere nobody looks at the result
-                return self.value(operand, at)
-            self.conditions.append(condition)
-            pieces.append((condition, self.value(operand, at)))
-            self.conditions.pop()
-        result: Expr = pieces[-1][1]
-        for holds, piece in reversed(pieces[:-1]):
-            result = apply("where", holds, piece, result, dtype=value.dtype)
-        return result
-
-    def _is_outside(self, place: sympy.Expr, begin: sympy.Expr, end: sympy.Expr) -> bool:
-        """Whether provably no index is from ``begin`` to before ``end``."""
-        ends = division.bounds(place, self.domain.size)
-        if ends is None:
-            return False
-        return division.nonnegative(begin - 1 - ends[1]) or division.nonnegative(ends[0] - end)
 
     # -- memory -----------------------------------------------------------------------------------------------------
 
@@ -423,27 +350,3 @@ def spread(expr: Expr, axis: Axis) -> Expr:
         return expr
     extended = plus(expr, apply("mul", Number(0), AxisIndex(axis)))
     return dataclasses.replace(extended, holds=None) if isinstance(extended, Apply) else extended
-
-
-def _pad(function: str, terms: tuple[Expr, ...], reduced: Axis | None) -> float | None:
-    """What masked lanes hold after ``function``; None where that is not known.
-
-    Uniform operands (the same along the reduced axis) count as finite: infinity plus them stays, zero times them stays.
-    """
-    # What a term holds beyond the end of another axis says nothing of the reduced one, along which it does not vary.
-    pads = [t.pad if reduced is None or reduced in t.axes or isinstance(t, Number) else None for t in terms]
-    known = [p for p in pads if p is not None]
-    if len(known) == len(pads):
-        try:
-            return float(FUNCTIONS[function].evaluate(*known))
-        except (ValueError, OverflowError, ZeroDivisionError, TypeError):
-            return None
-    uniform = [p is None and reduced not in t.axes for p, t in zip(pads, terms, strict=True)]
-    if len(terms) == 2 and any(uniform):
-        if not known:
-            return None
-        if function in ("add", "sub") and math.isinf(known[0]):
-            return known[0] if pads[0] is not None or function == "add" else -known[0]
-        if function == "mul" and known[0] == 0:
-            return 0.0
-    return None
