@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors, figures, schema
+from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 from kernel_lsp.jobs.validations import store_of
 from kernel_lsp.store.baselines import Kept, Key, Store, key_of
@@ -67,7 +68,7 @@ async def _measure(run: Run, shape: schema.ShapeMeasurement, modes: list[str], k
     run.progress("measuring", "Timing torch.compile", 95)
     try:
         async with run.timing():
-            answer = await run.baseline(modes)
+            answer = await device_requests.baseline(run, modes)
     except errors.UserError as error:
         return f"torch.compile: {error}"
     for mode, found in answer["modes"].items():

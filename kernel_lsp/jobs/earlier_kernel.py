@@ -12,9 +12,10 @@ import logging
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.generators import recall
-from kernel_lsp.jobs import validations
+from kernel_lsp.jobs import device_requests, validations
+from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.regressions import time_of
-from kernel_lsp.jobs.run import LEAST_SECONDS, Run, fastest
+from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 from kernel_lsp.store import rivals
 from kernel_lsp.store.rivals import Rival
 from kernel_lsp.store.validations import key_for
@@ -76,7 +77,7 @@ async def _validate(run: Run, candidate: schema.Candidate, rival: Rival) -> None
     run.progress("validating", f"Validating the {what}", 95)
     try:
         async with run.timing():
-            validated = await run.validate(candidate, "eager", lambda fraction: 95)
+            validated = await device_requests.validate(run, candidate, "eager", lambda fraction: 95)
     except UserError as error:
         log.warning("%s: %s", what, error)
         run.report.warnings.append(f"The {what} could not be validated again: {error}")

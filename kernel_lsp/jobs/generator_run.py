@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kernel_lsp import errors, generators, schema
+from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.formatting import format_source
 from kernel_lsp.jobs.hosts import ModelHost
 from kernel_lsp.jobs.ranking import fastest
@@ -203,7 +204,7 @@ class GeneratorRun:
         """Have the first validated and all timed; the status of the first."""
         number = len(self.run.report.candidates)
         async with self.run.timing():
-            await self.run.tune(candidates, lambda fraction: self._percentage(number, fraction))
+            await device_requests.tune(self.run, candidates, lambda fraction: self._percentage(number, fraction))
         first = self.run.report.candidates[number:][:1]
         return first[0].verdict.status if first else "ok"
 
@@ -252,12 +253,12 @@ class GeneratorRun:
         self.run.job.number = number + 1
         self.run.progress("validating", f"Validating candidate {number + 1}{of}", percentage(0.0))
         if self.generating:  # timed later: now the model would slow it down, and be slowed down by it
-            validated = await self.run.validate(candidate, "none", percentage)
+            validated = await device_requests.validate(self.run, candidate, "none", percentage)
             if validated is not None and validated.verdict.status in schema.CORRECT:
                 self._untimed.append(validated)
             return validated
         async with self.run.timing():
-            return await self.run.validate(candidate, "eager", percentage)
+            return await device_requests.validate(self.run, candidate, "eager", percentage)
 
     def _percentage(self, number: int, fraction: float) -> float:
         # How many will come is not known: each takes half of what is left of the bar; without a GPU there is but one.
@@ -272,7 +273,7 @@ class GeneratorRun:
                 continue
             self.run.progress("measuring", f"Timing a candidate of {self.name}", _CANDIDATES_TO)
             async with self.run.timing():
-                await self.run.validate(entry.candidate, "eager", lambda _: _CANDIDATES_TO, entry)
+                await device_requests.validate(self.run, entry.candidate, "eager", lambda _: _CANDIDATES_TO, entry)
 
 
 def syntax_tree(source: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kernel_lsp import figures, kernel_file, schema
 from kernel_lsp.errors import StoreUnusable
+from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 from kernel_lsp.jobs.validations import store_of, warn
 from kernel_lsp.store import changes, rivals
@@ -91,7 +92,7 @@ async def _measured(run: Run, source: str, rival: Rival, key: Key) -> schema.Spe
         return dataclasses.replace(about, missing="the time was over before the kernel before it could be timed, too")
     run.progress("measuring", f"Timing it beside the kernel of {rival.reached_at[:10]}", 95)
     async with run.timing():
-        found = await run.compare([source, rival.source], key.precision)
+        found = await device_requests.compare(run, [source, rival.source], key.precision)
     if found.beside:
         found.missing = found.missing or f"timed beside other work: {found.beside}"
     return dataclasses.replace(found, body=about.body, reached_at=about.reached_at, changed=about.changed)

@@ -1,4 +1,4 @@
-"""What one job has at hand while it runs, and the validating of one candidate, which both pipelines share."""
+"""What one job has at hand while it runs: its worker and budget, the source that it is about, its report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -195,7 +195,7 @@ class Run:
         self.began += seconds
         self.report.spent["waiting"] = round(self.report.spent.get("waiting", 0.0) + seconds, 3)
 
-    async def _ask_on_device(self, method: str, params: dict[str, Any], stage: str, on_event: EventHandler) -> Any:
+    async def ask_on_device(self, method: str, params: dict[str, Any], stage: str, on_event: EventHandler) -> Any:
         """The worker's answer to a request that uses the device, within what is left of the budget.
 
         Raises:
@@ -254,185 +254,6 @@ class Run:
             raise self._answers[method]
         return self._answers[method]
 
-    async def validate(
-        self,
-        candidate: schema.Candidate,
-        measure: str,
-        percentage: Callable[[float], float],
-        known: schema.Validated | None = None,
-    ) -> schema.Validated | None:
-        """Have the worker validate a candidate; the report and the listener learn each thing as soon as it is known.
-
-        Args:
-            measure: "none", or "eager" for times of eager and the kernel.
-            percentage: from the share of this validating that is done (0 to 1) to the job's percentage.
-            known: the candidate's entry in the report, if it was validated before; it is brought up to date.
-
-        Returns:
-            The entry in ``report.candidates``; None if the time was over before there was a verdict.
-
-        Raises:
-            UserError: the class itself could not be run, or the worker died before a verdict.
-        """
-        validated: schema.Validated | None = None
-        self.validating = "validating"
-        self.job.number = (self.report.candidates.index(known) if known else len(self.report.candidates)) + 1
-
-        def on_verdict(data: Any) -> schema.Validated:
-            verdict = schema.from_json(schema.Verdict, data)
-            if validated is None and known is not None:
-                entry = known
-                entry.verdict = verdict
-            elif validated is None:
-                entry = schema.Validated(candidate, verdict)
-                self.report.candidates.append(entry)
-            else:
-                entry = validated
-                entry.verdict = verdict
-            return entry
-
-        def on_event(name: str, data: Any) -> None:
-            nonlocal validated
-            if name == "progress":
-                self.validating = data.get("stage") or self.validating
-                self.progress(self.validating, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
-            elif name == "verdict":
-                validated = on_verdict(data)
-                self._tell("verdict")
-            elif name == "measurement" and validated is not None:
-                validated.measurement = schema.from_json(schema.Measurement, data)
-                self._tell("measurement")
-
-        params: dict[str, Any] = {"source": candidate.source, "measure": measure, "pinned": candidate.pinned}
-        params |= {"recorded": self.recorded_shapes, "precision": candidate.precision}
-        try:
-            answer = await self._ask_on_device("validate", params, "validating a candidate", on_event)
-        except errors.UserError as error:
-            validated = validated or known  # what was found correct before stays so; only its time is missing
-            if validated is None and isinstance(error, errors.WorkerTimedOut) and self.report.candidates:
-                return None
-            if validated is None:
-                raise
-            _leave_unfinished(validated.verdict, error)
-            # What was already found out stays true; only what comes after it is missing.
-            validated.measurement = validated.measurement or schema.Measurement(missing=str(error))
-            validated.measurement.compiled_missing = validated.measurement.compiled_missing or str(error)
-            return validated
-        finally:
-            self.validating = ""
-        validated = on_verdict(answer["verdict"])
-        self._note(answer)
-        if answer.get("measurement") is not None:
-            validated.measurement = schema.from_json(schema.Measurement, answer["measurement"])
-        if validated.measurement and validated.measurement.device:
-            self._take_device(validated.measurement.device)
-        self._tell("verdict")
-        return validated
-
-    async def tune(self, candidates: list[schema.Candidate], percentage: Callable[[float], float]) -> None:
-        """Have the first candidate validated, all timed, and the fastest validated; the report learns each as it is known.
-
-        Raises:
-            UserError: the class itself could not be run, or the worker died before a verdict.
-        """
-        entries: dict[int, schema.Validated] = {}
-        self.validating = "validating"
-        self.job.number = len(self.report.candidates) + 1
-
-        def on_verdict(index: int, data: Any) -> None:
-            verdict = schema.from_json(schema.Verdict, data)
-            if index in entries:
-                entries[index].verdict = verdict
-            else:
-                entries[index] = schema.Validated(candidates[index], verdict)
-                self.report.candidates.append(entries[index])
-
-        def on_event(name: str, data: Any) -> None:
-            if name == "progress":
-                self.validating = data.get("stage") or "validating"
-                self.progress(self.validating, data.get("message", ""), percentage(float(data.get("fraction") or 0.0)))
-            elif name == "verdict":
-                on_verdict(data["index"], data["verdict"])
-                self._tell("verdict")
-
-        params: dict[str, Any] = {"sources": [candidate.source for candidate in candidates]}
-        params |= {"recorded": self.recorded_shapes, "precision": candidates[0].precision}
-        try:
-            answer = await self._ask_on_device("tune", params, "validating a kernel", on_event)
-        except errors.UserError as error:
-            if not entries:
-                raise
-            for entry in entries.values():
-                _leave_unfinished(entry.verdict, error)
-            # What was already found out stays true; only what comes after it is missing.
-            entries[0].measurement = schema.Measurement(missing=str(error), compiled_missing=str(error))
-            return
-        finally:
-            self.validating = ""
-        for index, data in answer["verdicts"].items():
-            on_verdict(int(index), data)
-        self.report.tried = [schema.from_json(schema.Tried, data) for data in answer["tried"]]
-        for one, candidate in zip(self.report.tried, candidates, strict=False):
-            one.variant = candidate.variant
-        self._note(answer)
-        if answer["measurement"] is not None:
-            entries[answer["fastest"]].measurement = schema.from_json(schema.Measurement, answer["measurement"])
-        for entry in entries.values():
-            if entry.measurement and entry.measurement.device:
-                self._take_device(entry.measurement.device)
-                self._tell("measurement")
-        self._tell("verdict")
-
-    async def baseline(self, modes: list[str]) -> dict[str, Any]:
-        """The times of eager and torch.compile in ``modes``, taken in a process without a candidate."""
-        known: dict[str, Any] = {}
-
-        def on_event(name: str, data: Any) -> None:
-            if name == "progress":
-                self.progress("measuring", data.get("message", ""), 96)
-            elif name == "baseline":
-                known[data["mode"]] = data
-
-        try:
-            answer = await self._ask_on_device("baseline", {"modes": modes}, "timing torch.compile", on_event)
-        except errors.UserError as error:
-            if not known:
-                raise
-            why = f"torch.compile: {error}"
-            return {"modes": known, "missing": {mode: why for mode in modes if mode not in known}}
-        self._note(answer)
-        return answer  # type: ignore[no-any-return]
-
-    async def compare(self, sources: list[str], precision: str) -> schema.SpeedComparison:
-        """The first of two kernels, the one of now, timed in turn with the other, which it had before. ``precision``: of both."""
-
-        def on_event(name: str, data: Any) -> None:
-            if name == "progress":
-                self.progress("measuring", data.get("message", ""), 96)
-
-        params = {"sources": sources, "precision": precision}
-        stage = "timing the kernel beside the one before"
-        try:
-            answer = await self._ask_on_device("compare", params, stage, on_event)
-        except errors.UserError as error:
-            return schema.SpeedComparison(missing=str(error))
-        self._note(answer)
-        return schema.from_json(schema.SpeedComparison, answer["comparison"])  # type: ignore[no-any-return]
-
-    def _take_device(self, measured: schema.Device) -> None:
-        """The device as it was measured; its driver only the worker's first answer knows."""
-        if not measured.driver and self.report.device is not None:
-            measured.driver = self.report.device.driver
-        self.report.device = measured
-
-    def _note(self, answer: dict[str, Any]) -> None:
-        """Keep the greatest use of memory that an answer tells of, what took how long, and what was looked at."""
-        self.looked_at = schema.from_json(schema.Specimen, answer.get("specimen")) or self.looked_at
-        for part, seconds in (answer.get("spent") or {}).items():
-            self.report.spent[part] = round(self.report.spent.get(part, 0.0) + seconds, 3)
-        for where, count in (answer.get("memory") or {}).items():
-            self.report.memory[where] = max(self.report.memory.get(where, 0), count)
-
     def tell_faults(self, proposed: list[schema.Candidate]) -> None:
         """Warn of what the synthesizer failed at, once for all schedules of a kernel."""
         for candidate in proposed:
@@ -443,9 +264,10 @@ class Run:
 
     def tell_verdict(self) -> None:
         """An entry of the report is new, or has changed."""
-        self._tell("verdict")
+        self.tell("verdict")
 
-    def _tell(self, stage: str) -> None:
+    def tell(self, stage: str) -> None:
+        """An entry of the report is new, or has changed, which is what ``stage`` is called. A listener's exception is logged."""
         self.mark(stage)
         self.report.chosen = fastest(self.report.candidates)
         try:
@@ -458,10 +280,3 @@ def lock_folder(settings: Settings) -> str | None:
     """Where workers keep the locks on GPUs, which all of a user's share: beside the store; None where there is no store."""
     store = path_for(settings.store, settings.root)
     return None if store is None else str(store.parent)
-
-
-def _leave_unfinished(verdict: schema.Verdict, error: errors.UserError) -> None:
-    """Count a candidate as correct only if the checks that were put off were made before the error."""
-    if verdict.status in schema.CORRECT and any(limit.startswith(schema.STILL) for limit in verdict.limits):
-        verdict.status = "timeout" if isinstance(error, errors.WorkerTimedOut) else "crashed"
-        verdict.reason = f"its validation did not come to an end: {error}"

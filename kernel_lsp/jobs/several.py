@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from kernel_lsp import errors, schema
-from kernel_lsp.jobs import header, joining
+from kernel_lsp.jobs import device_requests, header, joining
 from kernel_lsp.jobs.formatting import format_source
 from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.run import Run
@@ -23,12 +23,12 @@ Percentage = Callable[[float], float]
 async def validate(
     run: Run, candidate: schema.Candidate, measure: str, percentage: Percentage
 ) -> schema.Validated | None:
-    """As ``Run.validate``, with every example of the class.
+    """As ``device_requests.validate``, with every example of the class.
 
     Raises:
         UserError: as there; an example after the first cannot be run.
     """
-    entry = await run.validate(candidate, measure, percentage)
+    entry = await device_requests.validate(run, candidate, measure, percentage)
     count = run.looked_at.examples if run.looked_at is not None else 1
     if entry is None or entry.verdict.status not in schema.CORRECT:
         return entry
@@ -67,7 +67,7 @@ class _Other:
 async def _with_example(run: Run, candidate: schema.Candidate, number: int, measure: str) -> _Other:
     sub = _of_example(run, number)
     try:
-        entry = await sub.validate(candidate, measure, lambda fraction: 95)
+        entry = await device_requests.validate(sub, candidate, measure, lambda fraction: 95)
     except errors.WorkerTimedOut as error:
         entry = schema.Validated(candidate, schema.Verdict("timeout", str(error)))
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import errors, schema
+from kernel_lsp.jobs import device_requests
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.job import Job
 from kernel_lsp.jobs.run import Run
@@ -51,7 +52,7 @@ async def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 async def test_a_job_whose_worker_waits_longer_than_its_budget_goes_on(run: Run) -> None:
-    answer = await run.baseline(["default"])
+    answer = await device_requests.baseline(run, ["default"])
     assert answer == {"modes": {}, "missing": {}}
     assert run.report.spent["waiting"] == pytest.approx(1.5)
     assert 0 < run.remaining() <= 0.5, "what it waited is not on its budget"
@@ -59,7 +60,7 @@ async def test_a_job_whose_worker_waits_longer_than_its_budget_goes_on(run: Run)
 
 async def test_one_that_is_stuck_afterwards_is_ended(run: Run) -> None:
     with pytest.raises(errors.WorkerTimedOut):
-        await asyncio.wait_for(run.baseline(["stuck"]), 5)
+        await asyncio.wait_for(device_requests.baseline(run, ["stuck"]), 5)
     assert run.report.spent["waiting"] == pytest.approx(1.5)
 
 
