@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.validation import agreement, answers, channel, failures, memory, plan, sizes
+from kernel_lsp.validation import agreement, answers, candidate_state, channel, failures, memory, plan, sizes
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.pieces import identical
 from kernel_lsp.validation.trees import tensors_of
@@ -103,7 +103,7 @@ def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, 
         where = plan.shapes(referee.inputs, call.tree)
         reason = _difference(referee, call, out, mutated)
         if reason:
-            referee.reload()  # the checks since have converted and trained what is there
+            candidate_state.reload(referee)  # the checks since have converted and trained what is there
             in_the_trial(call.tree, call.reference)
             raise referee.failed("cheating", step.name, f"{_ELSEWHERE}: {where}: {reason}")
     if referee.plain.sampled:
@@ -234,7 +234,9 @@ def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
         return _heard(referee, end, room)
     except channel.TooLate:
         referee.plain.close()
-        tunes = referee.mode == "gpu" and referee.autotunes()  # without the trial's cache, each configuration anew
+        tunes = referee.mode == "gpu" and candidate_state.autotunes(
+            referee
+        )  # without the trial's cache, each configuration anew
         if referee.plain.sampled or tunes or time.monotonic() >= referee.reach.deadline:
             raise _NotThere("it takes too long there") from None
         raise failures.Failure("timeout", "in a plain process it gave no answer, and was stopped") from None

@@ -14,6 +14,7 @@ from kernel_lsp import errors
 from kernel_lsp.validation import (
     agreement,
     calls_outside,
+    candidate_state,
     compare,
     decoy,
     envelope,
@@ -73,7 +74,7 @@ def _first_call(referee: Referee, step: plan.Step) -> None:
     tree = step.make(referee.inputs)
     names = tuple(referee.inputs.names)
     step = dataclasses.replace(step, name=f"{step.name}, the first call", inside=False, required=False)
-    referee.reload()
+    candidate_state.reload(referee)
     with referee.oracle.at_first():
         reference = referee.oracle.answer(tree, step.train, _OTHER_SECONDS)
         # What it made of attributes may have come about in another way, and be looked at by no other call.
@@ -81,7 +82,7 @@ def _first_call(referee: Referee, step: plan.Step) -> None:
         request = {"do": "call", "names": list(names), "seed": referee.oracle.seed}
         with referee.asking(request, (*tree, None), reference.eager, names) as answer:
             found = one_answer.check(referee, step, answer, reference, tree, 0.0)
-    referee.reload()
+    candidate_state.reload(referee)
     referee.passed(step.name, f"relative error {found.error:.2g} (eager {found.eager_error:.2g})")
 
 
@@ -254,16 +255,16 @@ def _small_parameters(referee: Referee, step: plan.Step) -> None:
     """With parameters and buffers near zero, where a small constant beside them (eps) decides."""
     try:
         referee.oracle.scale(1 / 16384)
-        referee.send_state()
+        candidate_state.send_state(referee)
         _values(referee, step)
     finally:
         referee.oracle.scale(16384.0)
-    referee.send_state()
+    candidate_state.send_state(referee)
 
 
 def _configurations(referee: Referee, step: plan.Step) -> None:
     """Every configuration of the autotuned kernels, at a small size; which one is chosen depends on the machine."""
-    if not referee.autotunes():
+    if not candidate_state.autotunes(referee):
         return
     began, tried, count = time.monotonic(), 0, 1
     while tried < count:

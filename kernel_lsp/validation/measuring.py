@@ -13,7 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures, schema
-from kernel_lsp.validation import agreement, failures, memory, roofline, spans, state, timing
+from kernel_lsp.validation import agreement, candidate_state, failures, memory, roofline, spans, state, timing
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
 
@@ -73,7 +73,7 @@ def measure(
             measurement, shape = begin(referee, specimen, rates)
             recorded.begin(referee, measurement)
             tree = fresh(referee)
-            referee.reload()
+            candidate_state.reload(referee)
             request = {"do": "time", "beyond": referee.beyond}
             with referee.asking(request, (*tree, None), referee.outputs) as answer:
                 found = answer.message

@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_lsp import schema
 from kernel_lsp.validation import (
+    candidate_state,
     channel,
     device_asserts,
     failures,
@@ -200,7 +201,7 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
     given = measuring.Given(recorded.make, without_memory(reference.eager))
     del tree, reference
     tree = measuring.fresh(referee, given=given)
-    referee.rewind()
+    candidate_state.rewind(referee)
     with referee.asking({"do": "time", "beyond": referee.beyond}, (*tree, None), given.outputs) as answer:
         found = answer.message
         problem = measuring.same_results(referee, tree, answer.tree)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import torch
 from kernel_lsp import errors, schema
 from kernel_lsp.validation import (
     agreement,
-    channel,
+    candidate_state,
     checks,
     device_asserts,
     exchange,
@@ -22,7 +21,6 @@ from kernel_lsp.validation import (
     interpreter,
     memory,
     plan,
-    precompiling,
     sizes,
     state,
 )
@@ -30,6 +28,7 @@ from kernel_lsp.validation.calls_outside import Plain
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle
+from kernel_lsp.validation.progress import Progress, verdict_of
 from kernel_lsp.validation.reach import Reach, malformed
 from kernel_lsp.validation.trees import tensors_of
 
@@ -41,25 +40,6 @@ FINISH_SECONDS = {"gpu": 4.0, "interpreter": 8.0}
 
 #: what a call takes, in sizes of its inputs and results; the share of the free memory that may be taken beside a check
 _OF_A_CALL, _SHARE = 4, 0.15
-
-
-@dataclass
-class Progress:
-    """What has been found out about one candidate."""
-
-    checks: list[schema.Check] = field(default_factory=list)
-    limits: list[str] = field(default_factory=list)
-    launched: int | None = None
-    envelope: int = 0  # as in schema.Verdict
-    calls: int = 1  # launches and torch's operators in one call
-    sampled: list[float] = field(default_factory=list)
-    check: str = ""  # the name of the one that is made now
-    error: float = 0.0
-    error_check: str = ""
-    eager_error: float = 0.0
-    within_1e2: bool | None = None
-    deferred: list[plan.Step] = field(default_factory=list)  # for after the first verdict, and the timing on a GPU
-    skipped: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -126,7 +106,7 @@ class Referee:
     def finish(self) -> schema.Verdict:
         """Run what ``verdict`` put off until the times were known; the verdict with that."""
         steps, self.progress.deferred = self.progress.deferred, []
-        return self._verdict(lambda: self.reload(steps), steps, FINISH_SECONDS[self.mode])
+        return self._verdict(lambda: candidate_state.reload(self, steps), steps, FINISH_SECONDS[self.mode])
 
     def of_another(self, reach: Reach) -> schema.Verdict:
         """The whole verdict on another candidate, on the same inputs: nothing is put off."""
@@ -138,7 +118,7 @@ class Referee:
         """Have what the checks that were put off will launch compiled, while something else is done."""
         if self.mode == "gpu" and self.progress.deferred and self.has_room():
             with contextlib.suppress(failures.Failure):  # it is seen where it counts
-                self.begin({"do": "precompile", "cases": self._launched(self.progress.deferred)})
+                self.begin({"do": "precompile", "cases": candidate_state.launched(self, self.progress.deferred)})
 
     def has_room(self) -> bool:
         """Whether another trial can hold the weights and make its calls at the example's sizes beside what a check takes."""
@@ -157,9 +137,9 @@ class Referee:
             steps += plan.beside_pinned(self.unpinned)
         if at_once:
             seconds = self.soft_seconds + FINISH_SECONDS[self.mode]
-            return self._verdict(lambda: self._load(steps), steps, seconds)
+            return self._verdict(lambda: candidate_state.load(self, steps), steps, seconds)
         always = [step for step in steps if step.patience == plan.ALWAYS]
-        return self._verdict(lambda: self._load(always), steps, self.soft_seconds, first=True)
+        return self._verdict(lambda: candidate_state.load(self, always), steps, self.soft_seconds, first=True)
 
     def _small(self) -> dict[str, int]:
         """Small sizes that the module takes; what it does not take is no fault of the example."""
@@ -211,31 +191,7 @@ class Referee:
                 raise errors.NotInterpretable(what=failure.reason) from None
             if status == "not-interpretable":  # it has been interpreted before, or runs on a GPU
                 status = "crashed"
-        limits = list(dict.fromkeys([*self.progress.limits, *self.oracle.limits, *self.reach.limits, *self.of_timing]))
-        if self.progress.deferred:
-            limits.append(schema.STILL + ", ".join(step.name for step in self.progress.deferred))
-        if self.progress.sampled:
-            percent = f"{min(self.progress.sampled) * 100:.0f}"
-            limits.append(f"in large launches only a part of the program instances was run, at least {percent} %")
-        return schema.Verdict(
-            status=status,  # type: ignore[arg-type]
-            reason=reason,
-            line=line,
-            mode=self.mode,  # type: ignore[arg-type]
-            checks=self.progress.checks,
-            error=self.progress.error if math.isfinite(self.progress.error) and self.progress.checks else None,
-            eager_error=self.progress.eager_error
-            if math.isfinite(self.progress.eager_error) and self.progress.checks
-            else None,
-            error_check=self.progress.error_check,
-            precision=agreement.precision(self),
-            launches=self.progress.launched,
-            envelope=self.progress.envelope,
-            limits=limits,
-            within_1e2=self.progress.within_1e2,
-            skipped=list(self.progress.skipped),
-            held_to=self.held_to,
-        )
+        return verdict_of(self, status, reason, line)
 
     # what the trial is asked
 
@@ -253,7 +209,7 @@ class Referee:
         """
         self.settle()
         if message["do"] == "call":
-            self.rewind()
+            candidate_state.rewind(self)
             message = message | {"attributes": sorted(self.oracle.moves)}
         began = time.monotonic()
         if not self.lends or not tensors_of(tree):
@@ -336,72 +292,6 @@ class Referee:
         self.progress.checks.append(schema.Check(name, False, reason))
         return failures.Failure(status, reason, line)
 
-    # the candidate's state
-
-    def _load(self, compiled: list[plan.Step]) -> None:
-        answer = self.ask(self._load_message())
-        mine = {k: (tuple(shape), dtype) for k, shape, dtype in answer["state"]}
-        theirs = {k: (tuple(v.shape), str(v.dtype)) for k, v in self.module.state_dict().items()}
-        for key in sorted(theirs.keys() ^ mine.keys()):
-            where = "lacks" if key in theirs else "has an extra"
-            raise self.failed("not-drop-in", "state_dict", f"its state_dict {where} {key!r}")
-        for key, (shape, dtype) in theirs.items():
-            if mine[key] != (shape, dtype):
-                reason = f"its {key!r} is {mine[key][1]}{list(mine[key][0])}, the module's is {dtype}{list(shape)}"
-                raise self.failed("not-drop-in", "state_dict", reason)
-        # Before the state, since a call on values that mean nothing may move running statistics.
-        self._precompile(compiled)
-        self.send_state()
-        self.passed("drop-in", f"same constructor, same state_dict ({len(theirs)} entries)")
-
-    def _load_message(self) -> dict[str, Any]:
-        return {"do": "load", "path": self.reach.source, "training": self.training}
-
-    def reload(self, steps: Sequence[plan.Step] = ()) -> None:
-        """Have the candidate imported and constructed anew: the checks may have converted and trained what was there.
-
-        ``steps``: whose launches are compiled before it gets the module's state.
-        """
-        self.ask(self._load_message())
-        if steps:
-            self._precompile(steps)
-        self.send_state()
-
-    def send_state(self) -> None:
-        """Give the candidate the module's parameters and buffers."""
-        self.ask({"do": "state"}, dict(self.module.state_dict()))
-
-    def autotunes(self) -> bool:
-        """Whether the candidate has autotuned kernels, as far as its text tells."""
-        with open(self.reach.source, encoding="utf-8") as file:
-            return "autotune" in file.read()
-
-    def rewind(self) -> None:
-        """Put back what calls change in the candidate, as the oracle does with the module: each call begins in one state."""
-        if moving := self.oracle.moving():
-            self.ask({"do": "restore"}, moving)
-
-    def _precompile(self, steps: Sequence[plan.Step]) -> None:
-        """Have every launch that the steps will need compiled, on all cores at once."""
-        if self.mode != "gpu":
-            return
-        self.emit("progress", {"stage": "check", "message": "compiling", "fraction": 0.0})
-        with self.spending("compile (part of load)"):
-            self.ask({"do": "precompile", "cases": self._launched(steps)})
-
-    def _launched(self, steps: Sequence[plan.Step]) -> list[Any]:
-        """The calls of some steps, as shapes without values."""
-        called = [step for step in steps if step.kind == "values" and step.sizes is not None]
-        return [self._case(step.sizes or {}, step.layout) for step in called]
-
-    def cases(self, sizes: list[dict[str, int]]) -> list[Any]:
-        """Calls at some sizes of the dynamic dimensions, as the trial is told of them: shapes without values."""
-        return [self._case(one) for one in sizes]
-
-    def _case(self, sizes: dict[str, int], layout: str = "") -> Any:
-        shaped = self.inputs.shaped(sizes)
-        return channel.describe(precompiling.shapes_of(self.inputs.relaid(shaped, layout)), [])
-
     # the checks
 
     def _run(self, steps: list[plan.Step], seconds: float, first: bool) -> None:
@@ -426,7 +316,7 @@ class Referee:
             with self._memory_noted(step), self.spending(f"check: {step.name}"):
                 if step.perturb:
                     self.oracle.perturb(step.perturb)
-                    self.send_state()
+                    candidate_state.send_state(self)
                 checks.check(self, step)
         for step in apart:
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": 1.0})

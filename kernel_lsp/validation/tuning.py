@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from kernel_lsp import processes, schema
-from kernel_lsp.validation import agreement, failures, measuring, recorded, roofline, ties
+from kernel_lsp.validation import agreement, candidate_state, failures, measuring, recorded, roofline, ties
+from kernel_lsp.validation.progress import Progress
 from kernel_lsp.validation.reach import Reach
-from kernel_lsp.validation.referee import Progress, Referee
+from kernel_lsp.validation.referee import Referee
 from kernel_lsp.validation.trees import without_memory
 
 #: variants that are timed; the synthesizer names the likeliest first
@@ -88,7 +89,7 @@ def begin(referee: Referee, sources: list[str]) -> None:
     for i, path in enumerate(sources):
         referee.begin({"do": "load", "path": path, "training": referee.training})
         referee.begin({"do": "keep", "name": str(i)})
-    cases = [*referee.cases([dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
+    cases = [*candidate_state.cases(referee, [dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
     referee.begin({"do": "precompile_variants", "cases": cases})
 
 
@@ -114,7 +115,7 @@ def load(referee: Referee, sources: list[str]) -> list[schema.Tried]:
         tried.append(one)
     referee.settle()
     referee.ask({"do": "choose", "name": "0"})
-    referee.send_state()
+    candidate_state.send_state(referee)
     return tried
 
 
@@ -171,7 +172,7 @@ def _time(
     weight = (shape.calls or 0) if calls else 1
     for name in names if referee.oracle.moving() else []:  # each was called when it was checked
         referee.ask({"do": "choose", "name": name})
-        referee.rewind()
+        candidate_state.rewind(referee)
     tree = measuring.fresh(referee)
     request = {"do": "time_variants", "names": names, "worth": WORTH, "beyond": referee.beyond}
     request |= {"elsewhere": elsewhere, "weight": weight}
@@ -251,7 +252,7 @@ def _race_at(
     right = [name for name in names if not tried[int(name)].reason]
     if not right:
         return {}
-    referee.rewind()
+    candidate_state.rewind(referee)
     request = {"do": "time_variants", "names": right, "worth": WORTH, "beyond": referee.beyond, "replays": False}
     with referee.asking(request, (*tree, None), without_memory(reference.eager)) as answer:
         times = answer.message["timings"]

@@ -12,7 +12,7 @@ from torch.nn import functional
 from kernel_lsp.validation import agreement, compare, rounded_products, tf32
 from kernel_lsp.validation import oracle as oracle_module
 from kernel_lsp.validation.oracle import Oracle
-from kernel_lsp.validation.referee import Progress
+from kernel_lsp.validation.progress import Progress
 from kernel_lsp.validation.slices import Part
 
 EVERY = len(rounded_products.FACTORS)
