@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernel_lsp import figures
-from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, tf32, ties
+from kernel_lsp.validation import channel, compare, exchange, pieces, rounded_products, rounding_bounds, tf32, ties
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.slices import narrowed
 from kernel_lsp.validation.trees import tensors_of
@@ -33,7 +33,7 @@ def compared(
     """A candidate's output against the reference: float64 where there is some, eager where there is not.
 
     ``eager_error``: eager's own against float64, where that is known from elsewhere. ``tree``: the inputs, where a
-    candidate is not found wrong before it is known what rounding alone may do there (``Oracle.rounding``).
+    candidate is not found wrong before it is known what rounding alone may do there (``rounding_bounds.bounds``).
     """
     if tree is not None:
         out = ties.settled(referee, out, reference, tree, train)
@@ -78,9 +78,9 @@ def rounding(
 ) -> tuple[list[float], float]:
     """(what rounding alone may move each result by, the largest error of eager's that counts); ``found``: without these.
 
-    ``left``: as in ``Oracle.rounding``.
+    ``left``: as in ``rounding_bounds.bounds``.
     """
-    floors, elsewhere = referee.oracle.rounding(tree, reference, train, left)
+    floors, elsewhere = rounding_bounds.bounds(referee.oracle, tree, reference, train, left)
     elsewhere = min(elsewhere, _LUCK * max(found.eager_error, compare.FLOOR[torch.float32]))
     if may_round(referee):
         elsewhere = max(elsewhere, referee.example_error, _error_in_tf32(referee, tree, reference, train))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import operator
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,11 +18,11 @@ from kernel_lsp.validation import (
     channel,
     draws,
     memory,
-    noise,
     randomness,
     slices,
     state,
     torch_work,
+    weights,
 )
 from kernel_lsp.validation.compare import compare, structure
 from kernel_lsp.validation.pieces import identical
@@ -39,10 +38,6 @@ _SHARE = 0.5
 _SLICE = 1 << 30
 
 
-#: how often eager is looked at on neighbouring inputs before a candidate is found wrong
-_NEIGHBOURS = 4
-#: parameters of a smaller mean magnitude (LayerScale begins with 1e-6 to 1e-4) hide what they scale, and are moved as zeros are
-_FAINT = 1e-3
 #: what eager and the candidate start from where the module draws random numbers
 SEED = 20
 #: an answer of eager that is further from float64's than this, relatively, is not the answer to the same random numbers
@@ -122,33 +117,8 @@ class Oracle:
             self.limits.append(said)
 
     def perturb(self, seed: int) -> None:
-        """Move every float parameter and persistent float buffer off its initial value, keeping its scale.
-
-        So a kernel that ignores a bias of zeros or a weight of ones is found out, or a branch behind a scale of nearly nothing.
-        Where all elements have one sign they keep it: forward may take their logarithm or root.
-        """
-        parameters = {name for name, _ in self.module.named_parameters()}
-        with torch.no_grad():
-            for name, tensor in self.module.state_dict().items():
-                if not tensor.dtype.is_floating_point or tensor.dtype.itemsize == 1:
-                    continue  # of a float8 torch knows next to no operation
-                generator = torch.Generator(tensor.device).manual_seed(seed)
-                seed += 1
-                noise = torch.randn(tensor.shape, generator=generator, device=tensor.device).to(tensor)
-                finite = torch.where(torch.isfinite(tensor), tensor, 0)
-                scale = finite.float().abs().mean().item() if tensor.numel() else 0.0
-                del finite
-                if name in parameters:
-                    low, high = tensor.aminmax() if scale > 0 else (-1, 1)
-                    tensor.add_(noise.mul_(0.2 * scale + (0.3 if scale < _FAINT else 0)))
-                    if low >= 0:
-                        tensor.abs_()
-                    elif high <= 0:
-                        tensor.abs_().neg_()
-                elif scale > 0:
-                    tensor.mul_(noise.abs_().mul_(0.1).add_(1))
-                elif tensor.dim():
-                    tensor.add_(noise.mul_(0.1))
+        """Move the weights off their initial values, as ``weights.perturb`` does."""
+        weights.perturb(self.module, seed)
         self._renew()
 
     @contextlib.contextmanager
@@ -162,11 +132,8 @@ class Oracle:
             self.seed, self.replays = before
 
     def scale(self, factor: float) -> None:
-        """Multiply parameters and persistent float buffers; with a power of two, and back, nothing is lost in float32."""
-        with torch.no_grad():
-            for tensor in self.module.state_dict().values():
-                if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
-                    tensor.mul_(factor if tensor.dtype.itemsize > 2 else factor**0.5)
+        """Multiply the weights, as ``weights.scale`` does."""
+        weights.scale(self.module, factor)
         self._renew()
 
     def moving(self) -> dict[str, Any]:
@@ -174,7 +141,7 @@ class Oracle:
         now = state.snapshot(self.module) if self.moves else {}
         return {path: now[path] for path in sorted(self.moves) if path in now}
 
-    def _call(self, tree: tuple[Any, Any], train: bool) -> tuple[Any, dict[str, Any]]:
+    def call(self, tree: tuple[Any, Any], train: bool) -> tuple[Any, dict[str, Any]]:
         """Eager's result, and what the call changed in the module, which is put back."""
         return self._watched(tree, train)[:2]
 
@@ -326,7 +293,7 @@ class Oracle:
         args, kwargs = doubled(copied(tree))
         try:
             with torch.no_grad(), made_wide(), state.unchanged(self.double) as before:
-                with self.around(), self._drawing_the_same():
+                with self.around(), self.drawing_the_same():
                     exact = channel.plain(self.double.train(train or self.training)(*args, **kwargs))
                 if after is not None:
                     after |= state.changed(self.double, before)
@@ -339,7 +306,7 @@ class Oracle:
         return exact
 
     @contextlib.contextmanager
-    def _drawing_the_same(self) -> Iterator[None]:
+    def drawing_the_same(self) -> Iterator[None]:
         """Within this context the module in float64 draws what eager's last call drew.
 
         Raises:
@@ -355,7 +322,7 @@ class Oracle:
 
     def eager(self, tree: tuple[Any, Any], train: bool = False) -> Any:
         """Eager's result alone."""
-        return self._call(copied(tree), train)[0]
+        return self.call(copied(tree), train)[0]
 
     def exact(
         self, tree: tuple[Any, Any], train: bool, drawn: list[tuple[str, Any]], after: dict[str, Any] | None = None
@@ -378,47 +345,6 @@ class Oracle:
         with torch.no_grad(), torch.random.fork_rng(devices), state.unchanged(self.module), counting:
             self.module(*args, **kwargs)
         return counting.work
-
-    def rounding(
-        self, tree: tuple[Any, Any], reference: Reference, train: bool, left: Sequence[str] = ()
-    ) -> tuple[list[float], float]:
-        """(what rounding alone may move each output by, eager's largest relative error at neighbouring inputs).
-
-        ``left``: paths of tensors in ``Reference.exact_after``; then of these, which the call leaves in the module, not of outputs.
-        Costs several evaluations: for a candidate that would be found wrong otherwise. Zeros where float64 is missing.
-        """
-        tensors = [reference.after[path] for path in left] or tensors_of(reference.eager)
-        nothing = [0.0] * len(tensors), 0.0
-        if reference.exact is None or self.double is None or reference.exact is reference.eager:
-            return nothing
-        self.double.train(train or self.training)
-        self.drawn = reference.drawn
-        worst = 0.0
-        try:
-            exact = [reference.exact_after[path] for path in left] or tensors_of(reference.exact)
-            double = self.double
-
-            def results(out: Any) -> list[torch.Tensor]:
-                return [operator.attrgetter(path)(double) for path in left] or tensors_of(out)
-
-            with made_wide():
-                dtypes = [t.dtype for t in tensors]
-                floors = noise.floors(double, doubled(tree), exact, dtypes, self._drawing_the_same, results)
-            for seed in range(_NEIGHBOURS):
-                near = noise.neighbour(tree, seed)
-                eager, after = self._call(copied(near), train)
-                exact_after: dict[str, Any] = {}
-                right = self.exact(near, train, self.drawn, exact_after)
-                if right is None:  # of this one nothing is known; float64 goes on elsewhere
-                    continue
-                if left:
-                    eager, right = [after[path] for path in left], [exact_after[path] for path in left]
-                worst = max(worst, compare(eager, eager, right).eager_error)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            return nothing
-        return floors, worst
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernel_lsp.validation import noise
+from kernel_lsp.validation import noise, rounding_bounds
 from kernel_lsp.validation.compare import compare
 from kernel_lsp.validation.oracle import Oracle
 
@@ -26,7 +26,7 @@ def verdicts(module: nn.Module, x: torch.Tensor, answer: torch.Tensor) -> tuple[
     """Whether an answer passes without, and with what rounding may do."""
     oracle, tree = Oracle(module, []), ((x,), {})
     reference = oracle.answer(tree)
-    floors, worst = oracle.rounding(tree, reference, False)
+    floors, worst = rounding_bounds.bounds(oracle, tree, reference, False)
     plain = compare(answer, reference.eager, reference.exact)
     return plain.passed, compare(answer, reference.eager, reference.exact, floors=floors, eager_error=worst).passed
 

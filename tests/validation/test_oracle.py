@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from kernel_lsp.validation import memory, oracle, slices
+from kernel_lsp.validation import memory, oracle, rounding_bounds, slices
 
 ALONG = [{"size": 64, "inputs": [0], "outputs": [0]}]
 
@@ -88,7 +88,7 @@ def test_a_scaled_product_has_a_reference_in_float64():
     torch.testing.assert_close(reference.exact, exact, rtol=1e-14, atol=1e-14)
     assert reference.eager.dtype == torch.bfloat16 and not subject.limits
     torch.testing.assert_close(reference.eager.double(), exact, rtol=1e-2, atol=1e-2)
-    floors, worst = subject.rounding(((x, scale), {}), reference, False)
+    floors, worst = rounding_bounds.bounds(subject, ((x, scale), {}), reference, False)
     assert floors[0] > 0 and 0 < worst < 0.05
 
 
@@ -119,7 +119,7 @@ def test_float64_goes_on_where_it_draws_other_numbers_beside_the_example():
 
     x = torch.randn(16, 8)
     held = oracle.Oracle(Redrawn(x), [])
-    held.rounding(((x,), {}), held.answer(((x,), {})), False)
+    rounding_bounds.bounds(held, ((x,), {}), held.answer(((x,), {})), False)
     assert held.answer(((x,), {})).exact.dtype == torch.float64 and held.limits == []
 
 

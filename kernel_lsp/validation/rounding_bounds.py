@@ -1,0 +1,59 @@
+"""What rounding alone may move the module's results by: asked for a candidate that would be found wrong otherwise."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from kernel_lsp.validation import noise
+from kernel_lsp.validation.compare import compare
+from kernel_lsp.validation.oracle import Oracle, Reference, made_wide
+from kernel_lsp.validation.trees import copied, doubled, tensors_of
+
+#: how often eager is looked at on neighbouring inputs before a candidate is found wrong
+_NEIGHBOURS = 4
+
+
+def bounds(
+    oracle: Oracle, tree: tuple[Any, Any], reference: Reference, train: bool, left: Sequence[str] = ()
+) -> tuple[list[float], float]:
+    """(what rounding alone may move each output by, eager's largest relative error at neighbouring inputs).
+
+    ``left``: paths of tensors in ``Reference.exact_after``; then of these, which the call leaves in the module, not of outputs.
+    Costs several evaluations: for a candidate that would be found wrong otherwise. Zeros where float64 is missing.
+    """
+    tensors = [reference.after[path] for path in left] or tensors_of(reference.eager)
+    nothing = [0.0] * len(tensors), 0.0
+    if reference.exact is None or oracle.double is None or reference.exact is reference.eager:
+        return nothing
+    oracle.double.train(train or oracle.training)
+    oracle.drawn = reference.drawn
+    worst = 0.0
+    try:
+        exact = [reference.exact_after[path] for path in left] or tensors_of(reference.exact)
+        double = oracle.double
+
+        def results(out: Any) -> list[torch.Tensor]:
+            return [operator.attrgetter(path)(double) for path in left] or tensors_of(out)
+
+        with made_wide():
+            dtypes = [t.dtype for t in tensors]
+            floors = noise.floors(double, doubled(tree), exact, dtypes, oracle.drawing_the_same, results)
+        for seed in range(_NEIGHBOURS):
+            near = noise.neighbour(tree, seed)
+            eager, after = oracle.call(copied(near), train)
+            exact_after: dict[str, Any] = {}
+            right = oracle.exact(near, train, oracle.drawn, exact_after)
+            if right is None:  # of this one nothing is known; float64 goes on elsewhere
+                continue
+            if left:
+                eager, right = [after[path] for path in left], [exact_after[path] for path in left]
+            worst = max(worst, compare(eager, eager, right).eager_error)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        return nothing
+    return floors, worst
