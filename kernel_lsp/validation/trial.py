@@ -32,6 +32,7 @@ from kernel_lsp.validation import (
     sampling,
     state,
     streams,
+    trial_calls,
     trial_timing,
 )
 from kernel_lsp.validation.pieces import identical
@@ -206,7 +207,7 @@ class Trial:
         wanted = [tensors[i].requires_grad_() for i in message.get("grad", [])]
         self.module.train(message.get("train", False) or self.training)
         if message.get("primed"):
-            self._prime(args, kwargs, tensors)
+            trial_calls.prime(self.module, args, kwargs, tensors, self._words_of_cuda())
         self.launches.muted = self.launches.graphs.muted = message.get("muted", False)
         self.launches.graphs.integers = message.get("fresh_integers")
         self.launches.reset()
@@ -230,7 +231,7 @@ class Trial:
             with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda(), chosen, envelopes as holding:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False
-                result = (out, self._gradients(out, wanted, cotangents)) if grad_mode else out
+                result = (out, trial_calls.gradients(self.module, out, wanted, cotangents)) if grad_mode else out
             if beside is not None:
                 joined = beside.joined()
                 torch.cuda.synchronize()
@@ -256,7 +257,7 @@ class Trial:
             "mutated": [
                 i for i, (old, new) in enumerate(zip(before, tensors, strict=False)) if not identical(old, new.detach())
             ],
-            "damaged": watch.damaged() + self._moved(tensors, places, message["names"]),
+            "damaged": watch.damaged() + trial_calls.moved(tensors, places, message["names"]),
             "autotuned": dict(interpreter.autotuned),
             "aliases": aliasing.shared(outputs, tensors),
             "attributes": attributes.handled(self.module, held, values, [*tensors, *outputs], paths),
@@ -269,44 +270,12 @@ class Trial:
             raise failures.Failure("wrong", f"it returns a {error}, not tensors") from None
         return answer, result
 
-    @staticmethod
-    def _moved(tensors: list[torch.Tensor], places: list[int], names: list[str]) -> list[str]:
-        """A sentence for an input that lies in other memory than before."""
-        moved = [i for i, t in enumerate(tensors) if t.untyped_storage().data_ptr() != places[i]]
-        return [f"it puts other memory in place of {names[moved[0]]}"] if moved else []
-
-    def _prime(self, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> None:
-        """Call with the same tensors, holding other values: a result kept by a tensor's identity or address is then wrong."""
-        values, before = [t.clone() for t in tensors], state.snapshot(self.module)
-        for tensor in tensors:
-            if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1 and 0 not in tensor.stride():
-                tensor.mul_(0.5)
-        try:
-            with torch.no_grad(), self._words_of_cuda():
-                self.module(*args, **kwargs)
-        except Exception:  # the call that counts will say what is wrong
-            traceback.print_exc()
-        for tensor, value in zip(tensors, values, strict=True):
-            if not identical(tensor, value):
-                tensor.copy_(value)
-        state.put_back(self.module, before, only_known=True)
-
     def _changed(self) -> list[str]:
         return (
             self.fingerprints.changed()
             + interpreter.overwritten
             + ([] if self.launches.intact() else ["the launch of Triton's kernels"])
         )
-
-    def _gradients(self, out: Any, inputs: list[torch.Tensor], cotangents: list[torch.Tensor]) -> list[Any]:
-        """Of the inputs, then of the parameters; None where there is none."""
-        tensors = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
-        pairs = [(t, c.to(t.device)) for t, c in zip(tensors, cotangents, strict=False) if t.requires_grad]
-        wanted = [*inputs, *(p for p in self.module.parameters() if p.requires_grad)]
-        if not pairs or not wanted:
-            return [None] * len(wanted)
-        outs, grads = zip(*pairs, strict=True)
-        return list(torch.autograd.grad(outs, wanted, grads, allow_unused=True))
 
     def precompile(self, message: dict[str, Any], tree: Any) -> tuple[dict[str, Any], Any]:
         """Compile the launches of calls with inputs of these shapes, on all cores at once. No launch is made."""
