@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     import argparse
 
     from kernel_lsp import __version__, generators
-    from kernel_lsp.commands import explain_arguments
+    from kernel_lsp.commands import eval_arguments, explain_arguments
 
     verbose = argparse.ArgumentParser(add_help=False)
     verbose.add_argument("-v", "--verbose", action="store_true", help="log what goes on, and what the worker says")
@@ -184,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     watch.add_argument("--write", action="store_true", help="bring the headers of kernel files up to date")
     watch.add_argument("--poll", action="store_true", help="compare files from time to time: for network folders")
 
-    _eval(
+    eval_arguments.add(
         commands.add_parser("eval", help="validate kernels for every problem of a suite, and score them"),
         shared,
         generators.names(),
@@ -225,6 +225,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check(check: argparse.ArgumentParser) -> None:
     """``kernel-lsp check [PATH…]``; see docs/ci.md."""
+    from kernel_lsp.commands import argument_types
+
     check.add_argument("targets", nargs="*", metavar="PATH", help="files or folders (default: this folder)")
     check.add_argument(
         "--changed-since",
@@ -233,7 +235,7 @@ def _check(check: argparse.ArgumentParser) -> None:
     )
     check.add_argument(
         "--fail-on",
-        type=_kinds,
+        type=argument_types.kinds,
         metavar="KIND[,KIND]",
         help="of: wrong, stale (the class changed since the kernel was validated), regressed (slower than the "
         "fastest kernel before), slower (than eager or torch.compile); exit status 1 for these (default: wrong,regressed)",
@@ -248,111 +250,35 @@ def _check(check: argparse.ArgumentParser) -> None:
     )
 
 
-def _kinds(text: str) -> tuple[str, ...]:
-    """The kinds of findings that ``--fail-on`` names."""
-    import argparse
-    import difflib
-
-    from kernel_lsp.checking.records import CODES
-
-    words = tuple(word.strip() for word in text.split(",") if word.strip())
-    for word in words or ("",):
-        if word not in CODES:
-            near = difflib.get_close_matches(word, CODES, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(CODES)}{hint}")
-    return words
-
-
-def _eval(evaluation: argparse.ArgumentParser, shared: argparse.ArgumentParser, generators: list[str]) -> None:
-    """``kernel-lsp eval kernelbench | folder``; see docs/evaluation.md."""
-    import argparse
-
-    options = argparse.ArgumentParser(add_help=False, parents=[shared])
-    options.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="where the problems are")
-    options.add_argument("--mode", choices=["eval", "train"], default="eval", help="of the modules (default: eval)")
-    options.add_argument("--generator", metavar="NAME[,NAME]", help=f"of: {', '.join(generators)}")
-    options.add_argument("--samples", type=int, help="at most this many candidates of each generator (default: 10)")
-    options.add_argument(
-        "--baseline",
-        metavar="MODE[,MODE]",
-        help="modes of torch.compile to time against: default, reduce-overhead, max-autotune; none for eager alone",
-    )
-    options.add_argument(
-        "--stand-ins",
-        type=Path,
-        metavar="FILE",
-        help="times of torch.compile from elsewhere, for where eager agrees within 5 %% (docs/evaluation.md)",
-    )
-    options.add_argument(
-        "--precision",
-        choices=["strict", "tf32", "half"],
-        default="strict",
-        help="of float32 products; what is not strict is shown apart, and counts at 1e-2 alone (default: strict)",
-    )
-    options.add_argument("--device", help="auto (every GPU here), cuda, cuda:N or interpreter (default: auto)")
-    options.add_argument("--seconds", type=float, help="time budget of each problem (default: 300)")
-    options.add_argument("--executor", choices=["local", "ray"], default="local", help="ray: the GPUs of a Ray cluster")
-    options.add_argument("--workers", type=_count, metavar="N", help="problems at once (default: one a GPU, else 1)")
-    options.add_argument(
-        "--results", type=Path, metavar="FILE", help="the results file, a line a problem (default: a new one here)"
-    )
-    options.add_argument(
-        "--resume",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="do not run again what is in these; the first is written to",
-    )
-    options.add_argument(
-        "--retry", metavar="STATUS[,STATUS]", help="with --resume: run these again, for instance failed"
-    )
-    options.add_argument("--markdown", type=Path, metavar="FILE", help="write the scores as Markdown, too")
-    options.add_argument("--html", type=Path, metavar="FILE", help="write them as a page for a browser, too")
-
-    suites = evaluation.add_subparsers(dest="suite", required=True, metavar="SUITE")
-    kernelbench = suites.add_parser(
-        "kernelbench", parents=[options], help="a checkout of KernelBench, or some of its folders"
-    )
-    kernelbench.add_argument("--level", metavar="N[,N]", help="these levels only (default: 1,2,3)")
-    kernelbench.add_argument(
-        "--problem", metavar="N[-N][,…]", help="these numbers only, of each level: 1-20,47 or 2:47"
-    )
-    suites.add_parser("folder", parents=[options], help="the modules with example inputs in a folder of your own")
-
-
-def _count(text: str) -> int:
-    import argparse
-
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
-
-
 def _history(history: argparse.ArgumentParser) -> None:
     """``kernel-lsp history [FILE::CLASS | PATH]``; see docs/store.md."""
+    from kernel_lsp.commands import argument_types
+
     history.add_argument(
         "target", nargs="?", default=".", metavar="FILE::CLASS", help="a class; a file or folder means all in it"
     )
-    history.add_argument("--last", type=_count, default=20, metavar="N", help="the last so many of each (default: 20)")
+    history.add_argument(
+        "--last", type=argument_types.count, default=20, metavar="N", help="the last so many of each (default: 20)"
+    )
     history.add_argument("--html", type=Path, metavar="FILE", help="write it as a page for a browser, with a plot, too")
     history.add_argument("--svg", type=Path, metavar="FILE", help="save the table as a picture, too")
 
 
 def _store(store: argparse.ArgumentParser, output: argparse.ArgumentParser) -> None:
     """``kernel-lsp store info | prune | export | import``; see docs/store.md."""
+    from kernel_lsp.commands import argument_types
+
     actions = store.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("info", parents=[output], help="where it is, and what it holds")
     prune = actions.add_parser(
         "prune", parents=[output], help="remove old verdicts; the latest of each class, device and bounds stays"
     )
-    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="remove what is older")
+    prune.add_argument("--older-than", type=argument_types.days, metavar="DAYS", help="remove what is older")
     prune.add_argument(
-        "--keep", type=_count, metavar="N", help="but the latest N of each class, device and bounds (default: 1)"
+        "--keep",
+        type=argument_types.count,
+        metavar="N",
+        help="but the latest N of each class, device and bounds (default: 1)",
     )
     export = actions.add_parser("export", parents=[output], help="write all verdicts and kernels as JSON lines")
     export.add_argument("file", type=Path, metavar="FILE")
@@ -364,19 +290,6 @@ def _store(store: argparse.ArgumentParser, output: argparse.ArgumentParser) -> N
     )
     take = actions.add_parser("import", parents=[output], help="merge what another store exported, as history")
     take.add_argument("file", type=Path, metavar="FILE")
-
-
-def _days(text: str) -> float:
-    import argparse
-    import math
-
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not (math.isfinite(number) and number >= 0):
-        raise argparse.ArgumentTypeError("must be a number of days")
-    return number
 
 
 def _models(

@@ -1,0 +1,42 @@
+"""What several commands read their arguments as, with what is said of one that is none."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+
+
+def count(text: str) -> int:
+    """A number from 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def days(text: str) -> float:
+    """A number of days, not negative."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not (math.isfinite(number) and number >= 0):
+        raise argparse.ArgumentTypeError("must be a number of days")
+    return number
+
+
+def kinds(text: str) -> tuple[str, ...]:
+    """The kinds of findings that ``--fail-on`` names."""
+    from kernel_lsp.checking.records import CODES
+
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    for word in words or ("",):
+        if word not in CODES:
+            near = difflib.get_close_matches(word, CODES, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(CODES)}{hint}")
+    return words
