@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import __version__, kernel_file, schema
+from kernel_lsp import __version__, class_schema, kernel_file, schema
 from kernel_lsp.store import database, environments, history, kernels, rivals, sessions, validations, verdicts
 from kernel_lsp.store.info import info
 from kernel_lsp.store.kernels import Kernel
@@ -113,7 +113,7 @@ def fingerprint(which: int, i: int) -> str:
 
 def measurement() -> schema.Measurement:
     timing = schema.Timing(100.0, 99.0, 101.0, 50)
-    shape = schema.ShapeMeasurement([schema.TensorSpec("x", [8, 1024, 4096], "float32")], timing, timing, timing)
+    shape = schema.ShapeMeasurement([class_schema.TensorSpec("x", [8, 1024, 4096], "float32")], timing, timing, timing)
     return schema.Measurement([shape], DEVICE)
 
 

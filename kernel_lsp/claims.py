@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.figures import PRECISIONS, at_precision, factor, precision_words, speedups
 
 #: The keys of a header that a validation replaces; the last four are those of earlier versions.
@@ -214,9 +214,9 @@ def _device(table: dict[str, Any], kind: Any) -> schema.Device:
     return schema.Device(name, kind, torch=torch, triton=triton)
 
 
-def _inputs(text: str) -> list[schema.TensorSpec]:
+def _inputs(text: str) -> list[class_schema.TensorSpec]:
     return [
-        schema.TensorSpec("", [int(size) for size in shape.split(",") if size.strip()], dtype)
+        class_schema.TensorSpec("", [int(size) for size in shape.split(",") if size.strip()], dtype)
         for dtype, shape in _INPUT.findall(text)
     ]
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kernel_lsp import claims, kernel_file, schema
+from kernel_lsp import claims, class_schema, kernel_file, schema
 from kernel_lsp.jobs import header
 from kernel_lsp.recording.envelope import why_outside
 from tests.recording.made import shape, tensor
@@ -19,7 +19,8 @@ def timing(median: float) -> schema.Timing:
 
 def measured(count: int = 1) -> schema.Measurement:
     inputs = [
-        schema.TensorSpec(f"input{i}", [8, 1024, 4096], "float32", dynamic=["s0", "s1", None]) for i in range(count)
+        class_schema.TensorSpec(f"input{i}", [8, 1024, 4096], "float32", dynamic=["s0", "s1", None])
+        for i in range(count)
     ]
     shape = schema.ShapeMeasurement(inputs, eager=timing(376.3), compiled=timing(120.0), kernel=timing(91.6))
     shape.roofline_share = 0.91234
@@ -37,7 +38,7 @@ def verdict() -> schema.Verdict:
 def report(count: int) -> tuple[schema.Report, schema.Validated]:
     found = measured(count)
     sizes = {f"s{i}": [2, 2**31] for i in range(count)}
-    specimen = schema.Specimen(
+    specimen = class_schema.Specimen(
         "A", "a", "x=" + "1" * 300, "get_inputs_A()", found.shapes[0].inputs, dynamic=sizes, training=True
     )
     specimen.arguments = [f"flag{i}=True" for i in range(count)]
@@ -94,7 +95,7 @@ def test_a_further_envelope_is_listed_whole_or_counted(tight):
     """A size range that is cut in its digits would say that calls are outside which the kernel runs for."""
     for width in range(1, 200):
         made, validated = report(60 if tight else 1)
-        given = schema.TensorSpec("x" * width, [3000, 16], "bfloat16", dynamic=["s0", None])
+        given = class_schema.TensorSpec("x" * width, [3000, 16], "bfloat16", dynamic=["s0", None])
         further = dataclasses.replace(made.specimen, inputs=[given], arguments=[], dynamic={"s0": [2, 4096]})
         made.further = [further] * 3
         built = header.build("a.py::A", made.target, made, validated)

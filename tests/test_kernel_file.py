@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel_lsp import errors, kernel_file, kernel_names, schema
+from kernel_lsp import class_schema, errors, kernel_file, kernel_names, schema
 from kernel_lsp.code_hash import code_hash
 
 BODY = '"""Doc."""\n\nX = 1\n'
@@ -111,7 +111,7 @@ def test_a_file_that_was_formatted_is_not_edited(changed, edited):
 
 def test_the_long_header_of_earlier_versions_is_read():
     verdict = schema.Verdict("ok", mode="interpreter", checks=[schema.Check("shapes", True, "3 shapes")], error=1e-7)
-    spec = schema.TensorSpec("x", [8, 16], "float32", dynamic=["s0", None])
+    spec = class_schema.TensorSpec("x", [8, 16], "float32", dynamic=["s0", None])
     timing = schema.Timing(10.0, 9.5, 10.5, 50)
     measurement = schema.Measurement([schema.ShapeMeasurement([spec], eager=timing)], schema.Device("H100", "cuda"))
     header = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.export import ExportedProgram
 
-from kernel_lsp.schema import Interface
+from kernel_lsp.class_schema import Interface
 
 from .errors import Unwritable
 from .rules import about_the_module

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors
 from kernel_lsp.specimen import exporting, faking, looking
 from kernel_lsp.synthesis.schedule.target import target
 
@@ -25,7 +25,7 @@ def estimate(
     gpu: str | None = None,
     least_bytes: int | None = None,
     precision: str = "strict",
-) -> schema.Estimate:
+) -> class_schema.Estimate:
     """What a kernel for an exported module would gain on the GPU called ``gpu``, by default an H100.
 
     ``least_bytes``: what inputs, parameters and results come to. Where no kernel can be written ``speedup`` is None and ``missing``
@@ -33,7 +33,7 @@ def estimate(
     """
     on = target(gpu)
     found = eager(exported)
-    result = schema.Estimate(
+    result = class_schema.Estimate(
         target=on.name,
         launches=found.launches,
         bytes=found.bytes,
@@ -53,7 +53,7 @@ def estimate(
     return result
 
 
-def of_what_breaks(given: dict[str, Any], user_module: ModuleType, cls: type) -> schema.Estimate | None:
+def of_what_breaks(given: dict[str, Any], user_module: ModuleType, cls: type) -> class_schema.Estimate | None:
     """For a class whose forward does not run with fake tensors: the hint that torch.compile cannot take it whole, if that is why."""
     class_name, path, mode = given["class_name"], given["path"], faking.mode()
     example = looking.example_of(given, user_module, cls, mode)
@@ -62,4 +62,6 @@ def of_what_breaks(given: dict[str, Any], user_module: ModuleType, cls: type) ->
     if not isinstance(error, errors.NotExportable) or not exporting.breaks_the_graph(error):
         return None
     on = target(given.get("gpu"))
-    return schema.Estimate(target=on.name, missing=str(error), hints=[hints.of_a_break(error.path or path, error.line)])
+    return class_schema.Estimate(
+        target=on.name, missing=str(error), hints=[hints.of_a_break(error.path or path, error.line)]
+    )

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from kernel_lsp.class_schema import Specimen
 from kernel_lsp.errors import GeneratorUnknown
-from kernel_lsp.schema import Candidate, Device, Source, Specimen, Validated
+from kernel_lsp.schema import Candidate, Device, Source, Validated
 from kernel_lsp.settings import Settings
 
 

@@ -9,6 +9,7 @@ import ast
 import textwrap
 import warnings
 
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators import answers
 from kernel_lsp.generators.answers import Code, Unusable
 from kernel_lsp.generators.attributes import Answer, settle
@@ -19,7 +20,6 @@ from kernel_lsp.generators.rewriting import Function, Source, dotted, is_jit, on
 from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE, WITHOUT_SHORT_FLOATS
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import kernel_class
-from kernel_lsp.schema import Subject
 
 _WIDTH = 100
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators import torch_names
 from kernel_lsp.generators.answers import Code, Unusable
 from kernel_lsp.generators.constructors import (
@@ -31,7 +32,6 @@ from kernel_lsp.generators.constructors import (
     stores,
 )
 from kernel_lsp.generators.rewriting import Function, Source, dotted
-from kernel_lsp.schema import Subject
 
 SET_UP = "_set_up"
 #: methods of the drop-in class

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import textwrap
 
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators import torch_names
 from kernel_lsp.generators.attributes import SET_UP, Answer, Settled
 from kernel_lsp.generators.constructors import first_argument
 from kernel_lsp.generators.rewriting import Function
-from kernel_lsp.schema import Subject
 
 
 def class_text(

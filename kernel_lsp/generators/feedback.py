@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kernel_lsp.schema import CORRECT, ShapeMeasurement, Specimen, TensorSpec, Timing, Validated
+from kernel_lsp.class_schema import Specimen, TensorSpec
+from kernel_lsp.schema import CORRECT, ShapeMeasurement, Timing, Validated
 
 _LONGEST = 3000  # characters of a message
 _REASON = 1200  # of a reason

@@ -9,8 +9,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators.feedback import repair
-from kernel_lsp.schema import Subject
 
 __all__ = ["PLACE", "chat", "completion", "read_template", "repair"]
 

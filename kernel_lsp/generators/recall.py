@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import __version__, schema
+from kernel_lsp import __version__, class_schema, schema
 from kernel_lsp.errors import NothingToLower, NotWritable, StoreUnusable
 from kernel_lsp.generators import Request
 from kernel_lsp.generators.adapting import Origin, Unsuitable, adapted
@@ -51,8 +51,8 @@ async def generate(request: Request) -> AsyncIterator[schema.Candidate]:
         return
     request.progress("Looking for a kernel that was validated before")
     answer = await _looked_at(request)
-    specimen = schema.from_json(schema.Specimen, answer["specimen"])
-    interface = schema.from_json(schema.Interface, answer.get("interface"))
+    specimen = schema.from_json(class_schema.Specimen, answer["specimen"])
+    interface = schema.from_json(class_schema.Interface, answer.get("interface"))
     request.specimen = specimen
     if interface is None or not specimen.graph or specimen.training:
         request.source.problem = "this class has no graph that a kernel could be found by"
@@ -91,7 +91,7 @@ def _with_the_synthesizer(request: Request) -> bool:
 
 
 def _proposed(
-    request: Request, specimen: schema.Specimen, interface: schema.Interface, path: Path | None
+    request: Request, specimen: class_schema.Specimen, interface: class_schema.Interface, path: Path | None
 ) -> tuple[list[schema.Candidate], str]:
     """The candidates, and why the last of the others was passed over.
 

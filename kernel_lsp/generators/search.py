@@ -15,11 +15,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel_lsp import figures, knowledge, schema
+from kernel_lsp import class_schema, figures, knowledge, schema
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.errors import Cancelled, ModelHostTimedOut, PromptTooLong, UserError
 from kernel_lsp.errors.surface import LOG
 from kernel_lsp.generators import Host, Request, answers, assembly, prompt, verified
-from kernel_lsp.schema import NARROWED, Candidate, Subject, Validated
+from kernel_lsp.schema import NARROWED, Candidate, Validated
 
 log = logging.getLogger("kernel_lsp.generators")
 
@@ -92,7 +93,7 @@ async def search(request: Request, model: Model) -> AsyncIterator[Proposal]:
     assert request.host is not None and request.settled is not None
     request.progress(f"Writing the prompt for {request.class_name}")
     sliced = await request.ask_worker("slice", "slicing the class for the prompt")
-    request.specimen = schema.from_json(schema.Specimen, sliced["specimen"])
+    request.specimen = schema.from_json(class_schema.Specimen, sliced["specimen"])
     subject: Subject = schema.from_json(Subject, sliced["subject"])
     source = request.source
     request.progress(f"Loading {model.load.get('model') or 'the model'}")

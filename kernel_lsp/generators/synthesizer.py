@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.generators import Request
 from kernel_lsp.settings import Settings
 
@@ -22,7 +22,7 @@ async def generate(request: Request) -> AsyncIterator[list[schema.Candidate]]:
     """
     request.progress("Writing a kernel by rule")
     answer = await request.ask_worker("synthesize", "exporting the graph and writing the kernel")
-    request.specimen = schema.from_json(schema.Specimen, answer["specimen"])
+    request.specimen = schema.from_json(class_schema.Specimen, answer["specimen"])
     candidates = [schema.from_json(schema.Candidate, data) for data in answer["candidates"][: request.samples]]
     request.source.expected = 1
     yield candidates

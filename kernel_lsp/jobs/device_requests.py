@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors, schema
 from kernel_lsp.jobs.run import Run
 
 
@@ -190,7 +190,7 @@ def _take_device(run: Run, measured: schema.Device) -> None:
 
 def _note(run: Run, answer: dict[str, Any]) -> None:
     """Keep the greatest use of memory that an answer tells of, what took how long, and what was looked at."""
-    run.looked_at = schema.from_json(schema.Specimen, answer.get("specimen")) or run.looked_at
+    run.looked_at = schema.from_json(class_schema.Specimen, answer.get("specimen")) or run.looked_at
     for part, seconds in (answer.get("spent") or {}).items():
         run.report.spent[part] = round(run.report.spent.get(part, 0.0) + seconds, 3)
     for where, count in (answer.get("memory") or {}).items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from kernel_lsp import kernel_file, schema
+from kernel_lsp import class_schema, kernel_file, schema
 from kernel_lsp.errors import StoreUnusable, UserError
 from kernel_lsp.generators import recall
 from kernel_lsp.jobs import device_requests, validations
@@ -57,7 +57,9 @@ async def validate_faster(run: Run) -> None:
         await _validate(run, as_kept(*kept, report.specimen), rival)
 
 
-def as_kept(candidate: schema.Candidate, pinned_known: bool, specimen: schema.Specimen | None) -> schema.Candidate:
+def as_kept(
+    candidate: schema.Candidate, pinned_known: bool, specimen: class_schema.Specimen | None
+) -> schema.Candidate:
     """A kernel as the store has it. Where that does not say if it is pinned, the class does."""
     if not pinned_known and specimen is not None and not specimen.ops:
         candidate.pinned = True  # as every kernel is for a class without a graph (generators/search.py)

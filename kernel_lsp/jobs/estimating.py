@@ -9,7 +9,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.recording import examples
 from kernel_lsp.settings import Settings
@@ -18,7 +18,7 @@ SECONDS = 60.0  # for importing, exporting and planning
 WARM_SECONDS = 600.0  # for a worker that leaves the processor to others; nobody waits for it
 
 
-async def estimate(worker: Worker, settings: Settings, path: Path, class_name: str) -> schema.Estimate | None:
+async def estimate(worker: Worker, settings: Settings, path: Path, class_name: str) -> class_schema.Estimate | None:
     """The estimate for a class, or None where it cannot be looked at without real tensors.
 
     Raises:
@@ -41,4 +41,4 @@ async def estimate(worker: Worker, settings: Settings, path: Path, class_name: s
     # Not waiting for the answer to a cancel: a worker that is slow to give it is at work for somebody by then.
     await worker.request("warm", {}, seconds=WARM_SECONDS, stage="starting", leave=True)
     answer = await worker.request("estimate", params, seconds=SECONDS + 10, stage="estimating", leave=True)
-    return schema.from_json(schema.Estimate, answer["estimate"])  # type: ignore[no-any-return]
+    return schema.from_json(class_schema.Estimate, answer["estimate"])  # type: ignore[no-any-return]

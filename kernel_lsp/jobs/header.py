@@ -7,7 +7,7 @@ import datetime
 import re
 from typing import Any
 
-from kernel_lsp import __version__, claims, kernel_file, schema
+from kernel_lsp import __version__, claims, class_schema, kernel_file, schema
 
 MOST_LINES = 25  # of a header, with its opening and closing line
 _MOST = 160  # characters of a text
@@ -122,7 +122,7 @@ def _without_none(value: Any) -> Any:
     return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
 
 
-def envelope(specimen: schema.Specimen, pinned: bool = False) -> dict[str, Any]:
+def envelope(specimen: class_schema.Specimen, pinned: bool = False) -> dict[str, Any]:
     """The shapes, dtypes and sizes in which the kernel was validated, readable: ``x: float32[x_0, 4096]``.
 
     ``pinned``: at the example's sizes only.
@@ -152,7 +152,7 @@ def _words(made: dict[str, Any]) -> str:
     return "; ".join([*made["inputs"], *(made["arguments"] or []), *(made["sizes"] or [])])
 
 
-def inputs_words(specimen: schema.Specimen) -> str:
+def inputs_words(specimen: class_schema.Specimen) -> str:
     """An example's tensors and other arguments as one text: ``x: bfloat16[512, 4096], causal=True``."""
     shown = [dataclasses.replace(spec, dynamic=[]) for spec in specimen.inputs]
     return ", ".join(
@@ -160,7 +160,7 @@ def inputs_words(specimen: schema.Specimen) -> str:
     )
 
 
-def tensor_text(spec: schema.TensorSpec) -> str:
+def tensor_text(spec: class_schema.TensorSpec) -> str:
     """``float32[x_0, 4096]``: a dimension that may vary is shown by its symbol."""
     symbols = [*spec.dynamic, *[None] * len(spec.shape)]
     return f"{spec.dtype}[{', '.join(symbol or str(size) for size, symbol in zip(spec.shape, symbols, strict=False))}]"

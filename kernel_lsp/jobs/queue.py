@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.errors import Cancelled, InternalError, UserError
 from kernel_lsp.jobs import validations
 from kernel_lsp.jobs.client import Worker
@@ -60,7 +60,7 @@ class Jobs:
         self._gpu, self._locks = gpu or GpuTurns(), locks
         self._numbers = itertools.count(1)
         self._background: set[asyncio.Task[Any]] = set()
-        self._estimating: asyncio.Task[schema.Estimate | None] | None = None
+        self._estimating: asyncio.Task[class_schema.Estimate | None] | None = None
         self._closed = False
 
     def submit(
@@ -111,7 +111,7 @@ class Jobs:
         self._forget_old()
         return job
 
-    async def estimate(self, path: Path, class_name: str) -> schema.Estimate | None:
+    async def estimate(self, path: Path, class_name: str) -> class_schema.Estimate | None:
         """What a kernel for a class is estimated to gain.
 
         None where the class cannot be looked at without real tensors.

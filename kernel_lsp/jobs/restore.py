@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors, schema
 from kernel_lsp.jobs import baselines, earlier_kernel, several, validations, writing
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import rivals
@@ -29,7 +29,7 @@ async def restore(run: Run) -> None:
     run.progress("generating", "Exporting the graph", 10)
     with contextlib.suppress(errors.UserError):  # what matters of it, validating raises again
         found = await run.ask_worker("introspect", "exporting the graph")
-        report.specimen = schema.from_json(schema.Specimen, found)
+        report.specimen = schema.from_json(class_schema.Specimen, found)
     candidate = earlier_kernel.as_kept(*kept, report.specimen)
     run.progress("validating", "Validating the faster kernel", 20)
     async with run.timing():

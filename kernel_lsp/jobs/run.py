@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp import errors, kernel_file, loading, schema, why_eager
+from kernel_lsp import class_schema, errors, kernel_file, loading, schema, why_eager
 from kernel_lsp.analysis import fingerprint, not_found
 from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.client import EventHandler, Worker
@@ -58,7 +58,7 @@ class Run:
     shown: int = 0  # the percentage last told, which never goes back
     validating: str = ""  # the stage of the candidate that is validated now; "" while none is
     first_device: schema.Device | None = None  # as the worker named it, before anything was measured there
-    looked_at: schema.Specimen | None = None  # the class as the worker saw it when it validated
+    looked_at: class_schema.Specimen | None = None  # the class as the worker saw it when it validated
     example: int = 0  # which of several examples of the class, from 0
     recorded: dict[str, Any] | None = None  # a recorded call for the example, see recording.examples.table_for
     recorded_shapes: dict[str, Any] | None = None  # recorded calls to time at, see recording.timed.table_for

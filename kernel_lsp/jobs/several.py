@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors, schema
 from kernel_lsp.jobs import device_requests, header, joining
 from kernel_lsp.jobs.formatting import format_source
 from kernel_lsp.jobs.ranking import fastest
@@ -55,7 +55,7 @@ def unserved(entry: schema.Validated) -> int:
 class _Other:
     """What was found with an example after the first; the specimen where it was looked at."""
 
-    specimen: schema.Specimen | None
+    specimen: class_schema.Specimen | None
     entry: schema.Validated
 
     @property
@@ -181,7 +181,7 @@ def _take(run: Run, sub: Run) -> None:
         run.report.memory[where] = max(run.report.memory.get(where, 0), count)
 
 
-def _found(specimen: schema.Specimen | None, entry: schema.Validated, eager: bool = False) -> schema.OfExample:
+def _found(specimen: class_schema.Specimen | None, entry: schema.Validated, eager: bool = False) -> schema.OfExample:
     verdict, measurement = entry.verdict, entry.measurement
     shape = measurement.shapes[0] if measurement is not None and measurement.shapes else None
     return schema.OfExample(
@@ -221,7 +221,7 @@ def _combine(run: Run, entry: schema.Validated, others: list[_Other]) -> None:
             verdict.status, verdict.line = theirs.status, theirs.line
             verdict.reason = f"{about} ({found.inputs}): {theirs.reason}"
     verdict.examples = examples
-    apart: dict[int, schema.Specimen] = {}
+    apart: dict[int, class_schema.Specimen] = {}
     for found, specimen in zip(examples, [first, *(one.specimen for one in others)], strict=True):
         if found.envelope and specimen is not None:
             apart.setdefault(found.envelope, specimen)

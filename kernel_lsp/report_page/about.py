@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kernel_lsp.schema import Device, Report, Specimen, TensorSpec, Verdict
+from kernel_lsp.class_schema import Specimen, TensorSpec
+from kernel_lsp.schema import Device, Report, Verdict
 
 from . import numbers
 from .bars import Bar, chart

@@ -6,7 +6,8 @@ import datetime
 import math
 from collections.abc import Sequence
 
-from kernel_lsp.schema import TensorSpec, Timing
+from kernel_lsp.class_schema import TensorSpec
+from kernel_lsp.schema import Timing
 
 NOT = "not measured"
 #: cells without a figure

@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors, schema
 from kernel_lsp.envelope.errors import Unwritable
 from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.slicing.building import Slice, Subject, Unsliceable, build
@@ -34,7 +34,7 @@ _CHEAP_BYTES, _CHEAP_FLOPS = 32 << 20, 2e9
 
 
 def slice_class(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """The specimen and the ``schema.Subject`` as JSON.
+    """The specimen and the ``class_schema.Subject`` as JSON.
 
     Raises:
         NotSliceable: no slice turns out to be the class.
@@ -145,7 +145,7 @@ def _line(seen: looking.Seen, path: str) -> int | None:
     return 1
 
 
-def _subject(seen: looking.Seen, given: dict[str, Any], source: str) -> schema.Subject:
+def _subject(seen: looking.Seen, given: dict[str, Any], source: str) -> class_schema.Subject:
     module, example = seen.module, seen.example
     exported = seen.exported if isinstance(seen.exported, ExportedProgram) else None
     if exported is not None:
@@ -157,7 +157,7 @@ def _subject(seen: looking.Seen, given: dict[str, Any], source: str) -> schema.S
         free, exact = conditions(module, signature, exported)
     except Unwritable as error:
         raise errors.NotWritable(class_name=given["class_name"], detail=error.detail) from error
-    return schema.Subject(
+    return class_schema.Subject(
         source=source,
         import_from=seen.specimen.module,
         import_file=seen.specimen.file,

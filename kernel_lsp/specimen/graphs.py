@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema
 from kernel_lsp.synthesis import independence
 
 #: a size that no tensor reaches, for dimensions without an upper bound
@@ -32,7 +32,7 @@ def dynamic(exported: torch.export.ExportedProgram) -> dict[str, list[int]]:
     return ranges
 
 
-def independent(exported: torch.export.ExportedProgram) -> list[schema.Independent]:
+def independent(exported: torch.export.ExportedProgram) -> list[class_schema.Independent]:
     """The dimensions along which a reference may be cut.
 
     Also of a graph with something in it that nobody thought of: then there is none.

@@ -13,7 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors
 from kernel_lsp.envelope.identity import identified
 from kernel_lsp.specimen import building, examples, exporting, faking, graphs, importing, size_names, specs
 from kernel_lsp.validation import channel
@@ -23,7 +23,7 @@ from kernel_lsp.validation import channel
 class Seen:
     """What looking at a class gives. ``exported``: the ExportedProgram, or the NotExportable or AttributeAssigned error."""
 
-    specimen: schema.Specimen
+    specimen: class_schema.Specimen
     module: torch.nn.Module
     exported: Any
     user_module: ModuleType
@@ -94,7 +94,7 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
     exported = exporting.export(module, example, path, class_name, ran=faked is None, training=training)
     if fake and isinstance(exported, errors.NotExportable):
         raise faking.NeedsValues(str(exported))
-    specimen = schema.Specimen(
+    specimen = class_schema.Specimen(
         class_name=class_name,
         module=importing.import_from(cls, path, class_name),
         file=importing.import_file_of(cls, path, class_name, given.get("kernel")),

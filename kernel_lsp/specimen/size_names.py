@@ -12,10 +12,10 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema
 
 
-def rename(specimen: schema.Specimen, forward: Callable[..., Any]) -> None:
+def rename(specimen: class_schema.Specimen, forward: Callable[..., Any]) -> None:
     """Give the size symbols of ``specimen.inputs`` and ``specimen.dynamic`` readable names, in place."""
     called = _called(forward)
     names: dict[str, str] = {}

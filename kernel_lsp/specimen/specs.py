@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema
 from kernel_lsp.specimen import examples
 
 
-def spec(name: str, tensor: torch.Tensor) -> schema.TensorSpec:
+def spec(name: str, tensor: torch.Tensor) -> class_schema.TensorSpec:
     """A tensor as the wire describes it: shape, dtype such as ``float32``, stride in elements, device."""
-    return schema.TensorSpec(
+    return class_schema.TensorSpec(
         name=name,
         shape=[int(n) for n in tensor.shape],
         dtype=str(tensor.dtype).removeprefix("torch."),
@@ -23,7 +23,7 @@ def spec(name: str, tensor: torch.Tensor) -> schema.TensorSpec:
     )
 
 
-def of_outputs(outputs: Any) -> list[schema.TensorSpec]:
+def of_outputs(outputs: Any) -> list[class_schema.TensorSpec]:
     """What forward returns: ``output``, or ``output0``, ``output1`` and so on."""
     tensors = [t for t in pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor)]
     names = ["output"] if len(tensors) == 1 else [f"output{i}" for i in range(len(tensors))]
@@ -46,7 +46,7 @@ def input_names(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> lis
     return names
 
 
-def of_inputs(cls: type, example: examples.Example, exported: Any) -> list[schema.TensorSpec]:
+def of_inputs(cls: type, example: examples.Example, exported: Any) -> list[class_schema.TensorSpec]:
     """What forward is given; ``exported``, where it is a graph, says which sizes are free."""
     leaves = pytree.tree_leaves((example.args, example.kwargs))
     names = input_names(cls, example.args, example.kwargs)

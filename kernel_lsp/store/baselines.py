@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.store import database
 
 _KEY = ("device", "driver", "torch", "triton", "fingerprint", "inputs", "training")
@@ -113,7 +113,7 @@ class Store:
                 self._connection = None
 
 
-def inputs_text(inputs: Sequence[schema.TensorSpec]) -> str:
+def inputs_text(inputs: Sequence[class_schema.TensorSpec]) -> str:
     """Shapes, dtypes and strides as text: ``float32[8, 1024]; float16[4, 4] stride [1, 4]``. Names do not matter."""
     parts = []
     for spec in inputs:
@@ -123,7 +123,7 @@ def inputs_text(inputs: Sequence[schema.TensorSpec]) -> str:
     return "; ".join(parts)
 
 
-def key_of(report: schema.Report, inputs: Sequence[schema.TensorSpec] | None = None) -> Key | None:
+def key_of(report: schema.Report, inputs: Sequence[class_schema.TensorSpec] | None = None) -> Key | None:
     """The key of a report's times, at ``inputs`` or at the example's; None where anything of it is not known."""
     device, specimen, fingerprint = report.device, report.specimen, report.target.fingerprint
     if device is None or device.kind != "cuda" or specimen is None or not fingerprint:

@@ -9,7 +9,7 @@ import json
 import sqlite3
 from dataclasses import dataclass, field
 
-from kernel_lsp.schema import Specimen, TensorSpec
+from kernel_lsp.class_schema import Specimen, TensorSpec
 
 _COLUMNS = ("graph", "fingerprint", "forward", "inputs", "state", "ops")
 

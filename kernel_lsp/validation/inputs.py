@@ -336,7 +336,7 @@ def evaluate(expression: str, sizes: dict[str, int]) -> int:
 def from_example(
     args: tuple[Any, ...], kwargs: dict[str, Any], specimen: dict[str, Any], device: torch.device, names: list[str]
 ) -> Inputs:
-    """``specimen`` is schema.Specimen as JSON; its inputs are in the order of the flattened example."""
+    """``specimen`` is class_schema.Specimen as JSON; its inputs are in the order of the flattened example."""
     tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     known = [s.get("dynamic") or [] for s in specimen.get("inputs", [])]
     leaves = []

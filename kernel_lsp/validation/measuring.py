@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import figures, schema
+from kernel_lsp import class_schema, figures, schema
 from kernel_lsp.validation import agreement, candidate_state, failures, memory, roofline, spans, state, timing
 from kernel_lsp.validation.oracle import Reference
 from kernel_lsp.validation.referee import Referee
@@ -230,7 +230,7 @@ def begin(
     measurement = schema.Measurement(device=device)
     measurement.measured_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     shape = schema.ShapeMeasurement(
-        inputs=[schema.from_json(schema.TensorSpec, s) for s in specimen["inputs"]],
+        inputs=[schema.from_json(class_schema.TensorSpec, s) for s in specimen["inputs"]],
         bytes=specimen.get("bytes"),
         flops=specimen.get("flops"),
     )

@@ -73,7 +73,7 @@ class Reference:
 class Oracle:
     """The module, and a copy of it in float64 where that runs.
 
-    ``independent``: schema.Independent as JSON, for the mode (training or not) that the graph was exported in.
+    ``independent``: class_schema.Independent as JSON, for the mode (training or not) that the graph was exported in.
     ``around``: a context for eager's calls. Modules of torch's own (``MultiheadAttention``) ask whether a mode is on, and return
     something else then; so eager runs under the mode that the candidate, and its own eager forward, runs under.
     """

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.validation import (
     candidate_state,
     channel,
@@ -47,7 +47,7 @@ class RecordedShape:
     text: str  # for people: "float32[8, 512]"
     calls: int
     seconds: float  # that they took in the program
-    specs: list[schema.TensorSpec]
+    specs: list[class_schema.TensorSpec]
     shaped: Any
     make: Callable[[], Any]
 

@@ -55,7 +55,7 @@ class Referee:
     mode: str  # "gpu" or "interpreter"
     emit: Callable[[str, Any], None]
     soft_seconds: float  # after a share of this, by the step's patience, a step is left out, and that is said
-    independent: list[dict[str, Any]] = field(default_factory=list)  # schema.Independent
+    independent: list[dict[str, Any]] = field(default_factory=list)  # class_schema.Independent
     training: bool = False  # the module is used in training mode
     progress: Progress = field(default_factory=lambda: Progress())  # of the candidate that is validated now
     unpinned: Inputs | None = (

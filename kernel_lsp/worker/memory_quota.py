@@ -62,7 +62,7 @@ def limit(given: dict[str, Any]) -> int | None:
 def needed(specimen: dict[str, Any]) -> int:
     """Bytes of the device that a validation at the example's sizes is estimated to take, all its processes together.
 
-    ``specimen``: ``schema.Specimen`` as JSON. What a call makes beside its results is not known.
+    ``specimen``: ``class_schema.Specimen`` as JSON. What a call makes beside its results is not known.
     """
     called = _bytes(specimen.get("inputs")) + _bytes(specimen.get("outputs"))
     return devices.CONTEXTS + _OF_A_CALL * called + _OF_PARAMETERS * _bytes(specimen.get("parameters"))

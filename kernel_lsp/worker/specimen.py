@@ -40,7 +40,7 @@ def introspect(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 
 def interface(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """The specimen and, where there is a graph, the ``schema.Interface`` of the class."""
+    """The specimen and, where there is a graph, the ``class_schema.Interface`` of the class."""
     return _learned(
         given, emit, lambda seen: {"specimen": schema.to_json(seen.specimen), "interface": _interface(seen)}
     )
@@ -113,7 +113,7 @@ def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
 
 def estimate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """What a kernel would gain (``schema.Estimate``), or None where the class has to have real tensors to be looked at.
+    """What a kernel would gain (``class_schema.Estimate``), or None where the class has to have real tensors to be looked at.
 
     ``given`` has ``gpu``, the name of a target or None, beside what ``synthesize`` takes. Never with real tensors: nobody asked for it.
     """

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from kernel_lsp import errors, figures, loading, naming, schema, why_eager
+from kernel_lsp import class_schema, errors, figures, loading, naming, schema, why_eager
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
@@ -226,7 +226,7 @@ def _say_why_not(verdict: schema.Verdict, why: str) -> None:
 
 def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
     where = torch.device(given["device"])
-    inputs = [schema.from_json(schema.TensorSpec, s) for s in given["specimen"]["inputs"]]
+    inputs = [schema.from_json(class_schema.TensorSpec, s) for s in given["specimen"]["inputs"]]
     taken = sum(math.prod(s.shape) * getattr(torch, s.dtype).itemsize for s in inputs)
     there = memory.free([torch.empty(0, device=where)])
     return errors.GpuOutOfMemory(
@@ -285,7 +285,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
     referee.plain = _plain(given)
     referee.recorded = recorded_shapes.find(given.get("recorded"), module, example, inputs, training)
     referee.thorough = bool(given.get("thorough"))
-    results = [schema.from_json(schema.TensorSpec, s) for s in given["specimen"].get("outputs") or []]
+    results = [schema.from_json(class_schema.TensorSpec, s) for s in given["specimen"].get("outputs") or []]
     referee.result_bytes = sum(math.prod(s.shape) * getattr(torch, s.dtype).itemsize for s in results)
     for lock in locks:
         referee.waited = lock.waited

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema
 from kernel_lsp.estimating.estimate import estimate
 from kernel_lsp.estimating.operators import Eager, eager
 from kernel_lsp.specimen import faking
@@ -27,5 +27,7 @@ def run(module: Any, *shapes: Any, dtype: torch.dtype = torch.float32) -> Eager:
     return eager(exported(module, *shapes, dtype=dtype))
 
 
-def estimated(module: Any, *shapes: Any, gpu: str = "H100", dtype: torch.dtype = torch.float32) -> schema.Estimate:
+def estimated(
+    module: Any, *shapes: Any, gpu: str = "H100", dtype: torch.dtype = torch.float32
+) -> class_schema.Estimate:
     return estimate(exported(module, *shapes, dtype=dtype), class_name="Model", gpu=gpu)

@@ -1,6 +1,6 @@
 """Records made by hand."""
 
-from kernel_lsp import errors, schema
+from kernel_lsp import class_schema, errors, schema
 from kernel_lsp.evaluation.records import Problem, Record
 
 VERSIONS = {"kernel-lsp": "0.2", "python": "3.12.3", "torch": "2.11.0", "triton": "3.6.0", "driver": "580.1"}
@@ -28,7 +28,7 @@ def validated(
     measurement = None
     if eager is not None:
         shape = schema.ShapeMeasurement(
-            [schema.TensorSpec("x", [8, 32], "float32")], timing(eager), kernel=timing(kernel)
+            [class_schema.TensorSpec("x", [8, 32], "float32")], timing(eager), kernel=timing(kernel)
         )
         for mode, time in modes.items():
             if mode == "default":

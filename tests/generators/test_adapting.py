@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema
+from kernel_lsp.class_schema import Interface, Specimen, TensorSpec
 from kernel_lsp.generators.adapting import Origin, Unsuitable, adapted
-from kernel_lsp.schema import Interface, Specimen, TensorSpec
 
 KERNEL = '''"""Norm as one Triton kernel: Norm of ä."""
 
@@ -191,5 +191,5 @@ def test_other_kinds_of_parameters_and_pinned_sizes():
         adapted(KERNEL, ORIGIN, SPECIMEN, positional)
     with pytest.raises(Unsuitable, match="other sizes"):
         adapted(KERNEL, dataclasses.replace(ORIGIN, pinned=True), SPECIMEN, INTERFACE)
-    same = dataclasses.replace(SPECIMEN, inputs=[schema.TensorSpec("hidden", [8, 4], "float32")])
+    same = dataclasses.replace(SPECIMEN, inputs=[class_schema.TensorSpec("hidden", [8, 4], "float32")])
     assert adapted(KERNEL, dataclasses.replace(ORIGIN, pinned=True), same, INTERFACE) == EXPECTED

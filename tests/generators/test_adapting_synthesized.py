@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from kernel_lsp.class_schema import Specimen, TensorSpec
 from kernel_lsp.envelope.identity import identified
 from kernel_lsp.envelope.interface import interface_of
 from kernel_lsp.generators.adapting import Origin, adapted
-from kernel_lsp.schema import Specimen, TensorSpec
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 

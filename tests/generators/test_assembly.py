@@ -9,10 +9,10 @@ import textwrap
 import pytest
 from ruff import find_ruff_bin
 
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators.answers import Unusable, extract
 from kernel_lsp.generators.assembly import assemble
 from kernel_lsp.loading import without
-from kernel_lsp.schema import Subject
 from kernel_lsp.validation.screening import screen
 
 IMPORTS = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.language as tl\n"

@@ -4,20 +4,9 @@ import ast
 
 import pytest
 
+from kernel_lsp.class_schema import Specimen, Subject, TensorSpec
 from kernel_lsp.generators import prompt
-from kernel_lsp.schema import (
-    Candidate,
-    Check,
-    Device,
-    Measurement,
-    ShapeMeasurement,
-    Specimen,
-    Subject,
-    TensorSpec,
-    Timing,
-    Validated,
-    Verdict,
-)
+from kernel_lsp.schema import Candidate, Check, Device, Measurement, ShapeMeasurement, Timing, Validated, Verdict
 
 MODULE = 'class Model(nn.Module):\n    table = {"a": {}, "b": "{x} {{y}}"}\n'
 KNOWN = '''

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kernel_lsp import schema
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators.answers import extract
 from kernel_lsp.generators.assembly import assemble
-from kernel_lsp.schema import Subject
 from tests.worker.worker_client import Client
 
 HERE = Path(__file__).resolve().parent

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernel_lsp import generators, schema
+from kernel_lsp import class_schema, generators
+from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators import prompt, verified
-from kernel_lsp.schema import Subject
 from kernel_lsp.settings import Settings
 from kernel_lsp.store.graphs import Graph
 from tests.generators.test_adapting import KERNEL
@@ -22,7 +22,7 @@ def request_for(tmp_path, monkeypatch):
         raise AssertionError("nothing was to be asked")
 
     def request_for(path):
-        specimen = schema.Specimen("Norm", "norm", "", "", ops=OPS, graph="sha256:norm")
+        specimen = class_schema.Specimen("Norm", "norm", "", "", ops=OPS, graph="sha256:norm")
         request = generators.Request(path, "Norm", None, "auto", 1, ask, print, Settings(), gpu=DEVICE)
         request.specimen = specimen
         return request

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from kernel_lsp import errors, kernel_file, schema, why_eager
+from kernel_lsp import class_schema, errors, kernel_file, schema, why_eager
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store import validations
@@ -150,7 +150,7 @@ def timed(kernel: float, eager: float = 100.0, device: str = "H100") -> schema.M
     def timing(median: float) -> schema.Timing:
         return schema.Timing(median, 0.98 * median, 1.02 * median, 50)
 
-    spec = schema.TensorSpec("x", [8, 64], "float32")
+    spec = class_schema.TensorSpec("x", [8, 64], "float32")
     shape = schema.ShapeMeasurement([spec], eager=timing(eager), kernel=timing(kernel))
     return schema.Measurement([shape], schema.Device(device, "cuda"))
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kernel_lsp import analysis, kernel_file, schema
+from kernel_lsp import analysis, class_schema, kernel_file, schema
 from kernel_lsp.jobs import baselines
 from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.recording import files
@@ -228,7 +228,7 @@ def validated(status: str = "ok", **times: tuple[int | None, float, float]) -> s
     """A candidate with ``(calls, eager, kernel)`` at each shape: ``n8=(100, 20.0, 10.0)``; the first is the example's."""
     shapes = [
         schema.ShapeMeasurement(
-            [schema.TensorSpec("x", [int(name[1:])], "float32")],
+            [class_schema.TensorSpec("x", [int(name[1:])], "float32")],
             eager=schema.Timing(eager, eager, eager, 50),
             kernel=schema.Timing(kernel, kernel, kernel, 50),
             calls=calls,
@@ -282,7 +282,7 @@ def kernel_of_before(tmp_path):
     def keep(path, microseconds):
         fingerprint, source = analysis.fingerprint(path.read_text(), path, "Tiny"), 'VARIANT = "before"\n'
         found = made.found(kernel=microseconds)
-        found.measurement.shapes[0].inputs = [schema.TensorSpec("", [], "float32")]
+        found.measurement.shapes[0].inputs = [class_schema.TensorSpec("", [], "float32")]
         versions = {"device": "Imagined GPU", "driver": "1", "torch": "2", "triton": "3"}
         made.keep(tmp_path / "store.sqlite", found, path, tmp_path, source, "Tiny", fingerprint=fingerprint, **versions)
         return kernel_file.body_hash(source)

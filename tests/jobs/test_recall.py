@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from kernel_lsp import kernel_file, schema, why_eager
+from kernel_lsp import class_schema, kernel_file, why_eager
 from kernel_lsp.jobs.client import Worker
 from kernel_lsp.store import recalled
 
@@ -156,7 +156,7 @@ async def test_a_validation_keeps_the_graph_too(make_jobs, module, store, asked)
     job = await over(jobs.submit("validate", target(first, "Fused"), first))
     assert job.state == "done", job.error
     (kept,) = recalled.find(job.report.specimen.graph if job.report.specimen else _graph(store), "", store)
-    assert kept.kernel.source == body and kept.graph.inputs[0] == schema.TensorSpec("hidden", [8, 64], "float32")
+    assert kept.kernel.source == body and kept.graph.inputs[0] == class_schema.TensorSpec("hidden", [8, 64], "float32")
     alone = make_jobs(device="interpreter", generators=["recall"])
     copy = module(COPY, "copy_of.py")
     del asked[:]

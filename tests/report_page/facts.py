@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.report_page import Facts
 
 SOURCE = "class Norm(nn.Module):\n    def forward(self, x):\n        return x / 2  # halves\n"
@@ -15,7 +15,7 @@ def timing(median: float, low: float | None = None, high: float | None = None) -
 
 def shape(flops: int | None = 0, **times: schema.Timing | None) -> schema.ShapeMeasurement:
     given = {"eager": timing(231.0), "compiled": timing(124.0), "kernel": timing(100.0, 90.0, 130.0)} | times
-    inputs = [schema.TensorSpec("x", [8, 32], "float32")]
+    inputs = [class_schema.TensorSpec("x", [8, 32], "float32")]
     return schema.ShapeMeasurement(
         inputs, bytes=200_000_000, flops=flops, roofline=80.0, roofline_share=0.8, bandwidth_share=0.8, **given
     )
@@ -43,13 +43,13 @@ def full(measured: schema.ShapeMeasurement | None = None) -> Facts:
     )
     report = schema.Report(
         schema.Target("file:///norm.py", "Norm"),
-        schema.Specimen(
+        class_schema.Specimen(
             "Norm",
             "norm",
             "32",
             "get_inputs()",
-            inputs=[schema.TensorSpec("x", [8, 32], "float32", dynamic=["s0", None])],
-            outputs=[schema.TensorSpec("output0", [8, 32], "float32")],
+            inputs=[class_schema.TensorSpec("x", [8, 32], "float32", dynamic=["s0", None])],
+            outputs=[class_schema.TensorSpec("output0", [8, 32], "float32")],
             ops={"aten.div": 2},
             flops=0,
             bytes=2048,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.report_page import Facts, page, pages
 
 from .facts import DEVICE, full, shape, text, timing, tree
@@ -117,7 +117,7 @@ def test_the_figures_are_the_data():
 def test_several_sets_of_shapes_are_told_apart():
     facts = full()
     second = shape(kernel=timing(20_000.0), eager=timing(50_000.0), compiled=timing(30_000.0))
-    second.inputs = [schema.TensorSpec("x", [4096, 4096], "float32")]
+    second.inputs = [class_schema.TensorSpec("x", [4096, 4096], "float32")]
     facts.measurement.shapes.append(second)
     said = text(page(facts))
     assert "x float32[4096, 4096] kernel 20000.00" in said and "x float32[8, 32] kernel 100.00" in said
@@ -340,9 +340,9 @@ def test_a_speedup_over_recorded_shapes_says_so():
     facts = full()
     assert "recorded" not in text(page(facts))
     second = shape(kernel=timing(20.0), eager=timing(50.0), compiled=None)
-    second.inputs, second.calls = [schema.TensorSpec("x", [4, 32], "float32")], 12000
+    second.inputs, second.calls = [class_schema.TensorSpec("x", [4, 32], "float32")], 12000
     third = shape(kernel=timing(10.0), eager=timing(11.0), compiled=None)
-    third.inputs, third.calls = [schema.TensorSpec("x", [2, 32], "float32")], 6000
+    third.inputs, third.calls = [class_schema.TensorSpec("x", [2, 32], "float32")], 6000
     measurement = facts.measurement
     measurement.shapes += [second, third]
     measurement.recorded = schema.RecordedMix("train.py", 0.97, ["float32[9, 32]: not enough memory"])

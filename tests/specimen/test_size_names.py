@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema
 from kernel_lsp.specimen import size_names
 
 
@@ -27,8 +27,8 @@ class Reused:
         return rows, cols
 
 
-def spec(name: str, *symbols: str | None) -> schema.TensorSpec:
-    return schema.TensorSpec(name, [2] * len(symbols), "float32", dynamic=list(symbols))
+def spec(name: str, *symbols: str | None) -> class_schema.TensorSpec:
+    return class_schema.TensorSpec(name, [2] * len(symbols), "float32", dynamic=list(symbols))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def spec(name: str, *symbols: str | None) -> schema.TensorSpec:
     ids=["argument and dimension", "an expression before its symbol", "alike", "forward's own names", "another x"],
 )
 def test_the_names(kind, inputs, expected):
-    specimen = schema.Specimen(
+    specimen = class_schema.Specimen(
         "Model", "m", init_args="", inputs_from="", outputs=[], inputs=inputs, dynamic={"s77": [2, 9], "u0": [0, 4]}
     )
     size_names.rename(specimen, kind.forward)
@@ -58,7 +58,7 @@ def test_the_names(kind, inputs, expected):
 def test_a_forward_without_a_source_has_names_all_the_same():
     namespace = {}
     exec("def forward(self, x): return x", namespace)
-    specimen = schema.Specimen(
+    specimen = class_schema.Specimen(
         "Model", "m", init_args="", inputs_from="", outputs=[], inputs=[spec("x", "s0")], dynamic={"s0": [2, 9]}
     )
     size_names.rename(specimen, namespace["forward"])

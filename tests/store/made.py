@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from kernel_lsp import __version__, kernel_file, schema
+from kernel_lsp import __version__, class_schema, kernel_file, schema
 from kernel_lsp.store import validations
 from kernel_lsp.store.targets import target_of
 from kernel_lsp.store.validations import About, Key, Validation
@@ -20,7 +20,7 @@ def found(day=1, status="ok", kernel=50.0, error=1e-7, reason=""):
     """A validation on a day of January 2026."""
     verdict = schema.Verdict(status, reason, mode="gpu", checks=[schema.Check("odd sizes", status == "ok", "3×5")])
     verdict.error, verdict.eager_error, verdict.skipped = error, 2e-7, ["more seeds"]
-    shape = schema.ShapeMeasurement([schema.TensorSpec("x", [8, 32], "float32")], timing(100.0), timing(75.0))
+    shape = schema.ShapeMeasurement([class_schema.TensorSpec("x", [8, 32], "float32")], timing(100.0), timing(75.0))
     shape.kernel = timing(kernel)
     return Validation(verdict, schema.Measurement([shape], DEVICE), DEVICE, f"2026-01-{day:02}T03:04:05+00:00")
 

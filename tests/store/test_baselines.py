@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema, schema
 from kernel_lsp.store import database
 from kernel_lsp.store.baselines import Kept, Key, Store, inputs_text, key_of
 
@@ -71,11 +71,14 @@ def test_the_environment_names_the_file_or_none(path, monkeypatch, tmp_path):
 
 
 def test_a_key_comes_from_a_report_that_knows_everything():
-    inputs = [schema.TensorSpec("x", [8, 32], "float32", [32, 1]), schema.TensorSpec("y", [4, 3], "int64", [1, 4])]
+    inputs = [
+        class_schema.TensorSpec("x", [8, 32], "float32", [32, 1]),
+        class_schema.TensorSpec("y", [4, 3], "int64", [1, 4]),
+    ]
     device = schema.Device("Test GPU", "cuda", torch="2.11.0", triton="3.6.0", driver="580.1")
     report = schema.Report(schema.Target("", "Norm", fingerprint="abc"), device=device)
     assert key_of(report) is None
-    report.specimen = schema.Specimen("Norm", "norm", "", "", inputs, training=True)
+    report.specimen = class_schema.Specimen("Norm", "norm", "", "", inputs, training=True)
     expected = Key("Test GPU", "580.1", "2.11.0", "3.6.0", "abc", "float32[8, 32]; int64[4, 3] stride [1, 4]", True)
     assert key_of(report) == expected
     assert key_of(report, inputs[:1]) == dataclasses.replace(expected, inputs="float32[8, 32]")

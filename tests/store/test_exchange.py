@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_lsp import kernel_file, schema
+from kernel_lsp import class_schema, kernel_file, schema
 from kernel_lsp.errors import ExportNotWritten, ImportUnreadable, StoreUnusable
 from kernel_lsp.store import exporting, history, importing, kernels, validations
 from kernel_lsp.store.info import info
@@ -181,7 +181,9 @@ VERDICTS = st.builds(
 )
 SHAPES = st.builds(
     schema.ShapeMeasurement,
-    inputs=st.lists(st.builds(schema.TensorSpec, TEXT, st.lists(st.integers(0, 9), max_size=3), TEXT), max_size=2),
+    inputs=st.lists(
+        st.builds(class_schema.TensorSpec, TEXT, st.lists(st.integers(0, 9), max_size=3), TEXT), max_size=2
+    ),
     eager=TIMINGS,
     compiled=TIMINGS,
     kernel=TIMINGS,

@@ -4,13 +4,13 @@ import sqlite3
 
 import pytest
 
-from kernel_lsp import schema
+from kernel_lsp import class_schema
 from kernel_lsp.store import exporting, importing, pruning, recalled
 from kernel_lsp.store.graphs import Graph, graph_of
 from kernel_lsp.store.info import info
 from tests.store.made import found, keep
 
-X = schema.TensorSpec("x", [8, 32], "float32")
+X = class_schema.TensorSpec("x", [8, 32], "float32")
 NORM = Graph("sha256:norm", ["x"], [X], ["weight"], {"aten.mul": 2, "aten.rsqrt": 1})
 OTHER = Graph("sha256:other", ["x"], [X], ["weight"], {"aten.mul": 2, "aten.mean": 1})
 FAR = Graph("sha256:far", ["x"], [X], [], {"aten.sort": 1})
@@ -149,7 +149,9 @@ def test_damaged_rows_are_passed_over(path, remember):
 
 
 def test_nothing_is_kept_of_training_or_without_a_graph():
-    specimen = schema.Specimen("Norm", "norm", "", "", graph="sha256:norm", inputs=[X], state=["weight"], forward=["x"])
+    specimen = class_schema.Specimen(
+        "Norm", "norm", "", "", graph="sha256:norm", inputs=[X], state=["weight"], forward=["x"]
+    )
     assert graph_of(specimen, True, "check") == Graph("sha256:norm", ["x"], [X], ["weight"], {}, True, "check")
     specimen.training = True
     assert graph_of(specimen, False, "trust") is None is graph_of(None, False, "trust")

@@ -15,8 +15,8 @@ from ..text.one_line import estimate_words, recorded_words, running_words
 from ..text.plain_text import plain_text
 
 if TYPE_CHECKING:
+    from kernel_lsp.class_schema import Estimate
     from kernel_lsp.recording.examples import Recorded
-    from kernel_lsp.schema import Estimate
 
 
 def register(session: Session) -> None:

@@ -22,7 +22,7 @@ from .standings import has_inputs
 from .state import State
 
 if TYPE_CHECKING:
-    from kernel_lsp.schema import Estimate, TorchHint
+    from kernel_lsp.class_schema import Estimate, TorchHint
 
 log = logging.getLogger("kernel_lsp.server")
 

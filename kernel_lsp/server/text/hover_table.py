@@ -24,7 +24,8 @@ from .one_line import wanted_words
 from .titles import validate_title
 
 if TYPE_CHECKING:
-    from kernel_lsp.schema import Measurement, ShapeMeasurement, TensorSpec, Timing, Verdict
+    from kernel_lsp.class_schema import TensorSpec
+    from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing, Verdict
 
 NOT = "not measured"
 _STATUS = {"ok": "is correct", "slower": "is correct, but no faster"}

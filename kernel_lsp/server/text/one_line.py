@@ -22,9 +22,9 @@ from ..model.standing import Standing
 from .titles import GET_MODEL, validate_title
 
 if TYPE_CHECKING:
+    from kernel_lsp.class_schema import Estimate, TorchHint
     from kernel_lsp.jobs import Job
     from kernel_lsp.recording.examples import Recorded
-    from kernel_lsp.schema import Estimate, TorchHint
 
 
 def speed(s: Standing) -> str:

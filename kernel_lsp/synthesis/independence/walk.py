@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from kernel_lsp.schema import Independent
+from kernel_lsp.class_schema import Independent
 
 from ..graph.build import expr_of
 from . import layers, pointwise, products, reductions, views
