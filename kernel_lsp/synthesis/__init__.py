@@ -168,7 +168,7 @@ def _candidates(
         if IN_TILES in rounded[0].arithmetic:  # what is measured decides whether both operands are split before
             planes += _default(also(halves=True, in_tiles=False, most=1)[0])
         if strict and PLANES in rounded[0].arithmetic.split(", "):  # may be right where the first is not
-            planes += _default(also(halves=True, begins_again=True, most=1)[0])
+            planes += _new(_default(also(halves=True, begins_again=True, most=1)[0]), rounded)
         # torch, which may round convolutions, does not do so with few channels at most sizes
         if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]

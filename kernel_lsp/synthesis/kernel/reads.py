@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Sample, Scan, Value, operands
+from ..graph.functions import FUNCTIONS
+from ..graph.value import Contract, Pointwise, Sample, Scan, Value, operands
 from .steps import Kernel
 
 
@@ -32,6 +33,22 @@ def multiplied(kernel: Kernel, stored: set[Value]) -> list[Value]:
         operands_of_both = [chain.product.left, chain.product.right, kernel.product.right]
         return list(dict.fromkeys([*kernel.leaves, *beneath(operands_of_both, stored)]))
     return beneath([kernel.product.left, kernel.product.right], stored)
+
+
+def calls_library(kernel: Kernel) -> bool:
+    """Whether what it computes of its product, or of what it loads, calls libdevice: tens of instructions and registers an element."""
+    known = {*kernel.leaves, *([kernel.contract] if kernel.contract is not None else [])}
+    seen: set[Value] = set()
+    stack = [v for v, _ in kernel.stores]
+    while stack:
+        v = stack.pop()
+        if v in seen or v in known:
+            continue
+        if isinstance(v.op, Pointwise) and FUNCTIONS[v.op.function].library:
+            return True
+        seen.add(v)
+        stack.extend(operands(v))
+    return False
 
 
 def beneath(roots: list[Value], stored: set[Value]) -> list[Value]:

@@ -83,15 +83,6 @@ class Await:
 
 
 @dataclass(frozen=True)
-class TakeTurn:
-    """``variable`` becomes how many programs began before this one: ``pointer[offset]``, which then counts this one, too."""
-
-    variable: Variable
-    pointer: Variable
-    offset: Expr
-
-
-@dataclass(frozen=True)
 class For:
     """``variable`` from ``begin`` to before ``end`` by ``step``; without a step by one, and written out.
 
@@ -106,7 +97,7 @@ class For:
     in_order: bool = False
 
 
-Statement = Set | Add | Store | Leave | Split | Barrier | Comment | Arrive | Await | TakeTurn | For
+Statement = Set | Add | Store | Leave | Split | Barrier | Comment | Arrive | Await | For
 
 
 @dataclass

@@ -11,6 +11,7 @@ zeros at its end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import sympy
@@ -44,12 +45,18 @@ LEFT, RIGHT = Quotient(dim(0) + 1, _TWO), Remainder(dim(0) + 1, _TWO)
 LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 
 
+#: Summed elements that are one step of a product's kernel, which then takes all three products in it.
+SHORT_SUM = 64
+
 #: A tensor, the order in which its dimensions are written, and how long the one that is longer becomes.
 _Layout = tuple[Value, tuple[int, ...], sympy.Expr | None]
 
 
 def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, begins_again: bool = False) -> int:
-    """Split the operands of the float32 products that are ``worthwhile``. Returns how many there were. ``begins_again``: see ``Contract``."""
+    """Split the operands of the float32 products that are ``worthwhile``. Returns how many there were.
+
+    ``begins_again``: see ``Contract``; so do those whose sum is one step in any case.
+    """
     planes: dict[_Layout, Value] = {}
     products = [
         value
@@ -77,9 +84,13 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, b
             outer=LETTER,
             scaled=1 / SCALE,
             exact=Exact(op, peaks, LEAST_PEAK, MOST_PEAK),
-            begins_again=begins_again,
+            begins_again=begins_again or _is_short(op, graph.hints),
         )
     return len(products)
+
+
+def _is_short(op: Contract, hints: dict[sympy.Symbol, int]) -> bool:
+    return bool(math.prod(op.size(letter).subs(hints) for letter in op.summed) <= SHORT_SUM)
 
 
 def repeats(operand: Value, hints: dict[sympy.Symbol, int]) -> bool:

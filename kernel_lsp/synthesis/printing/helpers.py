@@ -59,7 +59,7 @@ def definitions(programs: Iterable[Program]) -> list[str]:
     needed: dict[str, None] = {}
     written: dict[str, None] = {}
     for program in programs:
-        if program.together or program.in_turn:
+        if program.together:
             written |= dict.fromkeys(_TOGETHER)
         for statement in statements(program.body):
             if isinstance(statement, Split):

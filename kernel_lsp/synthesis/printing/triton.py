@@ -25,7 +25,7 @@ from ..kernel.ir import (
     Ref,
     Variable,
 )
-from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, Leave, Set, Split, Statement, Store, TakeTurn
+from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, Leave, Set, Split, Statement, Store
 from ..schedule.program import Program
 from . import helpers, index_parts, size_names
 
@@ -110,10 +110,6 @@ class Printer:
         if isinstance(statement, Await):
             where = self.pointer(statement.pointer, statement.offset)
             return [f"{indent}_wait_for({where}, {self.text(statement.count)})"]
-        if isinstance(statement, TakeTurn):
-            where = self.pointer(statement.pointer, statement.offset)
-            wide = ".to(tl.int64)" if self.wide else ""
-            return [f"{indent}{self.name(statement.variable)} = tl.atomic_add({where}, 1){wide}"]
         if statement.step is None:
             head = f"{indent}for {self.name(statement.variable)} in tl.static_range({self.text(statement.end)}):"
             return [head, *self.block(statement.body, depth + 1)]

@@ -16,8 +16,7 @@ from .program import Program, needed
 from .recurrent import recurrent
 from .reduction import reduction
 from .resident import resident
-from .schedules import Chained, Flat, Product, Resident, Schedule, Shared, Steps, Turned
-from .shared import shared
+from .schedules import Chained, Flat, Product, Resident, Schedule, Steps, Turned
 from .space import space
 from .target import Target
 from .verify import verify
@@ -48,8 +47,6 @@ def scheduled(
         program = elementwise(kernel, name, arguments, hints, stored, schedule)
     elif isinstance(schedule, Steps):
         program = recurrent(kernel, name, arguments, hints, stored, schedule)
-    elif isinstance(schedule, Shared):
-        program = shared(kernel, name, arguments, hints, stored, schedule)
     elif isinstance(schedule, Resident):
         program = resident(kernel, name, arguments, hints, stored, schedule)
     else:

@@ -21,7 +21,7 @@ from .chained import hides_half
 from .extents import inner_atoms, multiplied, power_of_two, product_extents, share_of_places, split_in_tile, total
 from .recurrent_space import extents
 from .running import passes
-from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Shared, Steps, Unrolled
+from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
 
 
@@ -62,9 +62,6 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
     elif isinstance(schedule, Passes):
         programs = results * (-(-length // CHUNK) if kernel.in_chunks else 1)
         read *= _passes(kernel, schedule.apart)
-    elif isinstance(schedule, Shared):
-        parts = -(-length // schedule.part)
-        programs, lanes = results * parts, length / (parts * schedule.part)
     elif isinstance(schedule, Columns):
         width = hint(total(domain, inner_atoms(kernel, hints)), hints)
         programs = results // max(1, width) * -(-width // schedule.cols)

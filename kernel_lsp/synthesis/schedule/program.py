@@ -12,7 +12,7 @@ import sympy
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.ir import AxisIndex, Expr, Ref, Variable, walk
-from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Statement, Store, TakeTurn
+from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Statement, Store
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,6 @@ class Program:
     wide: bool = False  # offsets have 64 bits
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
     together: bool = False  # its programs wait for each other: all of them have to run at once
-    in_turn: bool = False  # they wait for each other, and take their places in the order in which they begin
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
 
     def block(self, name: str, value: Constant) -> Variable:
@@ -111,7 +110,7 @@ def expressions_of(statement: Statement) -> tuple[Expr, ...]:
         return (statement.offset, statement.value, *statement.masks)
     if isinstance(statement, Leave):
         return (statement.condition,)
-    if isinstance(statement, Arrive | TakeTurn):
+    if isinstance(statement, Arrive):
         return (statement.offset,)
     if isinstance(statement, Await):
         return (statement.offset, statement.count)

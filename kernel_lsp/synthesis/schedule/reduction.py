@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import sympy
 import torch
 
@@ -56,13 +54,8 @@ def reduction(
     return program
 
 
-def in_one_tile(
-    kernel: Kernel, builder: Builder, tiling: Tiling, exchanged: Callable[[Value, Expr], Expr] | None = None
-) -> list[Statement]:
-    """Statements of a program that holds its elements whole.
-
-    ``exchanged``: of a reduction and what the program's own elements come to, what those of all programs come to.
-    """
+def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement]:
+    """Statements of a program that holds its elements whole."""
     for v in kernel.folds:
         builder.count(fold_of(v).operand, _operand_index(kernel, plain(v)))
     for v, index in kernel.stores:
@@ -77,8 +70,6 @@ def in_one_tile(
             term = builder.assign(variable_name(op.operand), term, op.operand.dtype)
         # Where a NaN is kept the term is a name, since Triton's max, min and argmax drop NaN.
         result: Expr = FoldAxis(op.kind, term, tiling.reduced, tiling.place, tiling.rank == 2, keeps_nan(v), v.dtype)
-        if exchanged is not None:
-            result = exchanged(v, result)
         if builder.uses.get(builder.key(v, kernel.placed[v]), 1) > 1 or v.name:
             result = builder.assign(variable_name(v), result, v.dtype)
         builder.reduced[v] = result

@@ -57,22 +57,6 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """A row is taken by several programs, each of which keeps ``part`` elements in registers.
-
-    They exchange through memory what each reduction comes to, so that the row is read once. ``most``: programs that surely run at
-    once, the most that a row may have.
-    """
-
-    part: int
-    most: int
-    warps: int
-
-    def __str__(self) -> str:
-        return f"rows shared by programs of {self.part} elements, {_warps(self.warps)}"
-
-
-@dataclass(frozen=True)
 class Columns:
     """Neighbouring reductions side by side, walked down some rows at a time."""
 
@@ -122,7 +106,7 @@ class Product:
 
     def __str__(self) -> str:
         exchanged = " exchanged" if self.exchanged else ""
-        how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {self.stages} stages"
+        how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {_stages(self.stages)}"
         how += ", one sum over all places" * self.flat + ", phases in pairs" * self.joined
         how += ", planes together" * self.together
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
@@ -146,7 +130,7 @@ class Chained:
     precision: str = "tf32x3"
 
     def __str__(self) -> str:
-        how = f"{self.m} rows, {self.n} keys at a time, {_warps(self.warps)}, {self.stages} stages"
+        how = f"{self.m} rows, {self.n} keys at a time, {_warps(self.warps)}, {_stages(self.stages)}"
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 
@@ -185,8 +169,12 @@ class Resident:
         return f"{self.units} units and {self.rows} rows a program, weights kept on chip, {_warps(self.warps)}"
 
 
-Schedule = Flat | Turned | Rows | Passes | Shared | Columns | Unrolled | Product | Chained | Steps | Resident
+Schedule = Flat | Turned | Rows | Passes | Columns | Unrolled | Product | Chained | Steps | Resident
 
 
 def _warps(count: int) -> str:
     return f"{count} warp{'s' * (count > 1)}"
+
+
+def _stages(count: int) -> str:
+    return f"{count} stage{'s' * (count > 1)}"

@@ -6,8 +6,10 @@ import dataclasses
 import math
 
 from ..graph.value import Contract, numel
+from ..kernel.reads import calls_library
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
+from ..passes.planes import SHORT_SUM
 from .chain_space import chains
 from .extents import (
     LONGEST_ROW,
@@ -27,8 +29,7 @@ from .folding import whole_tiles
 from .pointwise import pointwise_tiles
 from .recurrent_space import recurrences
 from .running import passes, tiles_carried
-from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Shared, Turned, Unrolled
-from .shared import sharable
+from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin import thin_tiles
 
@@ -63,7 +64,7 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     domain = kernel.domain
     length, count = hint(total(domain, domain.reduced), hints), hint(total(domain, domain.kept), hints)
     if length > LONGEST_ROW:
-        return [Passes(8192, 16), *_shared(kernel, length, target), Passes(8192, 32), Passes(8192, 8)]
+        return [Passes(8192, 16), Passes(8192, 32), Passes(8192, 8)]
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
@@ -74,23 +75,7 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         found.append(Passes(8192, 16))
         if len(passes(kernel)) < len(passes(kernel, apart=True)):
             found.append(Passes(8192, 16, apart=True))
-        found += _shared(kernel, length, target)
     return found
-
-
-#: Most programs that may share a row: what each has to fold of the others.
-_MOST_PARTS = 128
-
-
-def _shared(kernel: Kernel, length: int, target: Target) -> list[Shared]:
-    """Rows in the registers of several programs.
-
-    Of the first, two fit on a multiprocessor (51 registers a thread, by the compiler), so that one moves data while the other waits;
-    of the others one does (46 and 63).
-    """
-    most = min(_MOST_PARTS, target.multiprocessors)
-    found = [Shared(8192, most, 16), Shared(16384, most, 32), Shared(32768, most, 32)]
-    return [one for one in found if -(-length // one.part) <= most][:2] if sharable(kernel) else []
 
 
 def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -157,6 +142,9 @@ _PAIRS = Product(128, 64, 32, 4, 3)
 #: The same where each result takes a number of another tensor, too: with more of them a thread spills (docs/performance.md).
 _PAIRS_WITH_OTHERS = Product(64, 64, 32, 4, 3)
 
+#: The same where what follows calls libdevice: a thread that has 64 results or more has no registers for that.
+_PAIRS_WITH_LIBRARY = Product(64, 64, 32, 8, 3)
+
 #: Results of a tile that a group of four warps has registers for where the products of planes are summed apart.
 _ONE_GROUP = 64 * 64
 
@@ -219,7 +207,8 @@ def _walked(
         found.insert(0, dataclasses.replace(first, warps=8 if first.m * first.n > _ONE_GROUP else first.warps))
     if not emulated and phases:  # written by hand it took 302 µs beside 490 (docs/performance.md)
         others = any(2 * hint(numel(v.shape), hints) >= m * n * batch for v in kernel.leaves)
-        pairs = _fitted(_PAIRS_WITH_OTHERS if others else _PAIRS, m, n, k, itemsize, target)
+        tile = _PAIRS_WITH_LIBRARY if calls_library(kernel) else _PAIRS_WITH_OTHERS if others else _PAIRS
+        pairs = _fitted(tile, m, n, k, itemsize, target)
         found.insert(0, dataclasses.replace(pairs, joined=True))
     return found
 
@@ -227,6 +216,8 @@ def _walked(
 def _begun_again(m: int, n: int, k: int, batch: int, target: Target) -> list[Product]:
     """For products of planes whose sum begins again in each step: a step takes both planes of each operand, and its own sum is in registers, too."""
     tiles = [Product(128, 128, 32, 8, 3), Product(64, 128, 32, 4, 3), Product(64, 64, 32, 4, 3)]
+    if k <= SHORT_SUM:  # one step: of several programs on a multiprocessor some store while others load
+        tiles = [Product(128, 64, 32, 8, 1), Product(64, 64, 32, 4, 1), Product(128, 128, 32, 8, 1)]
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
     # Both planes of float16 are as many bytes as one of float32.
     fitted = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..kernel.ir import Arange, Axis, AxisIndex, Dot, Expr, FoldAxis, Load, Ref, Variable, walk
-from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Split, Statement, Store, TakeTurn
+from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, For, Leave, Set, Split, Statement, Store
 from .program import Program, expressions, expressions_of, statements
 
 
@@ -24,9 +24,9 @@ def verify(program: Program) -> None:
             - what is stored has no axis that its address lacks, and what is folded has the axis that it is folded over;
             - a product's operands have its rows and columns and one axis more;
             - a recurrence carries states of one shape, and a barrier stands between what a step stores and the next one reads;
-            - programs that wait for each other are launched together, or take their places in the order in which they begin.
+            - programs that wait for each other are launched together.
     """
-    if not (program.together or program.in_turn) and any(isinstance(s, Await) for s in statements(program.body)):
+    if not program.together and any(isinstance(s, Await) for s in statements(program.body)):
         raise Malformed(f"{program.name}: its programs wait for each other, and need not run at once")
     given = {*program.parameters(), *program.constants()}
     _Verifier(program.name, given).block(program.body, set(given))
@@ -56,13 +56,11 @@ class _Verifier:
                 self.block(statement.body, inside)  # what only the loop sets is not known after it
             elif isinstance(statement, Store):
                 self.store(statement, known)
-            elif isinstance(statement, Barrier | Arrive | Await | TakeTurn):
+            elif isinstance(statement, Barrier | Arrive | Await):
                 for expr in expressions_of(statement):
                     self.expression(expr, known)
                 if not isinstance(statement, Barrier) and statement.pointer not in self.given:
                     self.fail(f"programs are counted at {statement.pointer.wanted}, which is no argument")
-                if isinstance(statement, TakeTurn):
-                    known.add(statement.variable)
             elif isinstance(statement, Split):
                 self.expression(statement.value, known)
                 if len(statement.variables) not in (2, 4):

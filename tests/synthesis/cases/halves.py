@@ -33,7 +33,7 @@ case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 72), r(72, 24)]
 case(
     "planes_bmm",
     lambda self, x, y: torch.bmm(torch.relu(x), y),
-    lambda n: [r(3, 17 + n, 40), r(3, 40, 20)],
+    lambda n: [r(3, 17 + n, 72), r(3, 72, 20)],
     kernels=4,
     halves=True,
 )
@@ -45,6 +45,9 @@ case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n
 case("planes_rough", lambda self, x, y: x @ y, lambda n: [r(33 + n, 71), r(71, 21)], kernels=4, halves=True)
 case("planes_rough_columns", lambda self, x, y: x @ y, lambda n: [r(33 + n, 64), r(64, 21)], halves=True)
 module("planes_rough_linear", nn.Linear, (75, 24), lambda n: [r(19 + n, 75)], kernels=4, halves=True)
+module(
+    "planes_short", nn.Linear, (40, 24), lambda n: [r(19 + n, 40)], kernels=4, halves=True
+)  # one step is the whole sum
 case("planes_rough_square", lambda self, x: x @ x.mT, lambda n: [r(2, 19 + n, 35)], halves=True)
 # Thin: the larger operand is split in the tiles of the product.
 THIN = {"halves": True, "thin": "one"}

@@ -44,6 +44,18 @@ def test_a_large_product_goes_through_three_pairs_of_planes() -> None:
     assert found.rounded == ["float16 planes"]
 
 
+def test_a_sum_of_one_step_takes_all_three_products_in_it() -> None:
+    found = planned(Product(), torch.empty(16384, 32), torch.empty(32, 16384))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and product.op.begins_again
+    kernel = next(one for one in found.kernels if one.contract is product and not one.exact)
+    first, *others = space(kernel, target("H100"), found.hints)
+    assert isinstance(first, Tile) and first.together and first.stages == 1
+    assert all(isinstance(tile, Tile) and tile.together for tile in others)
+    # Two programs fit on a multiprocessor: 116 registers a thread, by the compiler.
+    assert first.m * first.n <= 128 * 64 and first.warps == 8
+
+
 def test_planes_have_rows_that_are_read_16_bytes_at_a_time() -> None:
     found = planned(Product(), torch.empty(4100, 2949), torch.empty(2949, 4101))
     (product,) = products(found)
@@ -234,6 +246,24 @@ def test_what_is_added_to_phases_in_pairs_gets_a_smaller_tile() -> None:
         assert isinstance(default, Tile) and default.joined
         rows[len(shapes)] = default.m
     assert rows == {1: 64, 0: 128}
+
+
+def test_phases_in_pairs_have_a_smaller_tile_and_more_warps_before_libdevice() -> None:
+    """tanh takes tens of registers: with 128 results a thread spilled 1,484 bytes."""
+
+    class Up(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = nn.ConvTranspose2d(64, 64, 4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(self.up(x))
+
+    found = planned(Up(), torch.empty(32, 64, 128, 128))
+    (fast,) = (kernel for kernel in found.kernels if kernel.contract is not None and not kernel.exact)
+    default = space(fast, target("H100"), found.hints)[0]
+    assert isinstance(default, Tile) and default.joined
+    assert (default.m, default.n, default.warps) == (64, 64, 8)
 
 
 def test_pieces_of_one_tensor_are_stored_by_one_kernel() -> None:
