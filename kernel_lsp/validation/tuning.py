@@ -27,7 +27,7 @@ WORTH = 0.02
 #: processors from which variants are compiled while the first is checked
 _LEAST_PROCESSORS = 8
 #: bytes of spilled registers a thread beyond which a variant is not timed
-MOST_SPILLED = 256
+MOST_SPILLED = 1024
 
 
 def tune(
