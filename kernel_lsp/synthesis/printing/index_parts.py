@@ -1,7 +1,8 @@
 """Names for the parts of an index that a kernel needs several times: the image, the row and the column of a flat index.
 
-The arithmetic stays the same. ``cols // (width * height)``, ``cols // width % height`` and ``cols % width`` become
-``cols_outer``, ``cols_middle`` and ``cols_inner``, each computed once, where they are long or stand there often.
+The arithmetic stays the same. ``cols // (width * height)``, ``cols // width % height`` and ``cols % width`` become ``image``, ``pixel_row``
+and ``pixel_col`` in a convolution (``Program.part_names``), else ``cols_outer``, ``cols_middle`` and ``cols_inner``, each computed once, where they
+are long or stand there often.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import sympy
 
 from ..kernel.ir import Apply, AxisIndex, Expr, Number, Ref, Variable, width
 from ..kernel.statements import For, Set, Statement
@@ -42,13 +45,20 @@ def named(program: Program) -> tuple[list[Statement], list[Variable]]:
     given = {*program.arguments.variables, *program.blocks} - times.keys()
     scope = _Scope(frozenset(v for v, count in times.items() if count == 1), frozenset(given))
     counts: dict[Variable, dict[Expr, int]] = {}
+    atoms: dict[Variable, list[sympy.Symbol]] = {}
     for statement in _statements(program.body):
         for part in _parts_of(statement, scope):
-            of_one = counts.setdefault(_index(part).axis.variable, {})
+            axis = _index(part).axis
+            of_one, atoms[axis.variable] = counts.setdefault(axis.variable, {}), axis.atoms
             of_one[_flat(part)] = of_one.get(_flat(part), 0) + 1
     chosen: dict[Expr, Variable] = {}
     for index, of_one in counts.items():
-        names = {p: f"{index.wanted}_{_place(p)}" for p in sorted(of_one, key=_divisor, reverse=True) if of_one[p] > 1}
+        parts = sorted(of_one, key=_divisor, reverse=True)
+        if known := _known([program.part_names.get(atom, "") for atom in atoms[index]], parts):
+            if any(count > 1 for count in of_one.values()):  # names that say what a part is help from the second use on
+                chosen |= {part: Variable(name) for part, name in known.items()}
+            continue
+        names = {part: f"{index.wanted}_{_place(part)}" for part in parts if of_one[part] > 1}
         if any(width(p) >= len(name) + _LONGER or of_one[p] >= _OFTEN for p, name in names.items()):
             chosen |= {part: Variable(name) for part, name in names.items()}
     if not chosen:
@@ -120,6 +130,25 @@ def _flat(part: Expr) -> Expr:
 
 
 # -- names ----------------------------------------------------------------------------------------------------------
+
+
+def _known(names: list[str], parts: list[Expr]) -> dict[Expr, str]:
+    """The name of each of ``parts``, which stand farther out first, by those of the index's atoms; none where they are not these.
+
+    What is left of a flat index by a wider divisor than an atom's is several of them together: the pixel of an image.
+    """
+    divisors = list(dict.fromkeys(map(_divisor, parts)))
+    if len(divisors) != len(names) or not all(names):
+        return {}
+    found: dict[Expr, str] = {}
+    for name, divisor in zip(names, divisors, strict=True):
+        first, *wider = sorted((part for part in parts if _divisor(part) == divisor), key=_modulus)
+        found |= {first: name, **{part: name.partition("_")[0] for part in wider}}
+    return found
+
+
+def _modulus(part: Expr) -> float:
+    return _number(part.operands[1]) if isinstance(part, Apply) and part.function == _REST else math.inf
 
 
 def _place(part: Expr) -> str:

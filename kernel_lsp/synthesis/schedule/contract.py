@@ -35,6 +35,7 @@ from ..kernel.ir import (
 from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
+from .convolution_axes import names_of_letters
 from .extents import alternating, contract_atoms, multiplied, total
 from .folding import folded_side, of_product
 from .noting import note_samples
@@ -100,6 +101,7 @@ def contract(
     depth, outer = _summed(op, at, tile)
     m, n, k_size = (total(domain, group) for group in (atoms.rows, atoms.cols, depth))
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
+    program.part_names = {at[letter]: name for letter, name in names_of_letters(op).items() if letter in at}
     for v in kernel.outputs:
         arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if v in kernel.peaks else "out_ptr")
     for text, size in (("M", m), ("N", n), ("K", k_size)):
@@ -115,9 +117,12 @@ def contract(
     if kernel.exact:
         program.body += _leave_in_range(value, arguments)
     # Phases and groups of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
-    together = op.exact is not None and op.exact.product.convolves
+    together = bool(program.part_names)
     pair = alternating(kernel, atoms) if tile.joined else None
-    axes = tile_order(domain, program, ends, blocks, group, one, [a for a in atoms.batch if a is not pair], together)
+    batch = [atom for atom in atoms.batch if atom is not pair]
+    phases = all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
+    name_of_batch = "phase" if phases else "batch"
+    axes = tile_order(domain, program, ends, blocks, group, one, batch, together, name_of_batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += places(rows, cols, blocks, ends, one, exact)
     parts = Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)
@@ -151,7 +156,9 @@ def contract(
     program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks))
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
     only = "Only where the rounded operands leave their range. " if kernel.exact else ""
-    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} in steps of {tile.k} along K."
+    one_step = not outer and k_size.is_number and k_size <= tile.k
+    steps = "in one step" if one_step else f"in steps of {tile.k}"
+    program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} {steps} along K."
     if group is not None:
         program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program

@@ -74,6 +74,9 @@ class Program:
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
     together: bool = False  # its programs wait for each other: all of them have to run at once
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
+    part_names: dict[sympy.Expr, str] = field(
+        default_factory=dict
+    )  # of atoms: what their part of a flat index is called
 
     def block(self, name: str, value: Constant) -> Variable:
         """A constant of the launch called ``name``."""

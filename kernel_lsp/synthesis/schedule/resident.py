@@ -54,8 +54,8 @@ from .schedules import Resident
 _RAISED = 2048.0
 #: what a kernel says of its halves where it makes the first
 _PLANES = (
-    "float32 as two float16 planes, high + low / 2048: 22 bits of a number, where tensor cores round float32 to 10. "
-    "Rows of the weight are divided by their largest number, which keeps them in the range of float16."
+    "float32 as two float16 planes, high + low / 2048: 22 bits of a number, in three products (low times low is left out). "
+    "The weight is split once, before the first step. Its rows are divided by their largest number, which keeps them in the range of float16."
 )
 #: and of the barriers between programs
 _COUNTED = "Other programs read these units of the state: this one is counted when it has stored them."

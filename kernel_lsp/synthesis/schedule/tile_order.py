@@ -27,6 +27,7 @@ def tile_order(
     one: tuple[bool, ...],
     batch: list[sympy.Symbol],
     together: bool,
+    batch_name: str,
 ) -> list[Axis]:
     """The statements that give a program its tile, and the axis of the batch where there is one.
 
@@ -43,7 +44,7 @@ def tile_order(
     )
     axes: list[Axis] = []
     if batch:
-        axes.append(Axis(fixed("batch"), batch, "grid"))
+        axes.append(Axis(fixed(batch_name), batch, "grid"))
         tiles = col_blocks if one[0] else row_blocks if one[1] else apply("mul", row_blocks, col_blocks)
         within_batch = [apply("floordiv_int", tile, tiles), apply("mod_int", tile, tiles)]
         if together:

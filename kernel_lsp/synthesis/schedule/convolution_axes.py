@@ -1,0 +1,25 @@
+"""What the letters of a convolution stand for: the names of the parts of a flat index in its kernel.
+
+Lowerings write ``n`` for the image, ``c`` for the input's channel, ``t u v`` for the place in the result (of one phase, where there are
+phases ``x y z``), and ``i j k`` for the place in the window.
+"""
+
+from __future__ import annotations
+
+from ..graph.value import Contract
+
+_PLACES, _PHASES, _TAPS = "tuv", "xyz", "ijk"
+_DIMENSIONS = {2: ("row", "col"), 3: ("depth", "row", "col")}
+
+
+def names_of_letters(op: Contract) -> dict[str, str]:
+    """A name for each letter, as in ``t`` → ``pixel_row``; none for products that are no convolution."""
+    if not (op.exact.product if op.exact is not None else op).convolves:
+        return {}
+    letters = {*op.left_axes, *op.right_axes}
+    spatial = sum(letter in letters for letter in _PLACES)
+    found = {"n": "image" if spatial == 2 else "sample", "g": "group", "c": "channel", "o": "out_channel"}
+    for way, prefix in ((_PLACES, "pixel_"), (_PHASES, "phase_"), (_TAPS, "tap_")):
+        dimensions = _DIMENSIONS.get(spatial, ("",))
+        found |= {letter: f"{prefix}{name}".rstrip("_") for letter, name in zip(way, dimensions, strict=False)}
+    return found
