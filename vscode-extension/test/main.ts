@@ -1,9 +1,10 @@
-// Usage: node main.js test | host [SUITE…] | session | screenshots | typing OUTPUT
+// Usage: node main.js test | host [SUITE…] | session | measured | screenshots | typing OUTPUT
 
 import { join } from "node:path";
 import { FRAMES, IMAGES } from "./harness/paths";
 import { type Run, withRun } from "./harness/run";
 import { runHostSuites } from "./host_suites";
+import { runMeasured } from "./session/measured";
 import { runSession } from "./session/run";
 import { measureTyping } from "./typing/run";
 
@@ -16,13 +17,19 @@ async function main(run: Run): Promise<number> {
   const pictures = process.env.PICTURES ?? join(run.folder, "images");
   switch (part) {
     case "test":
-      return (await runHostSuites(run, installation)) + (await runSession(run, installation, pictures));
+      return (
+        (await runHostSuites(run, installation)) +
+        (await runMeasured(run, installation, pictures)) +
+        (await runSession(run, installation, pictures))
+      );
     case "host":
       return await runHostSuites(run, installation, names);
     case "session":
       return await runSession(run, installation, pictures);
+    case "measured":
+      return await runMeasured(run, installation, pictures);
     case "screenshots":
-      return await runSession(run, installation, IMAGES, FRAMES);
+      return (await runMeasured(run, installation, IMAGES)) + (await runSession(run, installation, IMAGES, FRAMES));
     default:
       throw new Error(`there is no part ${part}`);
   }
