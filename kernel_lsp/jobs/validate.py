@@ -20,6 +20,7 @@ async def validate(run: Run) -> None:
     report.file = str(kernel)
     job.precision = parsed.precision
     unchanged = run.take_fingerprint() == parsed.fingerprint
+    await run.require_inputs()
 
     await run.start_worker()
     await validations.keep_devices(run.settings, run.worker.hello)

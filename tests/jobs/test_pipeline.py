@@ -233,3 +233,21 @@ def test_the_fastest_correct_candidate_is_chosen():
     assert fastest([validated("wrong", timed(1)), validated("ok", timed(9)), validated("slower", timed(8))]) == 2
     assert fastest([validated("ok", None), validated("ok", None)]) == 0
     assert fastest([validated("ok", None), validated("ok", timed(9))]) == 1
+
+
+@pytest.mark.parametrize("kind", ["generate", "explain"])
+@pytest.mark.parametrize(
+    ("more", "error"), [("\n\nclass Later(:\n", errors.SyntaxInvalid), ("", errors.NoExampleInputs)]
+)
+async def test_what_the_text_shows_is_told_before_a_worker_starts(make_jobs, tmp_path, kind, more, error):
+    """The interpreter is not there: a worker would end with another error."""
+    (tmp_path / "pyproject.toml").write_text("")
+    path = tmp_path / "given.py"
+    path.write_text(GIVEN + more)
+    jobs = make_jobs(device="interpreter", interpreter=str(tmp_path / "python"))
+    further = {"further": {"stages": ["graph"], "gpu": None, "leave": [], "example": 0}} if kind == "explain" else {}
+    job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
+    assert type(job.error) is error and job.error.path == str(path)
+    path.write_text(GIVEN + "\n\ndef get_inputs():\n    return [torch.ones(3)]\n")
+    job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
+    assert type(job.error) is errors.InterpreterMissing
