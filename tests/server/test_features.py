@@ -219,6 +219,19 @@ async def test_compile_error_at_its_own_line_in_the_kernel_file(client: Any, mod
     await client.until(lambda: client.codes(uri) == ["cannot-validate"])
 
 
+async def test_a_kernel_file_whose_class_is_gone_is_not_offered_for_validation(client: Any, module: Path) -> None:
+    path = write_kernel(module)
+    await client.start(module.parent)
+    uri = client.open(path)
+    assert list(await client.actions(uri, 0)) == ["Validate Triton kernel for Double"]
+    source = client.open(module, module.read_text().replace("Double", "Twice"))
+    await client.until(lambda: client.codes(uri) == ["cannot-validate"])
+    assert list(await client.actions(uri, 0)) == []
+    client.change(source, 2, module.read_text())
+    await client.until(lambda: client.codes(uri) != ["cannot-validate"])
+    assert list(await client.actions(uri, 0)) == ["Validate Triton kernel for Double"]
+
+
 async def test_no_example_inputs_and_the_stub(client: Any, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("")
     path = tmp_path / "net.py"
