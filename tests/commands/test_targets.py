@@ -105,6 +105,17 @@ def on_command_line(error: errors.UserError) -> None:
     assert "code action" not in no_inputs and "get_inputs_Outer_Inner()" in no_inputs
 
 
+def test_messages_name_files_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inside, outside = errors.SyntaxInvalid, f"{tmp_path}-other/a.py"
+    with surface.command_line([]):
+        assert str(inside(path=f"{tmp_path}/net/a b.py", line=3, detail="x")).startswith("net/a b.py does not parse at")
+        assert str(inside(path=outside, line=3, detail="x")).startswith(outside)
+        assert f"in {tmp_path}" in str(errors.GitFailed(command="log", path=str(tmp_path), detail="no"))
+        assert inside(path=f"{tmp_path}/a.py", line=3, detail="x").to_json()["where"]["path"] == f"{tmp_path}/a.py"
+    assert f"{tmp_path}/a.py" in str(inside(path=f"{tmp_path}/a.py", line=3, detail="x"))
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_completion(shell: str) -> None:
     command = [sys.executable, "-m", "kernel_lsp", "completion", shell]
