@@ -17,6 +17,19 @@ class ClassNotFound(UserError):
         super().__init__(hint=hint, **values)
 
 
+class SourceUnreadable(UserError):
+    """A source file cannot be opened, or is not UTF-8; ``detail``: the system's or the decoder's words."""
+
+    template = "{path} could not be read: {detail}. Change its permissions, or save it as UTF-8."
+
+    @classmethod
+    def of(cls, path: object, error: OSError | UnicodeDecodeError) -> SourceUnreadable:
+        """The error for what reading the file as text raised."""
+        if isinstance(error, UnicodeDecodeError):
+            return cls(path=str(path), detail=f"it is not UTF-8 (byte {error.start})")
+        return cls(path=str(path), detail=error.strerror or error)
+
+
 class NoModuleClass(UserError):
     """A file or folder was named without a class, and none in it derives from ``torch.nn.Module``."""
 
