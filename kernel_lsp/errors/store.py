@@ -38,4 +38,4 @@ class ExportNotWritten(UserError):
 class NothingToPrune(UserError):
     """``store prune`` was given neither an age nor a number."""
 
-    template = "kernel-lsp store prune does not know what to remove. Give --older-than DAYS, --keep N, or both."
+    template = "Nothing says what to remove. Give --older-than DAYS, --keep N, or both."

@@ -82,15 +82,15 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert renewed.body == why_eager.renewed(written.body, why_eager.digest_of(again, "Tiny")) != written.body
     assert not renewed.edited and renewed.claim.verdict.status == "ok"
 
-    # Another formula: the kernel is wrong now, and the header says so with the new fingerprint.
+    # Another formula: the kernel is out of date now, and the header says so with the new fingerprint.
     path.write_text(TINY.replace("x * 2 + 1", "x * 3 + 1"))
     job = await over(jobs.submit("validate", target(path, "Tiny"), path))
     assert job.state == "done", job.error
     assert job.report.chosen is None
-    assert job.report.candidates[0].verdict.status == "wrong"
+    assert job.report.candidates[0].verdict.status == "outdated"
     assert job.report.why
     stale = kernel_file.read(kernel)
-    assert stale.claim.verdict.status == "wrong"
+    assert stale.claim.verdict.status == "outdated"
     assert stale.fingerprint not in ("", written.fingerprint)
     assert stale.body == renewed.body
 

@@ -79,6 +79,10 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
         actions += [use] if use is not None else []
     if s.kernel is not None or state.record(document.path, c.name) is not None:
         actions.append(_command(f"Show validation report for {c.name}", REFACTOR, "kernelLsp.showReport", argument))
+    if s.outdated:
+        fixes = [d for d in diagnostics or [] if d.code == "kernel-outdated" and c.name_range == _area(document, d)]
+        actions.append(_command(titles.regenerate_title(c.name), FIX, "kernelLsp.generate", argument))
+        actions[-1].diagnostics = fixes or None
     if s.regression:
         fixes = [d for d in diagnostics or [] if d.code == "kernel-regressed" and c.name_range == _area(document, d)]
         for title, command in (
