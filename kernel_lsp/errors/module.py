@@ -104,7 +104,7 @@ class ImportFailed(UserError):
 class InitFailed(UserError):
     """The class's constructor raised with the example's arguments."""
 
-    template = "{class_name}.__init__ raised at line {line}: {detail}. Check get_init_inputs_{class_name}()."
+    template = "{class_name}.__init__ raised at line {line}: {detail}. Check get_init_inputs_{class_name}(), which gives its arguments."
 
 
 class ForwardFailed(UserError):
@@ -213,4 +213,4 @@ class NotInterpretable(UserError):
 class InputsNotSupported(UserError):
     """The example holds an object that cannot be described to the trial; ``kind``: its type, with an article."""
 
-    template = "{class_name}: the example inputs contain {kind}, which cannot be handed to another process. Use tensors, numbers, strings, None, and lists, tuples or dicts of them."
+    template = "The example inputs of {class_name} contain {kind}, which cannot be handed to another process. Use tensors, numbers, strings, None, and lists, tuples or dicts of them."
