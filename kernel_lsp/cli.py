@@ -20,8 +20,8 @@ _EXIT_STATUS = (
 )
 
 
-#: what a shell says of a program that SIGPIPE ended
-_READER_GONE = 141
+#: what a shell says of a program that SIGPIPE ended, and of one that Ctrl-C did
+_READER_GONE, _INTERRUPTED = 141, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         if not _is_reader_gone():
             raise
+    except KeyboardInterrupt:  # Ctrl-C at a moment when no command waits for it
+        return _INTERRUPTED
     except SystemExit as ended:  # rich ends the program itself
         if not isinstance(ended.__context__, BrokenPipeError):
             raise

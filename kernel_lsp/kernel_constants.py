@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: what stands for a size's upper bound where an export knows none, or a greater one
+UNBOUNDED = 2**31 - 1
+
 #: name → the line that defines it
 CONSTANTS = {
     "_DEVICE": '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',

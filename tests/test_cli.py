@@ -193,6 +193,11 @@ def test_doctor_says_what_is_there_and_how_to_fix_the_rest(tmp_path):
     assert done.returncode == 0 and document["ok"]
     assert all(check["fix"] for check in document["checks"] if check["state"] != "ok")
 
+    environment = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80"}
+    done = subprocess.run(command("doctor"), env=environment, capture_output=True, text=True, check=False)
+    advice = [line for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert max(map(len, advice), default=0) <= 80
+
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # no site-packages: no torch
     bare.chmod(0o755)
@@ -261,7 +266,7 @@ def test_a_claim_is_said_to_be_one_and_a_validation_is_kept(samples, monkeypatch
     kernel.write_text(kernel.read_text().replace('on = "Triton interpreter (CPU)"', 'on = "NVIDIA H100"'))
     said = " ".join(run("check", samples, "--device", "interpreter").stdout.split())
     claim = "says it was validated on NVIDIA H100 by kernel-lsp 0.1.0 (correct, not timed)"
-    assert f"Its file {claim}; not validated on this machine before." in said
+    assert f"the kernel file {claim}; not validated on this machine before." in said
     assert 'on = "NVIDIA H100"' in kernel.read_text()  # check writes nothing
     document = json.loads(run("validate", kernel, "--device", "interpreter", "--write", "--json").stdout)
     assert document["before"].startswith("was validated on this machine on 20")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kernel_lsp.store import environments, importing  # noqa: E402
+from kernel_lsp.store import environments, importing
 
 
 def main(export: str, store: str, *pythons: str) -> None:

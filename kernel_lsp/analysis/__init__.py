@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .classes import ModuleClass, imported_with_inputs, module_classes_of
 from .fingerprint import fingerprint_of
-from .missing import not_found, orphaned, syntax_error
+from .missing import may_have_inputs, not_found, orphaned, syntax_error, unparsed
 from .resolve import Read, read_file
 from .syntax import Source
 from .text import Position, Range, Text
@@ -25,12 +25,14 @@ __all__ = [
     "fingerprint",
     "fingerprint_of",
     "imported_with_inputs",
+    "may_have_inputs",
     "module_classes",
     "module_classes_of",
     "not_found",
     "orphaned",
     "read_file",
     "syntax_error",
+    "unparsed",
 ]
 
 

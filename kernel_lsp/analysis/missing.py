@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import warnings
 from pathlib import Path
 
 from ..errors import ClassNotFound, KernelOrphaned, SyntaxInvalid
+from .classes import identifier
 from .outline import outlined
 from .syntax import Source
 
@@ -22,6 +24,21 @@ def syntax_error(text: str, path: Path) -> SyntaxInvalid | None:
         line = getattr(error, "lineno", None)
         return SyntaxInvalid(path=str(path), line=line, detail=getattr(error, "msg", None) or str(error))
     return None
+
+
+def unparsed(text: str, path: Path) -> SyntaxInvalid | None:
+    """The syntax error of a source that this Python and tree-sitter both refuse; None where a newer Python may take it."""
+    return syntax_error(text, path) if Source(text).tree.root_node.has_error else None
+
+
+def may_have_inputs(text: str, class_name: str) -> bool:
+    """Whether a module with this text may have a function of example inputs for the class; False is certain.
+
+    Names from ``import *``, and names that are put together (``globals()[f"get_inputs_{name}"]``), count as such a function.
+    """
+    own = {f"get_inputs_{identifier(class_name)}", f"get_inputs_{class_name.rpartition('.')[2]}", "get_inputs"}
+    found = re.findall(r"get_inputs\w*", text)
+    return any(name in own or name.endswith("_") for name in found) or bool(outlined(Source(text)).stars)
 
 
 def not_found(text: str, path: Path, class_name: str) -> SyntaxInvalid | ClassNotFound:

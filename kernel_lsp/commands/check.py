@@ -19,8 +19,9 @@ from kernel_lsp.checking.changes import changed_since
 from kernel_lsp.checking.findings import checked_of
 from kernel_lsp.checking.formats import github, junit, sarif
 from kernel_lsp.checking.formats.places import shown
-from kernel_lsp.checking.records import CODES, DEFAULT_FAIL_ON, Checked, Outcome
+from kernel_lsp.checking.records import DEFAULT_FAIL_ON, Checked, Outcome
 from kernel_lsp.commands import html
+from kernel_lsp.commands.finding_lines import finding_lines
 from kernel_lsp.commands.running import NOT_VALIDATED, Task, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
 from kernel_lsp.commands.validate import selected, task_for
@@ -122,22 +123,13 @@ def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> No
 
     if tasks:
         print_reports(tasks, picture)
-    for one in outcome.checked:
-        for finding in one.findings:
-            # The table has the reason of a wrong kernel, and says nothing of a stale one.
-            said = finding.text if finding.code == CODES["stale"] else finding.action
-            if said:
-                print(f"{_place(one, outcome.root)}: {said}")
+    for line in finding_lines(outcome.checked, outcome.root):
+        print(line)
     told = [text.rstrip(".") for text in missing(tasks)]  # below the table
     for why in outcome.not_measured:
         print("Regressions: not measured either." if why in told else f"Regressions: not measured ({why}).")
     if outcome.checked or outcome.unchanged:
         print(_summary(outcome))
-
-
-def _place(one: Checked, root: Path) -> str:
-    path, line = one.place
-    return f"{shown(path, root)}:{line}"
 
 
 def _summary(outcome: Outcome) -> str:

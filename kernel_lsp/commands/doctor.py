@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -183,4 +184,7 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         console.print(f"{marks[finding.state]} [bold]{finding.name}[/]: {escape(finding.found)}", soft_wrap=True)
         if finding.fix:
-            console.print(f"  {escape(words(finding.fix))}", soft_wrap=True)
+            fix = words(finding.fix)
+            if console.is_terminal:
+                fix = textwrap.fill(fix, console.width - 2, break_long_words=False, break_on_hyphens=False)
+            console.print(textwrap.indent(escape(fix), "  "), soft_wrap=True)

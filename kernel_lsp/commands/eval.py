@@ -62,6 +62,8 @@ def _asked(options: Any) -> Evaluation:
     Raises:
         UserError: the first thing that is wrong.
     """
+    for error in folder.left_out(options.folders) if options.suite == folder.SUITE else ():
+        print(f"kernel-lsp: Left out: {error}", file=sys.stderr)
     found = SUITES[options.suite](options.folders, options.mode)
     if options.suite == "kernelbench":
         found = selection.select(found, options.level, options.problem)

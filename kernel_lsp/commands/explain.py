@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import schema
+from kernel_lsp.commands.generate import print_stubs
 from kernel_lsp.commands.running import (
     INTERRUPTED,
     WANTED,
@@ -56,6 +57,8 @@ def run(options: Any) -> int:
         return INTERRUPTED
     if task.error is not None:
         print(f"kernel-lsp: {task.error}", file=sys.stderr)
+        if not options.json:
+            print_stubs([task])
         return task.status()
     assert explained is not None
     if explained["error"] is not None:

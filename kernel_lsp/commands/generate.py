@@ -14,7 +14,7 @@ from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import split
-from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, UserError
+from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
 from kernel_lsp.suites.files import python_files
@@ -98,8 +98,7 @@ def _tasks_in(file: Path, write: bool) -> list[Task]:
     try:
         source = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        detail = getattr(error, "strerror", None) or str(error)
-        return [_failed(str(file), UserError(message=f"{file} could not be read: {detail}.", path=str(file)))]
+        return [_failed(str(file), SourceUnreadable.of(file, error))]
     found = module_classes(source, Path(os.path.abspath(file)))
     names = dict.fromkeys([*(module.name for module in found), *imported_with_inputs(source)])
     hidden = syntax_error(source, file) if not names else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from kernel_lsp import analysis
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, refuse
 from kernel_lsp.commands.store import store_in_use
+from kernel_lsp.commands.targets import path_missing
 from kernel_lsp.errors import ReportNotWritten, StoreOff, UserError
 from kernel_lsp.settings import read_project
 from kernel_lsp.store import history
@@ -20,7 +22,7 @@ from kernel_lsp.store.history import History
 
 
 def run(options: Any) -> int:
-    """Exit status: 0, also where nothing was validated yet; 2 the store cannot be read, or a file not be written."""
+    """Exit status: 0, also where nothing was validated yet; 2 no such path, the store cannot be read, or a file not be written."""
     name, _, class_name = options.target.partition("::")
     path = Path(os.path.abspath(name))
     try:
@@ -37,8 +39,13 @@ def run(options: Any) -> int:
         from kernel_lsp.commands.history_table import print_histories
 
         print_histories(found, options.svg)
-    if not found:
-        print(f"kernel-lsp: nothing was validated at {options.target}, as far as {store} knows", file=sys.stderr)
+    missing = not found and not os.path.lexists(path)
+    if missing:
+        near = path_missing(name, f"::{class_name}" if class_name else "")
+        print(f"kernel-lsp: {near}", file=sys.stderr)
+    elif not found:
+        advice = f"`kernel-lsp generate {shlex.quote(options.target)}` validates what it writes, `kernel-lsp check` what is there."
+        print(f"kernel-lsp: No validation of {options.target} is in the store ({store}). {advice}", file=sys.stderr)
     if options.html is not None:
         from kernel_lsp.report_page.history_page import page
 
@@ -48,7 +55,7 @@ def run(options: Any) -> int:
             print(f"kernel-lsp: {error}", file=sys.stderr)
             return NOT_VALIDATED
         print(f"The page is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
-    return WANTED
+    return NOT_VALIDATED if missing else WANTED
 
 
 def _found(store: Path, path: Path, class_name: str, last: int) -> Sequence[History]:

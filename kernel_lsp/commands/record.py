@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.commands.running import print_json, refuse
-from kernel_lsp.errors import NothingRecorded, RecordingNotWritten, UserError
+from kernel_lsp.errors import NoCommandGiven, NothingRecorded, RecordingNotWritten, UserError
 from kernel_lsp.recording import files, launching, merging
 from kernel_lsp.recording.records import Run
 
@@ -21,10 +21,7 @@ def run(options: Any) -> int:
     """Run the command, keep what was seen, and print it. The exit status is the command's."""
     command = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not command:
-        return refuse(
-            UserError(message="No command to run. Write for instance: kernel-lsp record -- python train.py"),
-            options.json,
-        )
+        return refuse(NoCommandGiven(), options.json)
     if options.output is not None and not options.output.parent.is_dir():
         detail = f"there is no folder {options.output.parent}"
         return refuse(RecordingNotWritten(path=str(options.output), detail=detail), options.json)

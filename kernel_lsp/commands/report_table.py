@@ -45,12 +45,10 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str
                 reason = f"as {first[reason]}."
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(words(reason))}", highlight=False)
-        before = task.report.before if task.report is not None else ""
-        said = [f"Its file {before}."] if before else []
-        for line in [*said, *example_lines(task), *recorded_lines(task), *source_lines(task)]:
+        for line in [*example_lines(task), *recorded_lines(task), *source_lines(task)]:
             console.print(f"  {escape(words(line))}", highlight=False, style="dim")
-    for line in footer(tasks, columns):
-        console.print(escape(line), highlight=False, style="dim")
+    for line in [*before_lines(tasks), *footer(tasks, columns)]:
+        console.print(escape(words(line)), highlight=False, style="dim")
     if picture is not None:
         save_picture(console, picture, title)
 
@@ -270,7 +268,16 @@ def errors_line(tasks: Sequence[Task]) -> str:
         if check:
             of_check.setdefault(check, []).append(name)
     told = "; ".join(f"{check} ({', '.join(of)})" for check, of in of_check.items())
-    return f"Largest error not on the example inputs, but in the check: {told}." if told else ""
+    return f"The largest error was not on the example inputs but in another check: {told}." if told else ""
+
+
+def before_lines(tasks: Sequence[Task]) -> list[str]:
+    """What was known of the kernel files before, each thing once, with the classes that it is true of."""
+    of: dict[str, list[str]] = {}
+    for task, name in zip(tasks, names(tasks), strict=True):
+        if task.report is not None and task.report.before:
+            of.setdefault(task.report.before, []).append(name)
+    return [f"{', '.join(classes)}: the kernel file {before}." for before, classes in of.items()]
 
 
 def example_lines(task: Task) -> list[str]:

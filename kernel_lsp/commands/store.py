@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel_lsp.commands import kernelbook
 from kernel_lsp.commands.running import WANTED, WRONG, print_json, refuse
-from kernel_lsp.errors import StoreOff, UserError
+from kernel_lsp.errors import NothingToPrune, StoreOff, UserError
 from kernel_lsp.settings import load
 from kernel_lsp.store import exporting, importing, pruning
 from kernel_lsp.store.database import path_for
@@ -22,7 +22,7 @@ def run(options: Any) -> int:
     """Exit status: 0 done, 1 lines of an import were damaged, 2 it could not be done."""
     actions = {"info": _info, "prune": _prune, "export": _export, "import": _import}
     if options.action == "prune" and options.older_than is None and options.keep is None:
-        return refuse(UserError(message="Say what to remove: --older-than DAYS, --keep N, or both."), options.json)
+        return refuse(NothingToPrune(), options.json)
     try:
         store = store_in_use(Path.cwd())
         if store is None:

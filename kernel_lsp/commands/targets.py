@@ -37,10 +37,15 @@ def existing(name: str, rest: str = "") -> Path:
     path = Path(name)
     if path.exists():
         return path
+    raise path_missing(name, rest)
+
+
+def path_missing(name: str, rest: str = "") -> PathMissing:
+    """The error for a path that is not there, with what was probably meant. ``rest``: what follows it in the argument."""
     meant = _class_meant(name) if not rest else ""
-    near = meant or _near(path)
+    near = meant or _near(Path(name))
     hint = f"; did you mean {near}{'' if meant else rest}?" if near else "."
-    raise PathMissing(path=name, hint=hint)
+    return PathMissing(path=name, hint=hint)
 
 
 def _class_meant(name: str) -> str:

@@ -10,7 +10,11 @@ from typing import Any
 
 from kernel_lsp import kernel_file, schema
 from kernel_lsp.analysis import fingerprint, orphaned, read_file
+from kernel_lsp.checking import git
+from kernel_lsp.checking.findings import checked_of
+from kernel_lsp.checking.records import DEFAULT_FAIL_ON
 from kernel_lsp.commands import html
+from kernel_lsp.commands.finding_lines import finding_lines
 from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
 from kernel_lsp.errors import ClassNotFound, KernelOrphaned, NotAKernelFile, SourceGiven, UserError
@@ -26,7 +30,8 @@ def run(options: Any) -> int:
         paths = [existing(name) for name in options.targets]
     except UserError as error:
         return refuse(error, options.json)
-    tasks = [task_for(file, options.write) for file in selected(paths)]
+    files = selected(paths)
+    tasks = [task_for(file, options.write) for file in files]
     if not tasks and not options.json:
         return WANTED
     try:
@@ -35,7 +40,14 @@ def run(options: Any) -> int:
         return refuse(error, options.json)
     single = len(paths) == 1 and not paths[0].is_dir()
     document = tasks[0].to_json() if single else {"reports": [task.to_json() for task in tasks]}
-    return finish(tasks, completed, options, document)
+    status = finish(tasks, completed, options, document)
+    if not options.json:
+        checked = [
+            checked_of(file, one.report, one.error, DEFAULT_FAIL_ON) for file, one in zip(files, tasks, strict=True)
+        ]
+        for line in finding_lines(checked, git.find_root(Path.cwd()) or Path.cwd()):
+            print(line)
+    return status
 
 
 def selected(paths: list[Path]) -> list[Path]:

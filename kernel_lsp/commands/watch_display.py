@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _FRAME_SECONDS = 0.1  # between two pictures of the table, at least
 _AROUND = 6  # lines of the terminal that are not rows
+_OTHERS = 45  # columns of a table beside the names: verdict, speedup, when, and the gaps between all
 _LINES = 8  # of a picture, above the table
 _WIDTH = 132
 _NOT_VALIDATED = "not validated"
@@ -166,7 +168,8 @@ class _Terminal(Display):
     def _draw(self) -> None:
         self._timer = None
         if not self.closing:
-            self._live.update(table_of(self.kernels, self._console.height - _AROUND), refresh=True)
+            most = self._console.height - _AROUND
+            self._live.update(table_of(self.kernels, most, self._console.width), refresh=True)
 
     def _print(self, line: Text) -> None:
         self._console.print(line, soft_wrap=True, highlight=False)
@@ -178,7 +181,7 @@ class _Terminal(Display):
             with contextlib.suppress(NotImplementedError, AttributeError, ValueError):  # Windows
                 loop.add_signal_handler(signal.SIGWINCH, self.soon)
             yield
-            self._live.update(table_of(self.kernels, len(self.kernels)), refresh=True)
+            self._live.update(table_of(self.kernels, len(self.kernels), self._console.width), refresh=True)
 
 
 @contextlib.contextmanager
@@ -194,11 +197,21 @@ def display(gone: Callable[[], None], picture: Path | None = None) -> Iterator[D
         save_picture(recorder, picture)
 
 
-def table_of(rows: Sequence[Row], most: int) -> Table:
-    """One line a kernel, in the order of the files; of too many, those that run, are bad, or changed last."""
+def table_of(rows: Sequence[Row], most: int, width: int = _WIDTH) -> Table:
+    """One line a kernel, in the order of the files; of too many, those that run, are bad, or changed last.
+
+    Where the names would be cut at ``width``, the kernel files are left out, unless two classes have one name.
+    """
+    classes = [row.kernel.class_name or "?" for row in rows]
+    needed = max(map(cell_len, classes), default=0) + max((cell_len(row.name) for row in rows), default=0) + _OTHERS
+    return _table_of(rows, most, files=needed <= width or len(set(classes)) < len(classes))
+
+
+def _table_of(rows: Sequence[Row], most: int, *, files: bool) -> Table:
     table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("class", overflow="ellipsis")  # a narrow terminal cuts the names, which do not wrap
-    table.add_column("kernel file", overflow="ellipsis")
+    if files:
+        table.add_column("kernel file", overflow="ellipsis")
     table.add_column("verdict", no_wrap=True)
     table.add_column("speedup over\neager / compile", justify="right", no_wrap=True)
     table.add_column("when", justify="right", no_wrap=True)
@@ -212,12 +225,13 @@ def table_of(rows: Sequence[Row], most: int) -> Table:
         else:
             verdict = Text(row.status, "green" if row.good else "red")
         speedup = "–" if row.progress else row.speedup
-        table.add_row(Text(row.kernel.class_name or "?"), Text(row.name), verdict, speedup, Text(_when(row.at), "dim"))
+        names = [Text(row.kernel.class_name or "?"), *([Text(row.name)] if files else [])]
+        table.add_row(*names, verdict, speedup, Text(_when(row.at), "dim"))
     if len(chosen) < len(rows):
         rest = [row for row in rows if id(row) not in picked]
         bad = sum(not row.good for row in rest)
         words = f"and {len(rest)} more" + (f", {bad} of them not ok" if bad else ", all ok")
-        table.add_row("…", Text(words, "dim"), "", "", "")
+        table.add_row(*(["…", Text(words, "dim")] if files else [Text(f"… {words}", "dim")]), "", "", "")
     return table
 
 

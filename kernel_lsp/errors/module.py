@@ -17,6 +17,19 @@ class ClassNotFound(UserError):
         super().__init__(hint=hint, **values)
 
 
+class SourceUnreadable(UserError):
+    """A source file cannot be opened, or is not UTF-8; ``detail``: the system's or the decoder's words."""
+
+    template = "{path} could not be read: {detail}. Change its permissions, or save it as UTF-8."
+
+    @classmethod
+    def of(cls, path: object, error: OSError | UnicodeDecodeError) -> SourceUnreadable:
+        """The error for what reading the file as text raised."""
+        if isinstance(error, UnicodeDecodeError):
+            return cls(path=str(path), detail=f"it is not UTF-8 (byte {error.start})")
+        return cls(path=str(path), detail=error.strerror or error)
+
+
 class NoModuleClass(UserError):
     """A file or folder was named without a class, and none in it derives from ``torch.nn.Module``."""
 
@@ -91,7 +104,7 @@ class ImportFailed(UserError):
 class InitFailed(UserError):
     """The class's constructor raised with the example's arguments."""
 
-    template = "{class_name}.__init__ raised at line {line}: {detail}. Check get_init_inputs_{class_name}()."
+    template = "{class_name}.__init__ raised at line {line}: {detail}. Check get_init_inputs_{class_name}(), which gives its arguments."
 
 
 class ForwardFailed(UserError):
@@ -200,4 +213,4 @@ class NotInterpretable(UserError):
 class InputsNotSupported(UserError):
     """The example holds an object that cannot be described to the trial; ``kind``: its type, with an article."""
 
-    template = "{class_name}: the example inputs contain {kind}, which cannot be handed to another process. Use tensors, numbers, strings, None, and lists, tuples or dicts of them."
+    template = "The example inputs of {class_name} contain {kind}, which cannot be handed to another process. Use tensors, numbers, strings, None, and lists, tuples or dicts of them."

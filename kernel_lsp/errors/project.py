@@ -31,6 +31,12 @@ class ProjectTableUnknown(UserError):
     template = "{path} has a table [tool.{name}], which nothing reads; did you mean [tool.kernel-lsp]? Rename it."
 
 
+class NoCommandGiven(UserError):
+    """``record`` was given no program to run."""
+
+    template = "No command to run. Write for instance: kernel-lsp record -- python train.py"
+
+
 class CommandNotStarted(UserError):
     """The system could not start the user's program for ``record``."""
 

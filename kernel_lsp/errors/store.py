@@ -33,3 +33,9 @@ class ExportNotWritten(UserError):
     """The file of an export could not be written."""
 
     template = "{path} could not be written: {detail}. Name a file in a folder that you can write to."
+
+
+class NothingToPrune(UserError):
+    """``store prune`` was given neither an age nor a number."""
+
+    template = "Nothing says what to remove. Give --older-than DAYS, --keep N, or both."

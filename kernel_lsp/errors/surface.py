@@ -7,6 +7,7 @@ read. The command line says once which options it has; what names a setting name
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterable, Iterator
 
@@ -37,9 +38,19 @@ def words(text: str) -> str:
         return text
     if "overwrite" in _options:
         text = text.replace("with overwriting confirmed", "with --overwrite")
+    text = _shortened(text)
     text = text.replace(LOG, "what the same command prints with -v")
     text = text.replace(", or save the file if the class is new", "")  # a command reads what is saved
     return _SETTING.sub(_setting, _ACTION.sub("", text))
+
+
+def _shortened(text: str) -> str:
+    """``text`` with what lies below the current folder as a user there names it."""
+    try:
+        here = os.path.join(os.getcwd(), "")
+    except OSError:  # it was removed
+        return text
+    return text if here == os.sep else re.sub(rf"(?<![^\s(\"'“‘:,=]){re.escape(here)}(?=[^\s/])", "", text)
 
 
 def _setting(found: re.Match[str]) -> str:

@@ -333,7 +333,7 @@ def _rename_class(file: _File, old: str) -> None:
         raise Unsuitable(f"it binds {base.id} twice")
     outer, dot, rest = specimen.class_name.partition(".")
     plain = specimen.class_name.rpartition(".")[2]
-    new = f"{plain}Triton"
+    new = kernel_class(plain)
     free = words - {base.id, cls.name}
     alias = next((name for name in (outer, f"{outer}_module", f"Eager{outer}") if name not in free and name != new), "")
     if not alias or new in free or alias in file.parameters.values():

@@ -10,6 +10,7 @@ from kernel_lsp.generators import torch_names
 from kernel_lsp.generators.attributes import SET_UP, Answer, Settled
 from kernel_lsp.generators.constructors import first_argument
 from kernel_lsp.generators.rewriting import Function
+from kernel_lsp.naming import kernel_class
 
 
 def class_text(
@@ -17,7 +18,9 @@ def class_text(
 ) -> str:
     """The drop-in class. ``lines``: the answer's source, changed."""
     plain = subject.base.rpartition(".")[2]
-    parts = [f'class {plain}Triton({base}):\n    """{plain}: the kernel where it was validated, eager elsewhere."""']
+    parts = [
+        f'class {kernel_class(plain)}({base}):\n    """{plain}: the kernel where it was validated, eager elsewhere."""'
+    ]
     constants = sorted((answer.constants[name] for name in settled.constants), key=lambda node: node.lineno)
     values = [answer.source.piece(lines, node, 4) for node in constants]
     values += [_shared(answer, settled, lines, name, value) for name, value in settled.shared.items()]

@@ -13,6 +13,7 @@ async def explain(run: Run) -> None:
         UserError: the class cannot be imported, run or exported; ruff is missing.
     """
     run.take_fingerprint()
+    await run.require_inputs()
     await run.start_worker()
     run.progress("generating", "Following the synthesizer", 10)
     answer = await run.ask_worker("explain", "exporting the graph and following the synthesizer")

@@ -21,6 +21,7 @@ async def generate(run: Run) -> None:
     """
     job, report, settings = run.job, run.report, run.settings
     run.take_fingerprint()
+    await run.require_inputs()
     # What is bound to fail fails now, and not after a minute of work.
     ruff_command()
     names = await asyncio.to_thread(generators.chosen, settings)  # one looks into the store

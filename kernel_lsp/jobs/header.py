@@ -8,11 +8,11 @@ import re
 from typing import Any
 
 from kernel_lsp import __version__, claims, class_schema, kernel_file, schema
+from kernel_lsp.kernel_constants import UNBOUNDED
 
 MOST_LINES = 25  # of a header, with its opening and closing line
 _MOST = 160  # characters of a text
 _LINE = 80  # characters of a line's share of a list: less than a line has, since items are not broken up
-_UNBOUNDED = 2**31 - 1  # what an export that knows no upper bound gives as one, or more
 _KEYS = (
     *("source", "class", "generator", "note", "variant", "pinned", "precision", "fingerprint", "body", "code"),
     *("envelope", *claims.KEYS, "rest"),
@@ -135,7 +135,7 @@ def envelope(specimen: class_schema.Specimen, pinned: bool = False) -> dict[str,
         example |= {symbol: size for size, symbol in zip(spec.shape, spec.dynamic, strict=False) if symbol}
     sizes = []
     for symbol, (least, greatest) in specimen.dynamic.items():
-        upwards = f"{least} to {greatest}" if greatest < _UNBOUNDED else f"{least} or more"
+        upwards = f"{least} to {greatest}" if greatest < UNBOUNDED else f"{least} or more"
         sizes.append(f"{symbol}: {upwards}" + (f", {example[symbol]} in the example" if symbol in example else ""))
     return {
         "inputs": _fitted([f"{s.name}: {tensor_text(s)}" if s.name else tensor_text(s) for s in specimen.inputs], 3),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import class_schema, errors, kernel_file, loading, schema, why_eager
-from kernel_lsp.analysis import fingerprint, not_found
+from kernel_lsp.analysis import fingerprint, may_have_inputs, not_found, unparsed
 from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.client import EventHandler, Worker
 from kernel_lsp.jobs.gpu_turns import GpuTurns
@@ -99,7 +99,7 @@ class Run:
         Raises:
             NotSavedYet: it is not there.
             PathNotUtf8: torch and Triton could not read it.
-            ImportFailed: it cannot be read.
+            SourceUnreadable: it cannot be read, or is not UTF-8.
         """
         check_path(self.job.path)
         try:
@@ -108,7 +108,7 @@ class Run:
         except FileNotFoundError:
             raise errors.NotSavedYet(path=str(self.job.path)) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise errors.ImportFailed(path=str(self.job.path), line=1, detail=error) from error
+            raise errors.SourceUnreadable.of(self.job.path, error) from error
 
     def take_fingerprint(self) -> str:
         """The class's fingerprint, taken before the worker imports it.
@@ -117,14 +117,28 @@ class Run:
         validated again, which is the harmless side to err on.
 
         Raises:
-            SyntaxInvalid, ClassNotFound: a syntax error hides the class, or there is none of that name.
+            SyntaxInvalid, ClassNotFound: the source does not parse, or it has no class of that name.
         """
         target, source = self.job.target, self.read_source()
+        if (error := unparsed(source, self.job.path)) is not None:
+            raise error
         try:
             target.fingerprint = fingerprint(source, self.job.path, target.class_name)
         except errors.ClassNotFound:
             raise not_found(source, self.job.path, target.class_name) from None
         return target.fingerprint
+
+    async def require_inputs(self) -> None:
+        """Tell of a class without example inputs, as far as that can be seen without running its file.
+
+        Raises:
+            NoExampleInputs: neither the text of the file nor pyproject.toml nor a recording has any.
+        """
+        path, class_name = self.job.path, self.job.target.class_name
+        if may_have_inputs(self.read_source(), class_name) or self.settings.inputs_for(path, class_name) is not None:
+            return
+        if await asyncio.to_thread(examples.table_for, path, class_name) is None:
+            raise errors.NoExampleInputs(path=str(path), class_name=class_name)
 
     def completed(self, body: str) -> str:
         """The body of a kernel file with what every one has, whoever wrote it.

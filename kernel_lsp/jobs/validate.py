@@ -7,6 +7,9 @@ from kernel_lsp.jobs import baselines, header, regressions, several, validations
 from kernel_lsp.jobs.run import Run
 from kernel_lsp.store.validations import Known, Validation
 
+#: what a kernel is found to be whose class computes something else by now, or has other parameters
+_UNFIT = ("wrong", "not-drop-in")
+
 
 async def validate(run: Run) -> None:
     """Fill ``run.report``; put verdict, measurement and fingerprint into the header, unless the user edited the file.
@@ -20,6 +23,7 @@ async def validate(run: Run) -> None:
     report.file = str(kernel)
     job.precision = parsed.precision
     unchanged = run.take_fingerprint() == parsed.fingerprint
+    await run.require_inputs()
 
     await run.start_worker()
     await validations.keep_devices(run.settings, run.worker.hello)
@@ -73,19 +77,22 @@ async def validate(run: Run) -> None:
 def _name_outdated(
     parsed: kernel_file.KernelFile, verdict: schema.Verdict, class_name: str, unchanged: bool, misfits: bool
 ) -> None:
-    """A kernel that the class has been changed away from since is no cheat: its class runs eagerly, as it has to.
+    """A kernel that the class has been changed away from since is out of date: neither a cheat nor the user's mistake.
 
     Where the header has that verdict its fingerprint is of the class as it was then. ``misfits``: of several examples one is in no
     envelope, while an envelope has no example.
     """
     known = parsed.claim is not None and parsed.claim.verdict.status == "outdated"
-    fits = verdict.reason != schema.NO_LAUNCH and not (misfits and verdict.status in schema.CORRECT)
-    if not fits and not parsed.edited and (known or not unchanged):
-        verdict.status = "outdated"
-        verdict.reason = (
-            f"{class_name}, or something it uses, changed since its kernel was written: the kernel does not fit any more, "
-            "and calls with the example inputs run eagerly; generate it again"
-        )
+    if parsed.edited or (unchanged and not known):
+        return
+    changed = f"{class_name}, or something it uses, changed since its kernel was written"
+    if verdict.reason == schema.NO_LAUNCH or (misfits and verdict.status in schema.CORRECT):
+        verdict.reason = f"{changed}: the kernel does not fit any more, and calls with the example inputs run eagerly; generate it again"
+    elif verdict.status in _UNFIT:
+        verdict.reason = f"{changed}, and the kernel does not fit any more; generate it again ({verdict.reason})"
+    else:
+        return
+    verdict.status = "outdated"
 
 
 def _keep_times(report: schema.Report, known: Validation, validated: schema.Validated) -> None:

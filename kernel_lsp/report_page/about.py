@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp.class_schema import Specimen, TensorSpec
+from kernel_lsp.kernel_constants import UNBOUNDED
 from kernel_lsp.schema import Device, Report, Verdict
 
 from . import numbers
@@ -18,7 +19,6 @@ STAGES = {
     "measurement": "First times",
     "report": "Finished",
 }
-_UNBOUNDED = 2**31 - 1
 
 
 def compiled(verdict: Verdict | None) -> Markup | None:
@@ -79,8 +79,8 @@ def _dynamic(spec: Specimen) -> Child:
         return "none"
     parts = []
     for symbol, limits in spec.dynamic.items():
-        least, greatest = (*limits, _UNBOUNDED)[:2] if limits else (0, _UNBOUNDED)
-        parts.append(f"{symbol}: {least} {f'to {greatest}' if greatest < _UNBOUNDED else 'or more'}")
+        least, greatest = (*limits, UNBOUNDED)[:2] if limits else (0, UNBOUNDED)
+        parts.append(f"{symbol}: {least} {f'to {greatest}' if greatest < UNBOUNDED else 'or more'}")
     return "; ".join(parts)
 
 

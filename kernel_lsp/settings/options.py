@@ -289,6 +289,12 @@ class Settings:
         "validated under it from then on.",
         _one_of("strict", "tf32", "half"),
     )
+    valid_severity: str = _option(
+        "hint",
+        "How an editor shows the diagnostic `kernel-valid`, that a kernel is correct and how fast. `hint`: no squiggle and no entry among "
+        "the problems of VS Code; Neovim shows it at the end of the line. `information`: as one of the problems. `off`: not at all.",
+        _one_of("hint", "information", "off"),
+    )
     inlay_hints: bool = _option(False, "Show the speedup after the class name.")
     estimate_above: float = _option(
         1.2,

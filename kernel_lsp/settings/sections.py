@@ -24,6 +24,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "validate_when_idle",
         "pause_while_gpu_busy",
         "pause_on_battery",
+        "valid_severity",
         "inlay_hints",
         "estimate_above",
         "estimate_gpu",

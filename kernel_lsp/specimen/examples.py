@@ -134,7 +134,7 @@ def constructor(
     shared = getattr(module, "get_init_inputs", None)
     if callable(shared):
         args, kwargs = _call(shared, path, class_name)
-        if _accepts(cls, args, kwargs):
+        if _constructs(cls, args, kwargs):
             return args, kwargs
     if table and ("init" in table or "init-kwargs" in table):
         return tuple(parse(table.get("init", []))), parse(table.get("init-kwargs", {}))
@@ -184,6 +184,13 @@ def function_for(module: ModuleType, prefix: str, class_name: str) -> Callable[[
         if callable(found):
             return found
     return None
+
+
+def _constructs(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the constructor takes the arguments. That of torch.nn.Module takes none, whatever its signature says."""
+    if cls.__init__ is torch.nn.Module.__init__ and not getattr(cls, "call_super_init", False):  # type: ignore[misc]
+        return not args and not kwargs
+    return _accepts(cls, args, kwargs)
 
 
 def _accepts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -8,10 +8,8 @@ from typing import Any
 import torch
 
 from kernel_lsp import class_schema
+from kernel_lsp.kernel_constants import UNBOUNDED
 from kernel_lsp.synthesis import independence
-
-#: a size that no tensor reaches, for dimensions without an upper bound
-UNBOUNDED = 2**31 - 1
 
 
 def operators(exported: torch.export.ExportedProgram) -> dict[str, int]:

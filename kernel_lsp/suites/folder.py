@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kernel_lsp.analysis import imported_with_inputs, module_classes
-from kernel_lsp.errors import SuiteEmpty, SuiteFolderMissing
+from kernel_lsp.analysis import imported_with_inputs, module_classes, syntax_error
+from kernel_lsp.errors import SourceUnreadable, SuiteEmpty, SuiteFolderMissing, UserError
 from kernel_lsp.evaluation.records import Problem
 from kernel_lsp.settings import load
 from kernel_lsp.suites.files import python_files
@@ -39,6 +39,24 @@ def read(folders: Iterable[Path], mode: str = "eval") -> list[Found]:
         wanted = "classes that derive from torch.nn.Module, with get_inputs() or get_inputs_<Class>() in their file"
         raise SuiteEmpty(path=", ".join(map(str, named)), detail=wanted)
     return list(found.values())
+
+
+def left_out(folders: Iterable[Path]) -> Iterator[UserError]:
+    """Why files under the folders are passed over that name example inputs, or of which that is not known.
+
+    They cannot be read, or a syntax error hides all of their classes.
+    """
+    for folder in folders:
+        for file in python_files(Path(os.path.abspath(folder))):
+            try:
+                source = file.read_text("utf-8-sig")
+            except (OSError, UnicodeDecodeError) as error:
+                yield SourceUnreadable.of(file, error)
+                continue
+            if "get_inputs" in source and not classes_with_inputs(file):
+                hidden = syntax_error(source, file)
+                if hidden is not None:
+                    yield hidden
 
 
 def classes_with_inputs(file: Path) -> list[str]:

@@ -82,6 +82,17 @@ def describe(tree: Any, tensors: list[torch.Tensor]) -> Any:
     return {"node": type(tree).__name__, "children": [describe(t, tensors) for t in leaves]}
 
 
+def not_rebuilt(described: Any) -> str | None:
+    """The type of the first object that ``rebuild`` makes a list of, and that is more than a tuple; None where there is none."""
+    if isinstance(described, list):
+        return next((kind for one in described if (kind := not_rebuilt(one)) is not None), None)
+    if not isinstance(described, dict):
+        return None
+    if "node" in described and described["node"] != torch.Size.__name__:
+        return str(described["node"])
+    return not_rebuilt(list(described.values()))
+
+
 def rebuild(described: Any, tensors: list[torch.Tensor]) -> Any:
     """The tree that ``describe`` saw; nodes of other types become lists of their leaves.
 

@@ -133,6 +133,8 @@ def _start_cuda(device: str, before_gpu: Callable[[], None]) -> None:
 
 def _check_inputs(example: examples.Example, class_name: str, path: str) -> None:
     try:
-        channel.describe((list(example.args), example.kwargs), [])
+        described = channel.describe((list(example.args), example.kwargs), [])
     except channel.Opaque as error:
         raise errors.InputsNotSupported(path=path, class_name=class_name, kind=f"a {error}") from None
+    if (kind := channel.not_rebuilt(described)) is not None:
+        raise errors.InputsNotSupported(path=path, class_name=class_name, kind=f"a {kind}")

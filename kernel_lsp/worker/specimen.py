@@ -10,6 +10,7 @@ import torch
 from kernel_lsp import errors, schema
 from kernel_lsp.envelope.interface import interface_of
 from kernel_lsp.estimating import estimate as estimating
+from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import faking
 from kernel_lsp.specimen.looking import Seen, attempt, imported
 from kernel_lsp.worker import first_attempt
@@ -65,7 +66,10 @@ def synthesize(given: dict[str, Any], emit: Any) -> dict[str, Any]:
         specimen, exported = seen.specimen, seen.exported
         if isinstance(exported, errors.UserError):
             raise exported
-        emit("progress", {"stage": "synthesize", "message": f"writing {given['class_name']}Triton", "fraction": 0.5})
+        emit(
+            "progress",
+            {"stage": "synthesize", "message": f"writing {kernel_class(given['class_name'])}", "fraction": 0.5},
+        )
         candidates = write(
             seen.module,
             exported,

@@ -4,11 +4,13 @@ import json
 import re
 import shlex
 import subprocess
+import types
 from pathlib import Path
 
 import pytest
 
-from kernel_lsp import cli
+from kernel_lsp import cli, schema
+from kernel_lsp.commands.running import Task
 from tests import nursery
 from tests.checking.scratch import write_kernel, write_module
 from tests.repository import commit
@@ -53,7 +55,6 @@ def test_what_changed_is_validated_and_nothing_is_written(project: Path, tmp_pat
         found[place["artifactLocation"]["uri"], result["ruleId"]] = result["level"]
     assert found == {
         ("wrong.py", "kernel-wrong"): "error",
-        ("wrong.py", "kernel-stale"): "warning",
         ("rewritten.py", "kernel-stale"): "warning",
         ("gone.py", "cannot-validate"): "error",
     }
@@ -62,9 +63,29 @@ def test_what_changed_is_validated_and_nothing_is_written(project: Path, tmp_pat
     assert "record that with: kernel-lsp validate --write kernels/rewritten_triton.py" in done.stdout
     assert "wrong.py:5: Generate it again: kernel-lsp generate wrong.py::Wrong" in done.stdout
     assert "1 did not change since main." in done.stdout
+    outdated = "Wrong, or something it uses, changed since its kernel was written, and the kernel does not fit any more"
+    assert outdated in " ".join(done.stdout.split())
     said = " ".join(done.stdout.split())
     assert "kernels/gone_triton.py is the kernel of Gone, and gone.py has no such class any more." in said
     assert "generate the kernel of gone.py again; delete this one." in said
+
+
+def test_validate_says_what_to_do_below_its_table(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found_wrong(tasks: list[Task], *_: object, **__: object) -> bool:
+        for task in tasks:
+            report = schema.Report(schema.Target((project / "wrong.py").as_uri(), "Wrong"))
+            report.candidates = [schema.Validated(schema.Candidate("", "synthesizer"), schema.Verdict("wrong"))]
+            task.job = types.SimpleNamespace(report=report, state="done", error=None)
+        return True
+
+    monkeypatch.setattr("kernel_lsp.commands.validate.run_tasks", found_wrong)
+    monkeypatch.chdir(project)
+    assert cli.main(["validate", "kernels/wrong_triton.py"]) == 1
+    said = capsys.readouterr().out
+    assert "wrong.py:5: Generate it again: kernel-lsp generate wrong.py::Wrong" in said
+    assert "wrong.py:5: Wrong, or something it uses, changed since its kernel was validated." in said
 
 
 @pytest.mark.parametrize(

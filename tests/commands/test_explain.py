@@ -117,7 +117,7 @@ def test_a_class_without_a_kernel_is_explained_as_far_as_it_goes(folder: Path) -
 
 @pytest.mark.parametrize(
     ("target", "code"),
-    [("mixed.py::Missing", "ClassNotFound"), ("nowhere.py::A", "PathMissing"), ("binary.py::A", "ImportFailed")],
+    [("mixed.py::Missing", "ClassNotFound"), ("nowhere.py::A", "PathMissing"), ("binary.py::A", "SourceUnreadable")],
 )
 def test_what_cannot_be_looked_at_exits_with_2_and_says_why(folder: Path, target: str, code: str) -> None:
     done = run(target, "--json", cwd=folder)
@@ -125,6 +125,14 @@ def test_what_cannot_be_looked_at_exits_with_2_and_says_why(folder: Path, target
     document = json.loads(done.stdout)
     assert document["error"]["code"] == code and document["graph"] is None
     assert document["error"]["message"] in done.stderr
+
+
+def test_a_class_without_example_inputs_gets_its_stub(folder: Path) -> None:
+    (folder / "mixed.py").write_text(MIXED.replace("get_inputs", "get_sizes"))
+    done = run("mixed.py::Sorted", cwd=folder)
+    assert done.returncode == 2 and "No example inputs for Sorted" in done.stderr
+    assert "Paste at the end of mixed.py" in done.stdout and "def get_inputs_Sorted():" in done.stdout
+    assert run("mixed.py::Sorted", "--json", cwd=folder).stdout.startswith("{")
 
 
 @pytest.mark.parametrize(

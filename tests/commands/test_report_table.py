@@ -55,6 +55,18 @@ def test_what_was_not_timed_says_why_once():
     assert said.count("Not measured: no CUDA GPU here: torch is built without CUDA.") == 1
 
 
+def test_what_was_known_of_kernel_files_is_said_once_for_all_that_it_is_true_of(capsys):
+    tasks = [task(f"{name}.py::{name}", None) for name in "ABC"]
+    for one, before in zip(tasks, ["was validated (ok)", "holds no verdict", "was validated (ok)"], strict=True):
+        one.report.before = before
+    print_reports(tasks)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "the kernel file" in line] == [
+        "A, C: the kernel file was validated (ok).",
+        "B: the kernel file holds no verdict.",
+    ]
+
+
 def test_the_check_is_named_whose_error_was_the_largest():
     """But where it is the one on the example inputs."""
     tasks = [task(f"{name}.py::{name}", None) for name in "ABC"]
@@ -62,7 +74,7 @@ def test_the_check_is_named_whose_error_was_the_largest():
     for one, check in zip(tasks, checks, strict=True):
         one.report.candidates[0].verdict.error_check = check
     said = footer(tasks, columns_for(tasks, 132)[0])
-    assert "Largest error not on the example inputs, but in the check: huge values (A, C)." in said
+    assert "The largest error was not on the example inputs but in another check: huge values (A, C)." in said
     assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
 
 

@@ -56,7 +56,10 @@ def test_history_of_a_folder_and_what_is_not_there(project, run):
     assert "off by 3" in " ".join(out.split())
     assert run("history", "pkg")[1] == run("history", project)[1] == out
     status, out, err = run("history", "pkg/norm.py::Missing")
-    assert (status, out) == (0, "") and "nothing was validated at pkg/norm.py::Missing" in err
+    assert (status, out) == (0, "") and "No validation of pkg/norm.py::Missing is in the store" in err
+    assert "`kernel-lsp generate pkg/norm.py::Missing`" in err
+    status, out, err = run("history", "pkg/nrom.py::Norm")
+    assert (status, out) == (2, "") and "did you mean pkg/norm.py::Norm?" in err
 
 
 def test_history_as_one_document(project, run):

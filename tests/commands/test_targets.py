@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import select
@@ -105,6 +106,17 @@ def on_command_line(error: errors.UserError) -> None:
     assert "code action" not in no_inputs and "get_inputs_Outer_Inner()" in no_inputs
 
 
+def test_messages_name_files_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inside, outside = errors.SyntaxInvalid, f"{tmp_path}-other/a.py"
+    with surface.command_line([]):
+        assert str(inside(path=f"{tmp_path}/net/a b.py", line=3, detail="x")).startswith("net/a b.py does not parse at")
+        assert str(inside(path=outside, line=3, detail="x")).startswith(outside)
+        assert f"in {tmp_path}" in str(errors.GitFailed(command="log", path=str(tmp_path), detail="no"))
+        assert inside(path=f"{tmp_path}/a.py", line=3, detail="x").to_json()["where"]["path"] == f"{tmp_path}/a.py"
+    assert f"{tmp_path}/a.py" in str(inside(path=f"{tmp_path}/a.py", line=3, detail="x"))
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_completion(shell: str) -> None:
     command = [sys.executable, "-m", "kernel_lsp", "completion", shell]
@@ -127,13 +139,23 @@ def test_serve_in_a_terminal_says_what_it_waits_for() -> None:
         if select.select([terminal], [], [], 1.0)[0]:
             said += os.read(terminal, 4096)
     os.kill(child, signal.SIGINT)
-    while (ended := os.waitpid(child, os.WNOHANG)[0] == child) is False and time.monotonic() < deadline + 10:
-        time.sleep(0.05)
-    if not ended:
+    status = None
+    while status is None and time.monotonic() < deadline + 10:
+        if select.select([terminal], [], [], 0.05)[0]:
+            with contextlib.suppress(OSError):  # the other end is closed
+                said += os.read(terminal, 4096)
+        ended, found = os.waitpid(child, os.WNOHANG)
+        status = os.waitstatus_to_exitcode(found) if ended else None
+    if status is None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+    while select.select([terminal], [], [], 0)[0]:
+        try:
+            said += os.read(terminal, 4096)
+        except OSError:
+            break
     os.close(terminal)
-    assert ended, "Ctrl-C did not end it"
+    assert status == 130, "Ctrl-C did not end it"
     assert b"waits for an editor" in said and b"Traceback" not in said
 
 

@@ -273,3 +273,17 @@ def test_a_reader_that_goes_away_ends_it(project: Path, start: Start) -> None:
     watch.hang_up()
     shutil.rmtree(project)  # there is something to tell, though the current folder is gone
     assert watch.process.wait(10) == 0
+
+
+def test_a_narrow_table_keeps_the_classes_whole_and_leaves_the_files_out() -> None:
+    files = ["kernels/running_mean_triton.py", "nopkg/blocks/kernels/swish_block_triton.py"]
+    rows = [Row(Kernel(Path(name), name[8:-3].title()), name, status="ok") for name in files]
+    for width, there in ((80, False), (132, True)):
+        console = Console(file=io.StringIO(), width=width)
+        console.print(table_of(rows, 6, width))
+        shown = console.file.getvalue()
+        assert "…" not in shown and all(row.kernel.class_name in shown for row in rows)
+        assert all((name in shown) is there for name in files)
+    rows[1].kernel = Kernel(Path(files[1]), rows[0].kernel.class_name)  # the file alone tells these apart
+    console.print(table_of(rows, 6, 80))
+    assert "kernel file" in console.file.getvalue()

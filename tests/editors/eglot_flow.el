@@ -48,13 +48,13 @@
   (wait-for "kernel-valid")
   (hover)
 
-  ;; The maths is changed: stale at once, wrong once it is saved, right again once it is changed back and saved.
+  ;; The maths is changed: stale at once, out of date once it is saved, right again once it is changed back and saved.
   (save-excursion
     (search-forward ") * self.weight")
     (replace-match ") / self.weight"))
   (wait-for "kernel-stale" 10)
   (save-buffer)
-  (wait-for "kernel-wrong")
+  (wait-for "kernel-outdated")
   (save-excursion
     (search-forward ") / self.weight")
     (replace-match ") * self.weight"))

@@ -37,7 +37,7 @@
     (search-forward ") * self.weight")
     (replace-match ") / self.weight"))
   (save-buffer)
-  (wait-for "kernel-wrong")
+  (wait-for "kernel-outdated")
   (save-excursion
     (search-forward ") / self.weight")
     (replace-match ") * self.weight"))

@@ -13,15 +13,15 @@ local function session()
   steps.hover()
   if has_lenses then steps.lens("✓") end
 
-  -- The maths is changed: stale at once, wrong once it is saved, right again once it is undone and saved.
+  -- The maths is changed: stale at once, out of date once it is saved, right again once it is undone and saved.
   local position = vim.api.nvim_win_get_cursor(0)
   vim.fn.search([[) \zs\* self.weight]])
   steps.press("r/")
   steps.wait_for("kernel-stale", 5)
   if has_lenses then steps.lens("↻ stale") end
   vim.cmd("write")
-  steps.wait_for("kernel-wrong")
-  if has_lenses then steps.lens("✗ wrong") end
+  steps.wait_for("kernel-outdated")
+  if has_lenses then steps.lens("Kernel out of date · Regenerate") end
   steps.press("u")
   vim.cmd("write")
   steps.wait_for("kernel-valid")

@@ -24,12 +24,12 @@ def test_eglot(which: str, project: Path, home: Home) -> None:
     seen, processes = session(program, "### eglot", "eglot_flow.el", project, home, BROWSES="yes" if browses else "no")
 
     verdicts = [(step, value) for step, value in seen if step.startswith("kernel-")]
-    assert [step for step, _ in verdicts] == ["kernel-valid", "kernel-stale", "kernel-wrong", "kernel-valid"]
-    first, _, wrong, again = (value for _, value in verdicts)
+    assert [step for step, _ in verdicts] == ["kernel-valid", "kernel-stale", "kernel-outdated", "kernel-valid"]
+    first, _, outdated, again = (value for _, value in verdicts)
     assert first["type"] == "eglot-note" and first["line"] == 7
     for verdict in (first, again):
         assert "RMSNormTriton is correct under Triton's interpreter" in verdict["text"]
-    assert wrong["type"] == "eglot-error"
+    assert outdated["type"] == "eglot-warning"
     found = dict(seen)
     hover = found["hover"]
     if which == "newest":
@@ -46,7 +46,7 @@ def test_eglot(which: str, project: Path, home: Home) -> None:
 @pytest.mark.timeout(240)
 def test_lsp_mode(project: Path, home: Home) -> None:
     seen, processes = session(debians_emacs(), "### lsp-mode", "lsp_mode_flow.el", project, home)
-    assert [step for step, _ in seen if step != "messages"] == ["kernel-valid", "kernel-wrong", "kernel-valid"]
+    assert [step for step, _ in seen if step != "messages"] == ["kernel-valid", "kernel-outdated", "kernel-valid"]
     assert_kernel(project)
     assert_server_ran(processes, project)
 

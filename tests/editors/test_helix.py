@@ -35,11 +35,11 @@ def test_helix(program: str, browses: bool, project: Path, home: Home) -> None:
         helix.until("✓ RMSNormTriton is correct.*Error against float64.*torch 2")
         helix.press("Escape")
 
-        # The maths is changed: stale at once, wrong once it is saved, right again once it is changed back and saved.
+        # The maths is changed: stale at once, out of date once it is saved, right again once it is changed back and saved.
         change(helix, "[)] [*] self", ") / self")
         helix.until("RMSNorm, or something it uses, changed")
         command(helix, "write")
-        helix.until("RMSNormTriton is not usable .wrong", 60)
+        helix.until("RMSNormTriton is out of date", 60)
         change(helix, "[)] / self", ") * self")
         command(helix, "write")
         helix.until("RMSNormTriton is correct", 60)

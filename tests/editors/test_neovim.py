@@ -17,7 +17,7 @@ from tests.server.test_regressed import FASTER, regressed
 
 FLOW = Path(__file__).with_name("neovim_flow.lua")
 REGRESSED = Path(__file__).with_name("neovim_regressed.lua")
-ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
+WARNING, HINT = 2, 4
 
 pytestmark = pytest.mark.editors
 
@@ -43,14 +43,14 @@ def test_neovim(which: str, project: Path, home: Home) -> None:
     assert [step for step, _ in seen if step.startswith("kernel-")] == [
         "kernel-valid",
         "kernel-stale",
-        "kernel-wrong",
+        "kernel-outdated",
         "kernel-valid",
     ]
-    first, stale, wrong, again = (value for step, value in seen if step.startswith("kernel-"))
-    assert (first["severity"], first["line"], first["column"]) == (INFORMATION, 6, 6)
+    first, stale, outdated, again = (value for step, value in seen if step.startswith("kernel-"))
+    assert (first["severity"], first["line"], first["column"]) == (HINT, 6, 6)
     for message in (first["message"], again["message"]):
         assert message.startswith("RMSNormTriton is correct under Triton's interpreter")
-    assert stale["severity"] == HINT and wrong["severity"] == ERROR
+    assert stale["severity"] == HINT and outdated["severity"] == WARNING
     assert_hover(value_of(seen, "hover"))
     assert any(line.startswith("from kernels import rms_norm_triton") for line in value_of(seen, "text"))
     assert not re.search(r"^E\d+|[Ee]rror|deprecated|Traceback", value_of(seen, "messages"), re.MULTILINE)

@@ -82,15 +82,15 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert renewed.body == why_eager.renewed(written.body, why_eager.digest_of(again, "Tiny")) != written.body
     assert not renewed.edited and renewed.claim.verdict.status == "ok"
 
-    # Another formula: the kernel is wrong now, and the header says so with the new fingerprint.
+    # Another formula: the kernel is out of date now, and the header says so with the new fingerprint.
     path.write_text(TINY.replace("x * 2 + 1", "x * 3 + 1"))
     job = await over(jobs.submit("validate", target(path, "Tiny"), path))
     assert job.state == "done", job.error
     assert job.report.chosen is None
-    assert job.report.candidates[0].verdict.status == "wrong"
+    assert job.report.candidates[0].verdict.status == "outdated"
     assert job.report.why
     stale = kernel_file.read(kernel)
-    assert stale.claim.verdict.status == "wrong"
+    assert stale.claim.verdict.status == "outdated"
     assert stale.fingerprint not in ("", written.fingerprint)
     assert stale.body == renewed.body
 
@@ -233,3 +233,21 @@ def test_the_fastest_correct_candidate_is_chosen():
     assert fastest([validated("wrong", timed(1)), validated("ok", timed(9)), validated("slower", timed(8))]) == 2
     assert fastest([validated("ok", None), validated("ok", None)]) == 0
     assert fastest([validated("ok", None), validated("ok", timed(9))]) == 1
+
+
+@pytest.mark.parametrize("kind", ["generate", "explain"])
+@pytest.mark.parametrize(
+    ("more", "error"), [("\n\nclass Later(:\n", errors.SyntaxInvalid), ("", errors.NoExampleInputs)]
+)
+async def test_what_the_text_shows_is_told_before_a_worker_starts(make_jobs, tmp_path, kind, more, error):
+    """The interpreter is not there: a worker would end with another error."""
+    (tmp_path / "pyproject.toml").write_text("")
+    path = tmp_path / "given.py"
+    path.write_text(GIVEN + more)
+    jobs = make_jobs(device="interpreter", interpreter=str(tmp_path / "python"))
+    further = {"further": {"stages": ["graph"], "gpu": None, "leave": [], "example": 0}} if kind == "explain" else {}
+    job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
+    assert type(job.error) is error and job.error.path == str(path)
+    path.write_text(GIVEN + "\n\ndef get_inputs():\n    return [torch.ones(3)]\n")
+    job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
+    assert type(job.error) is errors.InterpreterMissing

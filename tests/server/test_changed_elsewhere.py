@@ -60,7 +60,7 @@ async def test_a_checkout_under_a_client_without_watching(client: Client, module
     await client.until(lambda: watching(client, "system"))
 
     git(branches, "checkout", "-q", "other")
-    await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 100)  # its body launches nothing
+    await client.until(lambda: client.codes(uri) == ["kernel-outdated"], 100)  # its body launches nothing
 
     (branches / "sub").mkdir()  # a folder that appears later, and a file in it at once
     (branches / "sub" / "new.py").write_text("")

@@ -73,7 +73,7 @@ async def test_status_goes_from_busy_to_idle_and_pause_lets_go(client: Client, m
 
     # Resumed: what was saved meanwhile is validated.
     await client.execute("kernelLsp.resume")
-    await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 90)
+    await client.until(lambda: client.codes(uri) == ["kernel-outdated"], 90)
     await client.until(lambda: states(notified)[-1] == "idle")
     assert client.messages == []  # nobody asked for this validation
 
@@ -96,7 +96,7 @@ async def test_a_validation_that_pause_cancels_is_made_up_for(client: Client, mo
     await client.execute("kernelLsp.pause")
     assert (await client.debug())["jobs"] == [] and BODY in kernel.read_text()
     await client.execute("kernelLsp.resume")
-    await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 90)
+    await client.until(lambda: client.codes(uri) == ["kernel-outdated"], 90)
 
 
 @pytest.mark.slow

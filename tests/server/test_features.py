@@ -43,7 +43,7 @@ async def test_a_kernel_beside_the_file_shows_without_a_worker(client: Any, modu
     uri = client.open(module)
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])
     (diagnostic,) = client.diagnostics[uri]
-    assert diagnostic.severity == types.DiagnosticSeverity.Information
+    assert diagnostic.severity == types.DiagnosticSeverity.Hint
     assert diagnostic.source == "kernel-lsp"
     assert (diagnostic.range.start.line, diagnostic.range.start.character, diagnostic.range.end.character) == (4, 6, 12)
     assert await client.lenses(uri) == ["✓ 2.31× eager · 1.24× compile"]
@@ -74,9 +74,10 @@ async def test_a_kernel_beside_the_file_shows_without_a_worker(client: Any, modu
     ("verdict", "measurement", "code", "severity", "lens"),
     [
         ({**VERDICT, "status": "slower"}, MEASUREMENT, "kernel-slower", 3, "✓ 2.31× eager · 1.24× compile"),
-        ({**VERDICT, "mode": "interpreter"}, {"missing": "no GPU here"}, "kernel-valid", 3, "✓ correct · not timed"),
+        ({**VERDICT, "mode": "interpreter"}, {"missing": "no GPU here"}, "kernel-valid", 4, "✓ correct · not timed"),
         ({"status": "wrong", "reason": "off by 3"}, None, "kernel-wrong", 1, "✗ wrong"),
         ({"status": "compile-error", "reason": "bad"}, None, "kernel-wrong", 1, "✗ compile-error"),
+        ({"status": "outdated", "reason": "it changed"}, None, "kernel-outdated", 2, "Kernel out of date · Regenerate"),
         (None, None, "kernel-stale", 4, "Generate Triton kernel"),
     ],
 )
@@ -93,6 +94,22 @@ async def test_every_verdict(
         assert "no GPU here" in await client.hover(uri, 4, 8)
     if code == "kernel-wrong":
         assert "Use DoubleTriton in this file" not in await client.actions(uri, 4, 8)
+    if code == "kernel-outdated":
+        action = (await client.actions(uri, 4, 8))["Regenerate Triton kernel for Double"]
+        assert action.kind == "quickfix" and action.command.command == "kernelLsp.generate"
+        assert "is out of date: it changed" in client.diagnostics[uri][0].message
+        assert "is out of date" in await client.hover(uri, 4, 8) and "✗" not in await client.hover(uri, 4, 8)
+
+
+@pytest.mark.parametrize(("severity", "shown"), [("information", [3]), ("hint", [4]), ("off", [])])
+async def test_the_severity_of_success_is_a_setting(client: Any, module: Path, severity: str, shown: list[int]) -> None:
+    write_kernel(module)
+    (module.parent / "pyproject.toml").write_text(f'[tool.kernel-lsp]\nvalid-severity = "{severity}"\n')
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.lenses(uri))
+    assert await client.lenses(uri) == ["✓ 2.31× eager · 1.24× compile"]
+    await client.until(lambda: [d.severity for d in client.diagnostics.get(uri, [])] == shown)
 
 
 async def test_stale_with_the_first_edit_that_matters(client: Any, module: Path) -> None:
@@ -217,6 +234,19 @@ async def test_compile_error_at_its_own_line_in_the_kernel_file(client: Any, mod
     assert list(await client.actions(uri, 0)) == ["Validate Triton kernel for Double"]
     client.change(uri, 2, "# /// kernel-lsp\n# x = [\n# ///\n")
     await client.until(lambda: client.codes(uri) == ["cannot-validate"])
+
+
+async def test_a_kernel_file_whose_class_is_gone_is_not_offered_for_validation(client: Any, module: Path) -> None:
+    path = write_kernel(module)
+    await client.start(module.parent)
+    uri = client.open(path)
+    assert list(await client.actions(uri, 0)) == ["Validate Triton kernel for Double"]
+    source = client.open(module, module.read_text().replace("Double", "Twice"))
+    await client.until(lambda: client.codes(uri) == ["cannot-validate"])
+    assert list(await client.actions(uri, 0)) == []
+    client.change(source, 2, module.read_text())
+    await client.until(lambda: client.codes(uri) != ["cannot-validate"])
+    assert list(await client.actions(uri, 0)) == ["Validate Triton kernel for Double"]
 
 
 async def test_no_example_inputs_and_the_stub(client: Any, tmp_path: Path) -> None:

@@ -80,8 +80,9 @@ async def test_generate_to_revalidated(client: Any, sample: Path, profile: str) 
     assert "stale" in (await client.lenses(uri))[0]
     sample.write_text(source.replace(") * self.weight", ") / self.weight"))
     client.save(uri)
-    await client.until(lambda: client.codes(uri) == ["kernel-wrong"], 60)
-    await client.until(lambda: shows(client, uri, "✗ wrong"))
+    await client.until(lambda: client.codes(uri) == ["kernel-outdated"], 60)
+    await client.until(lambda: shows(client, uri, "Kernel out of date · Regenerate"))
+    assert "Regenerate Triton kernel for RMSNorm" in await client.actions(uri, 6, 8)
 
     # Back to what it was: right again.
     client.change(uri, 3, source)

@@ -42,3 +42,16 @@ def test_nothing_there(tmp_path: Path) -> None:
         folder.read([tmp_path])
     with pytest.raises(errors.SuiteFolderMissing):
         folder.read([tmp_path / "nowhere"])
+
+
+def test_what_is_passed_over_is_told(tmp_path: Path) -> None:
+    given = MODULE.format(name="A") + "\n\ndef get_inputs():\n    return []\n"
+    (tmp_path / "a.py").write_text(given)
+    (tmp_path / "hidden.py").write_text(given.replace("(self, x)", "(self, x").replace("class A(", "class A(("))
+    (tmp_path / "no_inputs.py").write_text("class B(:\n")
+    (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
+    told = [str(error) for error in folder.left_out([tmp_path])]
+    assert len(told) == 2 and told[0].startswith(
+        f"{tmp_path / 'binary.py'} could not be read: it is not UTF-8 (byte 0)"
+    )
+    assert told[1].startswith(f"{tmp_path / 'hidden.py'} does not parse at line 4")

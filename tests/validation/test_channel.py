@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import socket
@@ -96,3 +97,11 @@ def test_silence_and_death_are_told_apart():
     mine.socket.close()
     with pytest.raises(channel.Closed):
         theirs.receive(1)
+
+
+def test_what_is_not_rebuilt_as_it_was_is_named():
+    Pair = collections.namedtuple("Pair", "a b")
+    plain = ([torch.ones(2), (1, None)], {"x": {"size": torch.Size([2]), "dtype": torch.float16}})
+    assert channel.not_rebuilt(channel.describe(plain, [])) is None
+    for other in (Pair(torch.ones(2), 1), collections.OrderedDict(a=torch.ones(2))):
+        assert channel.not_rebuilt(channel.describe(([torch.ones(2)], {"x": (other,)}), [])) == type(other).__name__

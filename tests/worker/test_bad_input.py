@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.worker.worker_client import WorkerError
@@ -138,3 +140,23 @@ def test_a_forward_that_assigns_an_attribute(worker, write):
         worker.call("synthesize", path=path, class_name="Good")
     assert caught.value.code == "AttributeAssigned"
     assert caught.value.where["line"] == 8
+
+
+def test_arguments_of_one_constructor_are_not_for_a_class_that_has_none(worker, write):
+    """torch.nn.Module's own takes no arguments, whatever its signature says."""
+    text = GOOD + INPUTS + "class Sized(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+    path = write(HEAD + text + "    def forward(self, x):\n        return x\ndef get_init_inputs():\n    return [5]\n")
+    for name in ("Good", "Sized"):
+        assert worker.call("introspect", path=path, class_name=name)
+
+
+def test_inputs_that_the_other_side_would_not_get_as_they_are(worker, write):
+    """A named tuple came as a list there, and the kernel was called crashed."""
+    text = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: torch.Tensor\n    b: torch.Tensor\n"
+    text += "class Good(nn.Module):\n    def forward(self, p):\n        return p.a + p.b\n"
+    path = write(HEAD + text + "def get_inputs():\n    return [Pair(torch.ones(3), torch.ones(3))]\n")
+    with pytest.raises(WorkerError) as caught:
+        source = f"from {Path(path).stem} import Good\n\n\nclass GoodTriton(Good):\n    pass\n"
+        worker.call("validate", path=path, class_name="Good", source=source, device="interpreter", measure="none")
+    assert caught.value.code == "InputsNotSupported"
+    assert caught.value.message.startswith("The example inputs of Good contain a Pair, which cannot be handed to")

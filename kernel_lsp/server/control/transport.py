@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -16,6 +17,7 @@ from .language_server import Server
 
 log = logging.getLogger("kernel_lsp.server")
 
+INTERRUPTED = 130  # exit status
 PARENT_SECONDS = 1.0  # between two looks at whether the client still lives
 
 
@@ -25,6 +27,7 @@ def serve_stdio() -> int:
     Both are moved aside first: a stray print would otherwise end up between two messages.
     """
     if os.isatty(0):
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # nothing has begun that would have to be ended
         print(
             "kernel-lsp serve waits for an editor's messages on standard input (language server protocol). Editors start it "
             "themselves: docs/editors.md. Ctrl-C ends it; `kernel-lsp --help` lists the commands for a terminal.",

@@ -12,7 +12,7 @@ from kernel_lsp.naming import kernel_class
 
 from ..model.documents import Document
 from ..model.standing import Standing
-from ..session.standings import settled, standing
+from ..session.standings import settled, standing, standing_of_kernel_file
 from ..session.state import State
 from ..text import titles
 from .edits import example_inputs, use_kernel, workspace_edit
@@ -42,7 +42,7 @@ def find(state: State, document: Document, params: types.CodeActionParams) -> li
     area = Range(document.position(params.range.start), document.position(params.range.end))
     actions: list[types.CodeAction] = []
     if document.is_kernel_file:
-        actions = _of_kernel_file(document)
+        actions = _of_kernel_file(state, document)
     for c in state.documents.classes(document):
         if _touches(area, c.class_range) or (c.forward_range is not None and _touches(area, c.forward_range)):
             actions += _of_class(state, document, c, params.context.diagnostics)
@@ -79,6 +79,10 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
         actions += [use] if use is not None else []
     if s.kernel is not None or state.record(document.path, c.name) is not None:
         actions.append(_command(f"Show validation report for {c.name}", REFACTOR, "kernelLsp.showReport", argument))
+    if s.outdated:
+        fixes = [d for d in diagnostics or [] if d.code == "kernel-outdated" and c.name_range == _area(document, d)]
+        actions.append(_command(titles.regenerate_title(c.name), FIX, "kernelLsp.generate", argument))
+        actions[-1].diagnostics = fixes or None
     if s.regression:
         fixes = [d for d in diagnostics or [] if d.code == "kernel-regressed" and c.name_range == _area(document, d)]
         for title, command in (
@@ -124,14 +128,18 @@ def _add_inputs(state: State, document: Document, c: ModuleClass, diagnostics: A
     return types.CodeAction(f"Add example inputs for {c.name}", kind=FIX, edit=edit, diagnostics=fixes or None)
 
 
-def _of_kernel_file(document: Document) -> list[types.CodeAction]:
+def _of_kernel_file(state: State, document: Document) -> list[types.CodeAction]:
+    """None for a file whose class is gone: there is nothing to validate it against."""
     from kernel_lsp import kernel_file
-    from kernel_lsp.errors import NotAKernelFile
+    from kernel_lsp.errors import KernelOrphaned, NotAKernelFile, SourceMissing
 
     try:
-        name = kernel_file.parse(document.text, document.path).class_name
+        parsed = kernel_file.parse(document.text, document.path)
     except NotAKernelFile:
         return []
+    if isinstance(standing_of_kernel_file(state, document, parsed).error, (KernelOrphaned, SourceMissing)):
+        return []
+    name = parsed.class_name
     argument = {"uri": document.uri, "className": name, "version": document.version}
     return [_command(titles.validate_title(name), REFACTOR, "kernelLsp.validate", argument)]
 

@@ -26,6 +26,7 @@ from ..text.one_line import (
 
 SOURCE = "kernel-lsp"
 ERROR, WARNING, INFORMATION, HINT = 1, 2, 3, 4
+_VALID = {"hint": HINT, "information": INFORMATION, "off": None}
 
 
 def register(session: Session) -> None:
@@ -81,14 +82,16 @@ def _of_class(session: Session, document: Document, c: ModuleClass, s: Standing)
         add("kernel-not-validated", HINT, before_words(c.name, s))
     elif s.verdict is None:
         add("kernel-not-validated", HINT, claim_words(c.name, s))
+    elif s.outdated:
+        add("kernel-outdated", WARNING, verdict_words(c.name, s))
     elif not s.correct:
         add("kernel-wrong", ERROR, verdict_words(c.name, s))
     elif s.regression:
         add("kernel-regressed", WARNING, verdict_words(c.name, s))
     elif s.verdict.status == "slower":
         add("kernel-slower", INFORMATION, verdict_words(c.name, s))
-    else:
-        add("kernel-valid", INFORMATION, verdict_words(c.name, s))
+    elif (severity := _VALID[session.settings_for(document.path).valid_severity]) is not None:
+        add("kernel-valid", severity, verdict_words(c.name, s))
     return found
 
 
@@ -119,7 +122,7 @@ def _of_kernel_file(session: Session, document: Document) -> list[dict[str, Any]
         here = s.claim is not None and not s.stale
         words = claim_words(parsed.class_name, s) if here else ""
         return [_diagnostic(document, area, "kernel-not-validated", HINT, words)] if words else []
-    if s.stale or s.correct:
+    if s.stale or s.correct or s.outdated:  # the class says that it is out of date
         return []
     line = parsed.body_line + s.verdict.line - 1 if s.verdict.line else parsed.body_line
     message = f"{s.verdict.status}: {s.verdict.reason or 'no reason given'}"

@@ -42,7 +42,7 @@ def _lenses(session: Session, document: Document) -> list[dict[str, Any]]:
         area = document.wire_range(c.name_range)
         plain = s.running is None and (s.kernel is None or s.says_nothing)
         is_new = plain and s.error is None and not s.no_kernel
-        command = "kernelLsp.generate" if plain else "kernelLsp.showReport"
+        command = "kernelLsp.generate" if plain or (s.outdated and s.running is None) else "kernelLsp.showReport"
         recorded = session.recordings.of(document.path, c.name)
         title = lens_title(s, recorded, session.estimates.worth_it(document, c) if is_new else None)
         found.append(_lens(area, title, command, arguments))

@@ -55,6 +55,11 @@ class Standing:
         return self.verdict is not None and self.verdict.status in ("ok", "slower")
 
     @property
+    def outdated(self) -> bool:
+        """Whether this machine found that the class was changed away from the kernel."""
+        return self.verdict is not None and self.verdict.status == "outdated" and not self.stale
+
+    @property
     def lacks_inputs(self) -> bool:
         """Whether the last job failed for want of example inputs."""
         return isinstance(self.error, NoExampleInputs)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernel_lsp.schema import Measurement, ShapeMeasurement, Timing, Verdict
 
 NOT = "not measured"
-_STATUS = {"ok": "is correct", "slower": "is correct, but no faster"}
+_STATUS = {"ok": "is correct", "slower": "is correct, but no faster", "outdated": "is out of date"}
 
 
 def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None = None) -> str:
@@ -54,7 +54,7 @@ def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None =
     if verdict is None:
         lines.append(f"{file} holds no verdict.\n")
     else:
-        mark = "✓" if s.correct else "✗"
+        mark = "✓" if s.correct else "↻" if s.outdated else "✗"
         words = _STATUS.get(verdict.status, f"is not usable ({verdict.status})")
         words = words.replace("is correct", f"is correct{at_precision(verdict.held_to)}")
         reason = f": {verdict.reason}" if verdict.reason else "."

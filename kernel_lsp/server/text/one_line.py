@@ -74,6 +74,8 @@ def lens_title(s: Standing, recorded: Recorded | None = None, estimate: Estimate
         return f"↻ validated {s.changed}"
     if s.verdict is None:
         return f"? not validated here · file says {_before(s)}"
+    if s.outdated:
+        return "Kernel out of date · Regenerate"
     if not s.correct:
         return f"✗ {s.verdict.status}"
     if s.regression:
@@ -118,9 +120,11 @@ def slower_by(s: Standing) -> str:
 
 
 def verdict_words(name: str, s: Standing) -> str:
-    """The message of kernel-valid, kernel-slower, kernel-regressed and kernel-wrong."""
+    """The message of kernel-valid, kernel-slower, kernel-regressed, kernel-outdated and kernel-wrong."""
     assert s.verdict is not None
     kernel = kernel_class(name)
+    if s.outdated:
+        return f"{kernel} is out of date: {s.verdict.reason}"
     if not s.correct:
         reason = s.verdict.reason or s.verdict.status
         return f"{kernel} is not usable ({s.verdict.status}): {reason}"

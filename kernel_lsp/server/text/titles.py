@@ -16,6 +16,11 @@ def generate_title(name: str) -> str:
     return f"Generate Triton kernel for {name}"
 
 
+def regenerate_title(name: str) -> str:
+    """The quick fix for a kernel that is out of date; ``name``: of the class."""
+    return f"Regenerate Triton kernel for {name}"
+
+
 def validate_title(name: str) -> str:
     """The code action that validates a kernel; ``name``: of the class."""
     return f"Validate Triton kernel for {name}"

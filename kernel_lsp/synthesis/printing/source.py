@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from kernel_lsp.envelope.signature import Signature
 from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE, WITHOUT_SHORT_FLOATS
 from kernel_lsp.loading import import_lines
-from kernel_lsp.naming import attribute, snake_case
+from kernel_lsp.naming import attribute, kernel_class, snake_case
 
 from ..graph.build import FLOAT8
 from ..graph.functions import FUNCTIONS
@@ -252,7 +252,7 @@ def _class(
     run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
     if replayed:
         run = replay.call(name, given, held or "()")
-    return f'''class {plain}Triton({base}):
+    return f'''class {kernel_class(plain)}({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 
     def forward({declared}):

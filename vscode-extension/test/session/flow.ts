@@ -89,14 +89,14 @@ async function change(page: Page, folder: string, camera: Camera): Promise<void>
   await camera.take("stale");
   const watched = await watch(page, "RMSNorm");
   await page.keyboard.press("Control+s");
-  await lensLink(page, /^✗ wrong$/).waitFor({ timeout: JOB });
+  await lensLink(page, /^Kernel out of date · Regenerate$/).waitFor({ timeout: JOB });
   const seen = await watched();
   assertSteady(seen);
   console.log(`  lens: ${seen.lenses.join(" → ")}`);
   assert.match(readFileSync(join(folder, "rms_norm.py"), "utf8"), /\/ self\.weight/);
-  await page.locator(".squiggly-error").first().waitFor({ timeout: LOOK });
+  await page.locator(".squiggly-warning").first().waitFor({ timeout: LOOK });
   await word(page, "RMSNorm").hover();
-  await page.locator(".monaco-hover:not(.hidden)", { hasText: "not usable" }).first().waitFor({ timeout: LOOK });
+  await page.locator(".monaco-hover:not(.hidden)", { hasText: "out of date" }).first().waitFor({ timeout: LOOK });
   await camera.take("wrong");
   await page.keyboard.press("Escape");
   await page.mouse.move(900, 560);
@@ -109,7 +109,7 @@ async function changeBack(page: Page): Promise<void> {
   await page.keyboard.type("*");
   await page.keyboard.press("Control+s");
   await lensLink(page, /^✓/).waitFor({ timeout: JOB });
-  await page.locator(".squiggly-error").first().waitFor({ state: "detached" });
+  await page.locator(".squiggly-warning").first().waitFor({ state: "detached" });
 }
 
 /** A new kernel for a file that the user has edited: offered above the class, and compared. */
