@@ -25,8 +25,8 @@ _FILES = [
         "A transposed convolution with what follows",
         "transposed_tail",
         ("convolution.py", "TransposedTail"),
-        "A transposed convolution with a stride is several dense ones, one for each phase of the result: `batch` is the phase. Its "
-        "kernel also computes the scale and GELU, and leaves out the rows and columns that only some phases have.",
+        "A transposed convolution with a stride is several dense ones, one for each phase of the result. Its "
+        "kernel also computes the scale and GELU. Rows and columns that only some phases have are computed by all, and masked in the store.",
     ),
     (
         "A block of a CNN",
@@ -40,7 +40,7 @@ _FILES = [
         "lstm",
         None,
         "`nn.LSTM(6, 20)`. One product serves the inputs of all steps. A second kernel then goes through the steps; each program keeps "
-        "its share of the weights on chip, as two float16 planes, since float32 would be rounded to ten bits on the tensor cores.",
+        "its share of the weights on chip, as two float16 planes, which are split once and multiplied at the rate of float16.",
     ),
 ]
 
