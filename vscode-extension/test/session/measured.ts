@@ -25,8 +25,11 @@ export async function runMeasured(run: Run, installation: Installation, images: 
   const store = join(run.folder, "measured.sqlite");
   const python = silentPython(run.folder);
   execFileSync(torchPython(), [join(ROOT, "tools", "measured_store.py"), join(BROUGHT, "store.jsonl"), store, python]);
-  run.change(installation, { ...TIDY, "kernelLsp.interpreter": python });
-  const server = await run.start(installation, { KERNEL_LSP_STORE: store });
+  mkdirSync(join(folder, ".vscode"));
+  writeFileSync(join(folder, ".vscode", "settings.json"), JSON.stringify({ "kernelLsp.interpreter": python }));
+  run.change(installation, TIDY);
+  // What the Python extension has selected does not run, so that the setting decides.
+  const server = await run.start(installation, { KERNEL_LSP_STORE: store, TEST_PYTHON: join(folder, "no-python") });
   const page = await openFile(run, server, folder, "rms_norm.py");
   const camera = new Camera(page, images);
   try {
