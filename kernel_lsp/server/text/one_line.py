@@ -124,7 +124,8 @@ def verdict_words(name: str, s: Standing) -> str:
     assert s.verdict is not None
     kernel = kernel_class(name)
     if s.outdated:
-        return f"{kernel} is out of date: {s.verdict.reason}"
+        # The numbers stand in the hover, beside which VS Code shows this.
+        return f"{kernel} is out of date: {name}, or something it uses, changed since. Generate it again."
     if not s.correct:
         reason = s.verdict.reason or s.verdict.status
         return f"{kernel} is not usable ({s.verdict.status}): {reason}"

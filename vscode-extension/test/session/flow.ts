@@ -97,7 +97,7 @@ async function change(page: Page, folder: string, camera: Camera): Promise<void>
   await page.locator(".squiggly-warning").first().waitFor({ timeout: LOOK });
   await word(page, "RMSNorm").hover();
   await page.locator(".monaco-hover:not(.hidden)", { hasText: "out of date" }).first().waitFor({ timeout: LOOK });
-  await camera.take("wrong");
+  await camera.take("outdated");
   await page.keyboard.press("Escape");
   await page.mouse.move(900, 560);
 }
