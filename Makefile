@@ -9,7 +9,7 @@
 # make test-models  the tests of the language models' backends, on a tiny model that it trains the first time
 # make lint     ruff, mypy, import-linter
 # make lint-extension  Biome and tsc on vscode-extension/, which takes npm; make extension runs the same
-# make bench    the scripts in benchmarks/, which write benchmarks/results/
+# make bench    the scripts in benchmarks/, which write benchmarks/results/, but for those that ask for a folder of problems
 # make wheel    dist/kernel_lsp-VERSION-py3-none-any.whl, from the files that git tracks, with a look into it
 # make release-check  builds the wheel, installs it with torch into a fresh environment outside of the checkout, and generates
 #               kernels for two samples there
@@ -31,6 +31,7 @@ VENV_FLAGS ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 EDITORS := $(CURDIR)/.editors
+OF_FOLDERS := $(addprefix benchmarks/,ablation.py duel.py estimates.py torch_compile.py versions.py)
 MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
@@ -73,7 +74,7 @@ lint-extension:
 	cd vscode-extension && npm ci --silent && npm run --silent check
 
 bench: $(INSTALLED)
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out $(OF_FOLDERS),$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
 
 golden: $(INSTALLED)
 	$(BIN)/python -m tests.synthesis.golden
