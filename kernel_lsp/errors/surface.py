@@ -45,12 +45,22 @@ def words(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """``text`` with what lies below the current folder as a user there names it."""
+    """``text`` with what lies below the current folder as a user there names it.
+
+    A program keeps its path: it may be part of a command to paste, and without a folder it would be looked for elsewhere.
+    """
     try:
         here = os.path.join(os.getcwd(), "")
     except OSError:  # it was removed
         return text
-    return text if here == os.sep else re.sub(rf"(?<![^\s(\"'“‘:,=]){re.escape(here)}(?=[^\s/])", "", text)
+    if here == os.sep:
+        return text
+
+    def named(found: re.Match[str]) -> str:
+        path = found[0].rstrip(".,:;)\"'”’")
+        return found[0] if os.path.isfile(path) and os.access(path, os.X_OK) else found[1]
+
+    return re.sub(rf"(?<![^\s(\"'“‘:,=]){re.escape(here)}([^\s/]\S*)", named, text)
 
 
 def _setting(found: re.Match[str]) -> str:

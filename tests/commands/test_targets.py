@@ -109,7 +109,11 @@ def on_command_line(error: errors.UserError) -> None:
 def test_messages_name_files_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     inside, outside = errors.SyntaxInvalid, f"{tmp_path}-other/a.py"
+    program = tmp_path / "python"
+    program.touch(mode=0o755)
     with surface.command_line([]):
+        run = str(errors.GitFailed(command="log", path=str(program), detail=f"run: {program} -m pip"))
+        assert f"run: {program} -m pip" in run, "without its folder another program would run"
         assert str(inside(path=f"{tmp_path}/net/a b.py", line=3, detail="x")).startswith("net/a b.py does not parse at")
         assert str(inside(path=outside, line=3, detail="x")).startswith(outside)
         assert f"in {tmp_path}" in str(errors.GitFailed(command="log", path=str(tmp_path), detail="no"))
