@@ -27,7 +27,7 @@ def syntax_error(text: str, path: Path) -> SyntaxInvalid | None:
 
 
 def unparsed(text: str, path: Path) -> SyntaxInvalid | None:
-    """The syntax error of a source that this Python and tree-sitter both refuse; None where a newer Python may take it."""
+    """The syntax error of a source that this Python and tree-sitter both refuse; None where either takes it."""
     return syntax_error(text, path) if Source(text).tree.root_node.has_error else None
 
 

@@ -8,6 +8,7 @@ import functools
 import logging
 import os
 import re
+import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -120,7 +121,9 @@ class Run:
             SyntaxInvalid, ClassNotFound: the source does not parse, or it has no class of that name.
         """
         target, source = self.job.target, self.read_source()
-        if (error := unparsed(source, self.job.path)) is not None:
+        # Another Python may be newer than this one, and says itself what it does not parse.
+        own = self.settings.interpreter_command() == [sys.executable]
+        if own and (error := unparsed(source, self.job.path)) is not None:
             raise error
         try:
             target.fingerprint = fingerprint(source, self.job.path, target.class_name)

@@ -55,7 +55,7 @@ _Layout = tuple[Value, tuple[int, ...], sympy.Expr | None]
 def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, begins_again: bool = False) -> int:
     """Split the operands of the float32 products that are ``worthwhile``. Returns how many there were.
 
-    ``begins_again``: see ``Contract``; so do those whose sum is one step in any case.
+    ``begins_again``: see ``Contract``; so do those whose sum is one step at the example's sizes.
     """
     planes: dict[_Layout, Value] = {}
     products = [

@@ -135,16 +135,27 @@ def _flat(part: Expr) -> Expr:
 def _known(names: list[str], parts: list[Expr]) -> dict[Expr, str]:
     """The name of each of ``parts``, which stand farther out first, by those of the index's atoms; none where they are not these.
 
-    What is left of a flat index by a wider divisor than an atom's is several of them together: the pixel of an image.
+    A part that is several atoms has the word that their names begin with, where it is one: the pixel, the tap or the phase.
     """
     divisors = list(dict.fromkeys(map(_divisor, parts)))
     if len(divisors) != len(names) or not all(names):
         return {}
     found: dict[Expr, str] = {}
-    for name, divisor in zip(names, divisors, strict=True):
-        first, *wider = sorted((part for part in parts if _divisor(part) == divisor), key=_modulus)
-        found |= {first: name, **{part: name.partition("_")[0] for part in wider}}
-    return found
+    for part in parts:
+        place = divisors.index(_divisor(part))
+        outside = divisors[place] * _modulus(part)  # the divisor of the atom beyond those that the part has
+        beyond = [i for i, divisor in enumerate(divisors[:place]) if divisor == outside]
+        if not beyond and outside != math.inf:
+            return {}
+        held = names[beyond[0] + 1 if beyond else 0 : place + 1]
+        common = {name.partition("_")[0] for name in held}
+        if len(held) == 1:
+            found[part] = held[0]
+        elif len(common) == 1:
+            found[part] = common.pop()
+        else:
+            return {}
+    return found if len(set(found.values())) == len(found) else {}
 
 
 def _modulus(part: Expr) -> float:

@@ -117,10 +117,10 @@ def contract(
     if kernel.exact:
         program.body += _leave_in_range(value, arguments)
     # Phases and groups of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
-    together = bool(program.part_names)
     pair = alternating(kernel, atoms) if tile.joined else None
     batch = [atom for atom in atoms.batch if atom is not pair]
-    phases = all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
+    phases = bool(batch) and all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
+    together = phases or (op.exact is not None and op.exact.product.convolves)
     name_of_batch = "phase" if phases else "batch"
     axes = tile_order(domain, program, ends, blocks, group, one, batch, together, name_of_batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]

@@ -142,7 +142,7 @@ _PAIRS = Product(128, 64, 32, 4, 3)
 #: The same where each result takes a number of another tensor, too: with more of them a thread spills (docs/performance.md).
 _PAIRS_WITH_OTHERS = Product(64, 64, 32, 4, 3)
 
-#: The same where what follows calls libdevice: a thread that has 64 results or more has no registers for that.
+#: The same where what follows calls libdevice: with 128 results a thread spills, with 32 it does not (docs/performance.md).
 _PAIRS_WITH_LIBRARY = Product(64, 64, 32, 8, 3)
 
 #: Results of a tile that a group of four warps has registers for where the products of planes are summed apart.
@@ -217,7 +217,7 @@ def _begun_again(m: int, n: int, k: int, batch: int, target: Target) -> list[Pro
     """For products of planes whose sum begins again in each step: a step takes both planes of each operand, and its own sum is in registers, too."""
     tiles = [Product(128, 128, 32, 8, 3), Product(64, 128, 32, 4, 3), Product(64, 64, 32, 4, 3)]
     if k <= SHORT_SUM:  # one step: of several programs on a multiprocessor some store while others load
-        tiles = [Product(128, 64, 32, 8, 1), Product(64, 64, 32, 4, 1), Product(128, 128, 32, 8, 1)]
+        tiles = [Product(128, 64, 32, 8, 3), Product(64, 64, 32, 4, 3), Product(128, 128, 32, 8, 3)]
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
     # Both planes of float16 are as many bytes as one of float32.
     fitted = [

@@ -54,6 +54,23 @@ class TransposedTail(nn.Module):
         return F.gelu(self.up(x) * self.scale) + 1.0
 
 
+module(
+    "transposed3d_uneven", nn.ConvTranspose3d, (4, 5, (2, 2, 4), 2, (0, 0, 1)), lambda n: [r(2, 4, 3 + n, 4, 3)], kernels=1
+)
+
+
+class TransposedPhase(nn.Module):
+    """A parameter is called what a kernel calls its phase."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.phase = nn.ConvTranspose2d(6, 8, 3, stride=2), nn.Parameter(torch.randn(8, 1, 1))
+
+    def forward(self, x):
+        return self.up(x) * self.phase
+
+
+CASES["transposed_phase"] = Case(TransposedPhase, lambda n: [r(2, 6, 5 + n, 4)], kernels=1)
 CASES["transposed_tail"] = Case(TransposedTail, lambda n: [r(2, 6, 5 + n, 4)], kernels=1)
 
 

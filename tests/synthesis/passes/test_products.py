@@ -50,7 +50,7 @@ def test_a_sum_of_one_step_takes_all_three_products_in_it() -> None:
     assert isinstance(product.op, Contract) and product.op.begins_again
     kernel = next(one for one in found.kernels if one.contract is product and not one.exact)
     first, *others = space(kernel, target("H100"), found.hints)
-    assert isinstance(first, Tile) and first.together and first.stages == 1
+    assert isinstance(first, Tile) and first.together
     assert all(isinstance(tile, Tile) and tile.together for tile in others)
     # Two programs fit on a multiprocessor: 116 registers a thread, by the compiler.
     assert first.m * first.n <= 128 * 64 and first.warps == 8
