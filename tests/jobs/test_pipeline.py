@@ -239,15 +239,23 @@ def test_the_fastest_correct_candidate_is_chosen():
 @pytest.mark.parametrize(
     ("more", "error"), [("\n\nclass Later(:\n", errors.SyntaxInvalid), ("", errors.NoExampleInputs)]
 )
-async def test_what_the_text_shows_is_told_before_a_worker_starts(make_jobs, tmp_path, kind, more, error):
-    """The interpreter is not there: a worker would end with another error."""
+async def test_what_the_text_shows_is_told_before_a_worker_starts(make_jobs, tmp_path, monkeypatch, kind, more, error):
+    async def not_started(self):
+        raise errors.InterpreterMissing(interpreter="python", detail="no worker starts here")
+
+    monkeypatch.setattr(Worker, "start", not_started)
     (tmp_path / "pyproject.toml").write_text("")
     path = tmp_path / "given.py"
     path.write_text(GIVEN + more)
-    jobs = make_jobs(device="interpreter", interpreter=str(tmp_path / "python"))
+    jobs = make_jobs(device="interpreter")
     further = {"further": {"stages": ["graph"], "gpu": None, "leave": [], "example": 0}} if kind == "explain" else {}
     job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
     assert type(job.error) is error and job.error.path == str(path)
     path.write_text(GIVEN + "\n\ndef get_inputs():\n    return [torch.ones(3)]\n")
+    job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
+    assert type(job.error) is errors.InterpreterMissing
+    # Another interpreter may take what this Python does not.
+    path.write_text(GIVEN + "\n\ndef get_inputs():\n    return [torch.ones(3)]\n\n\nclass Later(:\n")
+    jobs = make_jobs(device="interpreter", interpreter=str(tmp_path / "python"))
     job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
     assert type(job.error) is errors.InterpreterMissing

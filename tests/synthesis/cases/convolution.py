@@ -55,7 +55,11 @@ class TransposedTail(nn.Module):
 
 
 module(
-    "transposed3d_uneven", nn.ConvTranspose3d, (4, 5, (2, 2, 4), 2, (0, 0, 1)), lambda n: [r(2, 4, 3 + n, 4, 3)], kernels=1
+    "transposed3d_uneven",
+    nn.ConvTranspose3d,
+    (4, 5, (2, 2, 4), 2, (0, 0, 1)),
+    lambda n: [r(2, 4, 3 + n, 4, 3)],
+    kernels=1,
 )
 
 
