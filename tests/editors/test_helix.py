@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.editing import Home, assert_kernel, assert_server_ran, editor, processes, settled, snippets
+from tests.editors.editing import (
+    Home,
+    assert_kernel,
+    assert_server_ran,
+    editor,
+    processes,
+    settled,
+    show_success,
+    snippets,
+)
 from tests.editors.terminal import Terminal, terminal
 
 pytestmark = pytest.mark.editors
@@ -21,6 +30,7 @@ ACTION = re.compile("(Generate|Validate|Show validation|Use RMSNormTriton|Open|C
 @pytest.mark.parametrize(("program", "browses"), [("hx", True), ("hx-25.01", False)])
 def test_helix(program: str, browses: bool, project: Path, home: Home) -> None:
     home.write(".config/helix/languages.toml", snippets("## Helix")[0])
+    show_success(project)
     kernel = project / "kernels" / "rms_norm_triton.py"
     with terminal(home, project, [editor(program), "rms_norm.py"]) as helix:
         helix.until("class RMSNorm")
