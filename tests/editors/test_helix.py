@@ -36,7 +36,7 @@ def test_helix(program: str, browses: bool, project: Path, home: Home) -> None:
         helix.until("class RMSNorm")
         to_the_class(helix)
         act(helix, "Generate Triton kernel for RMSNorm")
-        helix.until("RMSNormTriton is correct under Triton's interpreter", 60)
+        helix.until("RMSNormTriton is correct under Triton's interpreter", 100)
         until(helix, lambda: 'status = "ok"' in kernel.read_text())  # the verdict is told before it is written
         assert_kernel(project)
         assert_server_ran(processes(home), project)
