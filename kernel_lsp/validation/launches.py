@@ -96,13 +96,13 @@ def compiled(launches: Launches) -> list[schema.CompiledKernel]:
         init = getattr(kernel, "_init_handles", None)
         if callable(init):
             init()  # registers are known once the binary is loaded
-        # Triton counts registers of four bytes.
+        spilled = getattr(kernel, "n_spills", None)  # in registers of four bytes
         found.append(
             schema.CompiledKernel(
                 name=name,
                 target=f"{target.backend}:{target.arch}" if target else "",
                 registers=getattr(kernel, "n_regs", None),
-                spills=4 * spilled if (spilled := getattr(kernel, "n_spills", None)) is not None else None,
+                spills=None if spilled is None else 4 * spilled,
                 shared=getattr(kernel.metadata, "shared", None),
                 num_warps=getattr(kernel.metadata, "num_warps", None),
             )

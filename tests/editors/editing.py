@@ -76,12 +76,6 @@ def processes(home: Home) -> dict[int, str]:
     return found
 
 
-def show_success(project: Path) -> None:
-    """Have a correct kernel told of as information: Helix and Emacs may not show hints."""
-    settings = project / "pyproject.toml"
-    settings.write_text(settings.read_text() + 'valid-severity = "information"\n')
-
-
 def settled(home: Home) -> dict[int, str]:
     """What still runs once there was time to end; it is ended, so that it disturbs no other test."""
     deadline = time.monotonic() + SETTLE_SECONDS

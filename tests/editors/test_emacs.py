@@ -15,7 +15,6 @@ from tests.editors.editing import (
     assert_server_ran,
     editor,
     run,
-    show_success,
     snippets,
     steps,
     version,
@@ -29,7 +28,6 @@ pytestmark = pytest.mark.editors
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("which", ["newest", "this Debian's"])
 def test_eglot(which: str, project: Path, home: Home) -> None:
-    show_success(project)
     program = editor("emacs") if which == "newest" else debians_emacs()
     browses = int(re.findall(r"\d+", version(program))[0]) >= 30
     seen, processes = session(program, "### eglot", "eglot_flow.el", project, home, BROWSES="yes" if browses else "no")
@@ -56,7 +54,6 @@ def test_eglot(which: str, project: Path, home: Home) -> None:
 
 @pytest.mark.timeout(240)
 def test_lsp_mode(project: Path, home: Home) -> None:
-    show_success(project)
     seen, processes = session(debians_emacs(), "### lsp-mode", "lsp_mode_flow.el", project, home)
     assert [step for step, _ in seen if step != "messages"] == ["kernel-valid", "kernel-outdated", "kernel-valid"]
     assert_kernel(project)

@@ -43,7 +43,7 @@ def concatenated(builder: Builder, value: Value, op: Concat, index: Index) -> Ex
         if not sides:  # the others have no element here
             return builder.value(operand, at)
         condition = sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)
-        if condition in builder.conditions:  # elsewhere nobody looks at the result
+        if condition in builder.conditions:  # elsewhere the result is not used
             return builder.value(operand, at)
         builder.conditions.append(condition)
         pieces.append((condition, builder.value(operand, at)))

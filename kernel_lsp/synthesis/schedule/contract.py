@@ -116,10 +116,10 @@ def contract(
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
         program.body += _leave_in_range(value, arguments)
-    # Phases and groups of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     pair = alternating(kernel, atoms) if tile.joined else None
     batch = [atom for atom in atoms.batch if atom is not pair]
     phases = bool(batch) and all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
+    # Phases of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     together = phases or (op.exact is not None and op.exact.product.convolves)
     name_of_batch = "phase" if phases else "batch"
     axes = tile_order(domain, program, ends, blocks, group, one, batch, together, name_of_batch)
