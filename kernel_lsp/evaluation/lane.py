@@ -47,13 +47,13 @@ class Shared:
         gpu: turns of their jobs: several may validate at once, of which their workers let one time alone; a model generates alone.
         problems: turns of problems; one that lacked memory is run again alone.
         locks: the folder of the locks by which their workers do that; None: that of the store, for one lane.
-        quota: bytes of the GPU's memory for each lane: a problem that needs more has it to itself. None: there is one lane, or it is not known.
+        quota: bytes of the GPU's memory for each lane, where a problem needs no more, and of the whole GPU. None: there is one lane, or it is not known.
     """
 
     gpu: GpuTurns = field(default_factory=GpuTurns)
     problems: GpuTurns = field(default_factory=GpuTurns)
     locks: str | None = None
-    quota: int | None = None
+    quota: tuple[int, int] | None = None
 
 
 class LaneLost(Exception):
@@ -98,7 +98,7 @@ class Lane:
         async with problems.alone():
             return await self._evaluate(found, None)
 
-    async def _evaluate(self, found: Found, quota: int | None) -> Record:
+    async def _evaluate(self, found: Found, quota: tuple[int, int] | None) -> Record:
         problem, file, folder = found
         self._problem = problem
         started = time.monotonic()

@@ -132,10 +132,10 @@ def _with_room(gpus: list[dict[str, Any]], wanted: list[str]) -> list[str]:
     return devices
 
 
-def _quota(gpus: list[dict[str, Any]], device: str, lanes: int) -> int | None:
-    """Bytes of a device for each of its lanes, of which several take memory at once; None for one lane, and where its size is not known."""
+def _quota(gpus: list[dict[str, Any]], device: str, lanes: int) -> tuple[int, int] | None:
+    """Bytes of a device for each of its lanes, and of the whole device; None for one lane, and where its size is not known."""
     total = _memory(gpus, device)
-    return total // lanes if total and lanes > 1 else None
+    return (total // lanes, total) if total and lanes > 1 else None
 
 
 def _memory(gpus: list[dict[str, Any]], device: str) -> int | None:

@@ -27,7 +27,7 @@ class Job:
         follow_up: whether it makes the checks that the job before left out: all of them, with the times of then.
         body: of a return, the kernel to return to: the hash of its body.
         recorded: whether kernels are timed at the shapes that ``kernel-lsp record`` saw, too.
-        quota: bytes of the GPU that it may take beside other jobs of an evaluation; None: it has the GPU for itself.
+        quota: bytes of the GPU that are its own beside other jobs of an evaluation, and bytes of the whole GPU; None: it has the GPU for itself.
         further: what the worker is told beyond what every job tells it: of a look at the stages which, and for which GPU.
         explained: of such a look, what the stages gave, as ``kernel_lsp.synthesis.explain`` has it.
         bounds: the setting that it ran with, which is part of what a verdict holds for.
@@ -49,7 +49,7 @@ class Job:
     follow_up: bool = False
     body: str = ""
     recorded: bool = True
-    quota: int | None = None
+    quota: tuple[int, int] | None = None
     further: dict[str, Any] = field(default_factory=dict)
     explained: dict[str, Any] | None = None
     bounds: str = "trust"

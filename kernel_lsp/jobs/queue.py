@@ -79,7 +79,7 @@ class Jobs:
         body: str = "",
         recorded: bool = True,
         further: dict[str, Any] | None = None,
-        quota: int | None = None,
+        quota: tuple[int, int] | None = None,
     ) -> Job:
         """Put a job in the queue and return at once.
 

@@ -7,10 +7,10 @@ keeps those that time from starving: one that waits for the exclusive lock holds
 All that wait to time so go one after the other, and then all that check at once. Nobody waits for the gate who holds the lock, so no two
 can wait for each other.
 
-Who gives way, or waits to time, keeps its memory. Where several lanes of an evaluation share a GPU, two further files say who may take how
-much: ``gpu-UUID.memory`` is held to the end by each of them, shared by those that need no more than their quota, and exclusively by one
-that needs more. It is taken before the other lock, and its gate keeps that one from starving in the same way. Waiting for it has no limit:
-a lane may be the last of several that need the whole memory.
+Who gives way, or waits to time, keeps its memory. Where several lanes of an evaluation share a GPU, ``PARTS`` further files say who may take
+how much: each ``gpu-UUID.memory-N`` is held by one of them, to its end, and stands for as large a part of the memory. Parts are taken before
+the other lock, by one after the other: who waits for the last of its parts holds ``gpu-UUID.memory-gate``, so one that needs many does not
+starve, and no two wait for each other's. Waiting for them has no limit: a lane may be the last of several that need the whole memory.
 
 Take the lock after the trials are forked: a forked process would share it.
 """
@@ -24,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -36,8 +36,8 @@ from kernel_lsp.worker import gpu_contention
 _POLL_SECONDS, _TELL_SECONDS = 0.01, 0.5
 #: seconds after which waiting to check or to time is given up: every kernel-lsp that works lets go of the lock long before
 MOST_SECONDS = 1800.0
-#: how the lock on the memory is held: by one that keeps to its quota, by one that may take all there is
-Memory = Literal["quota", "whole"]
+#: of a GPU's memory, which several lanes hold
+PARTS = 16
 
 
 @dataclass
@@ -46,7 +46,7 @@ class GpuLock:
 
     Attributes:
         file, gate: descriptors; None where nothing can be held: without a folder, in one that cannot be written, on Windows.
-        memory: descriptors of the lock on the memory and of its gate; () where nothing of it is held.
+        memory: descriptors of the parts of the memory that it holds.
         emit: sends an event. ``waiting``, with ``{"seconds": s}``, says by how much it has waited longer.
         told: each is called with the same seconds.
     """
@@ -57,7 +57,7 @@ class GpuLock:
     path: str = ""
     file: int | None = None
     gate: int | None = None
-    memory: tuple[int, ...] = ()
+    memory: list[int] = field(default_factory=list)
     waited: float = 0.0  # seconds
 
 
@@ -66,7 +66,7 @@ def begin(
     device: torch.device,
     emit: Callable[[str, Any], None],
     told: Callable[[float], None] = lambda seconds: None,
-    memory: Memory | None = None,
+    parts: int = 0,
 ) -> GpuLock:
     """The lock of a GPU, held together with others that do not time. It ends with the process, or with ``end``.
 
@@ -75,7 +75,7 @@ def begin(
         device: the GPU.
         emit: as ``GpuLock.emit``.
         told: one of ``GpuLock.told``.
-        memory: how the lock on the GPU's memory is held until then; None: not at all.
+        parts: how many of the ``PARTS`` of the GPU's memory are held until then.
 
     Raises:
         GpuTaken: others timed on it for too long.
@@ -87,11 +87,9 @@ def begin(
             os.makedirs(folder, exist_ok=True)
             gate = _opened(f"{path}.gate")
             lock.file, lock.gate, lock.path = _opened(f"{path}.lock"), gate, f"{path}.lock"
-            if memory is not None:
-                lock.memory = _opened(f"{path}.memory"), _opened(f"{path}.memory-gate")
     try:
-        if memory is not None and lock.memory:
-            _hold_memory(lock, memory)
+        if parts and lock.path:
+            _hold_memory(lock, lock.path.removesuffix(".lock"), parts)
         share(lock)
     except failures.Failure as failure:
         end(lock)
@@ -166,18 +164,32 @@ def end(lock: GpuLock) -> None:
             _let_go(file)
             os.close(file)
     lock.file = lock.gate = None
-    lock.memory = ()
+    lock.memory = []
 
 
-def _hold_memory(lock: GpuLock, how: Memory) -> None:
-    """Take the lock on the memory, however long others have it."""
-    file, gate = lock.memory
+def _hold_memory(lock: GpuLock, path: str, parts: int) -> None:
+    """Take so many parts of the memory, however long others have them. ``path``: of the GPU's files, without a suffix."""
+    import fcntl
+
     message = "waiting for the GPU's memory, which another lane uses"
     progress = {"stage": "check", "message": message, "fraction": 0.0}
-    if how == "whole":
-        _exclude(lock, file, gate, progress, math.inf)
-    else:
-        _wait(lock, lambda: _shared(file, gate), progress, math.inf)
+    with contextlib.suppress(OSError):  # where a file cannot be had, nothing more is held
+        gate = _opened(f"{path}.memory-gate")
+        left = [_opened(f"{path}.memory-{number}") for number in range(PARTS)]
+
+        def take() -> bool:
+            for file in list(left):
+                if len(lock.memory) < parts and _locked(file, fcntl.LOCK_EX):
+                    left.remove(file)
+                    lock.memory.append(file)
+            return len(lock.memory) == parts
+
+        try:
+            _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress, math.inf)
+            _wait(lock, take, progress, math.inf)
+        finally:
+            for file in (gate, *left):
+                os.close(file)
 
 
 def _exclude(lock: GpuLock, file: int, gate: int, progress: dict[str, Any], most: float) -> None:

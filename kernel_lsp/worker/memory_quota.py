@@ -1,7 +1,8 @@
 """The part of a GPU's memory that a request may take where several lanes of an evaluation share the GPU.
 
-Each lane has a quota. A request that is estimated to need more has the GPU's memory to itself: what it finds, and which schedule is the
-fastest, must not depend on what other lanes hold. Any other keeps to the quota in what it sizes by the memory that is left.
+Each lane has a quota, and a request that is estimated to need more has as many parts of the GPU's memory as it needs, if need be all: what it
+finds, and which schedule is the fastest, must not depend on what other lanes hold. In what it sizes by the memory that is left it keeps to
+these parts. No more requests are at work at once than there are parts for.
 """
 
 from __future__ import annotations
@@ -33,16 +34,13 @@ def begin(
 ) -> gpu_lock.GpuLock:
     """The GPU's lock (``gpu_lock.begin``) in the folder ``given["locks"]``, with what the request may take of the memory.
 
-    ``given["quota"]``: bytes that are this lane's; None where it has the device for itself.
+    ``given["quota"]``: bytes that are this lane's, and bytes of the whole device; None where it has the device for itself.
 
     Raises:
         GpuTaken: others timed on it for too long.
     """
     keep(given)
-    how: gpu_lock.Memory | None = None
-    if given.get("quota"):
-        how = "quota" if limit(given) is not None else "whole"
-    return gpu_lock.begin(given.get("locks"), device, emit, told, how)
+    return gpu_lock.begin(given.get("locks"), device, emit, told, parts(given))
 
 
 def keep(given: dict[str, Any]) -> None:
@@ -51,12 +49,24 @@ def keep(given: dict[str, Any]) -> None:
 
 
 def limit(given: dict[str, Any]) -> int | None:
-    """Bytes that the request keeps to; None where it may take all there is.
+    """Bytes that the request keeps to; None where it may take all there is: without a quota, and where it has all parts."""
+    mine = parts(given)
+    return given["quota"][1] * mine // gpu_lock.PARTS if 0 < mine < gpu_lock.PARTS else None
 
-    That is so without a quota, where more is needed, and where that is not known, since the class was not looked at.
+
+def parts(given: dict[str, Any]) -> int:
+    """How many of ``gpu_lock.PARTS`` parts of the memory the request holds: those of its quota, or more where it needs more.
+
+    0 without a quota. All where it is not known how much is needed, since the class was not looked at.
     """
-    quota, specimen = given.get("quota"), given.get("specimen")
-    return quota if quota and specimen and needed(specimen) <= quota else None
+    if not given.get("quota"):
+        return 0
+    mine, whole = given["quota"]
+    if not given.get("specimen"):
+        return gpu_lock.PARTS
+    of_the_quota = mine * gpu_lock.PARTS // whole
+    of_its_need = math.ceil(needed(given["specimen"]) * gpu_lock.PARTS / whole)
+    return min(gpu_lock.PARTS, max(1, of_the_quota, of_its_need))
 
 
 def needed(specimen: dict[str, Any]) -> int:

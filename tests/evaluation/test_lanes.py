@@ -180,7 +180,7 @@ class CrowdedLane(Lane):
     at_work: ClassVar[set[Any]] = set()
     seen: ClassVar[list[tuple[str, int]]] = []
 
-    async def _evaluate(self, found: Found, quota: int | None) -> Record:
+    async def _evaluate(self, found: Found, quota: tuple[int, int] | None) -> Record:
         self.at_work.add(self)
         await asyncio.sleep(0.05)
         self.seen.append((found.problem.id, len(self.at_work)))
@@ -212,7 +212,7 @@ def test_a_problem_that_lacked_memory_with_the_gpu_to_itself_is_not_run_again() 
     class Lacks(Lane):
         runs = 0
 
-        async def _evaluate(self, found: Found, quota: int | None) -> Record:
+        async def _evaluate(self, found: Found, quota: tuple[int, int] | None) -> Record:
             self.runs += 1
             return record_of(found.problem, "eval", None, OUT_OF_MEMORY, 1.0)
 
@@ -226,7 +226,7 @@ def test_a_problem_keeps_to_its_lanes_quota_and_has_none_once_it_is_run_alone(
     quotas = []
 
     class Lacking(StuckJobs):
-        def submit(self, *arguments: Any, quota: int | None, **named: Any) -> Any:
+        def submit(self, *arguments: Any, quota: tuple[int, int] | None, **named: Any) -> Any:
             quotas.append(quota)
             job = super().submit(*arguments, **named)
             job.error, job.state = OUT_OF_MEMORY, "failed"
@@ -237,23 +237,27 @@ def test_a_problem_keeps_to_its_lanes_quota_and_has_none_once_it_is_run_alone(
 
     monkeypatch.setattr(lanes, "Jobs", Lacking)
     (tmp_path / "a.py").touch()
-    shared = lanes.Shared(quota=17)
+    shared = lanes.Shared(quota=(17, 80))
     shared.problems.allow(2)
     found = Found(Problem("folder", "a.py::A", "A", "a.py", "A"), tmp_path / "a.py", tmp_path)
     record = asyncio.run(Lane(Plan(), "cuda:0", shared=shared).evaluate(found))
-    assert record.status == "out-of-memory" and quotas == [17, None]
+    assert record.status == "out-of-memory" and quotas == [(17, 80), None]
 
 
 @pytest.mark.parametrize(
     ("workers", "locks", "expected"),
     [
-        (3, True, {"cuda:0": 70, "cuda:1": None}),
-        (4, True, {"cuda:0": 70, "cuda:1": 40}),
+        (3, True, {"cuda:0": (70, 140), "cuda:1": None}),
+        (4, True, {"cuda:0": (70, 140), "cuda:1": (40, 80)}),
         (4, False, {"cuda:0": None}),
     ],
 )
 def test_the_lanes_of_a_gpu_have_equal_parts_of_its_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, locks: bool, expected: dict[str, int | None]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int,
+    locks: bool,
+    expected: dict[str, tuple[int, int] | None],
 ) -> None:
     """One that has it for itself has no quota, nor have those that take turns since no lock can be had."""
     monkeypatch.setenv("KERNEL_LSP_STORE", "")
@@ -268,7 +272,7 @@ def test_the_lanes_of_a_gpu_have_equal_parts_of_its_memory(
     quotas = {lane.device: lane.shared.quota for lane in made}
     assert len(made) == workers
     assert {device: quotas[device] for device in expected} == {
-        device: gigabytes and gigabytes * GB for device, gigabytes in expected.items()
+        device: each and (each[0] * GB, each[1] * GB) for device, each in expected.items()
     }
 
 
@@ -300,7 +304,7 @@ def test_no_more_lanes_share_a_gpu_than_its_memory_has_room_for_and_a_line_says_
     folder = str(tmp_path / ("locks" if locks else "taken"))
     made = asyncio.run(runner.make_lanes(tmp_path / "a.py", Plan(), 8, lambda *_: None, folder))
     assert [lane.device for lane in made] == devices
-    assert all(lane.shared.quota is None or lane.shared.quota >= 5 * GB for lane in made)
+    assert all(lane.shared.quota is None or lane.shared.quota[0] >= 5 * GB for lane in made)
     assert made[0].shared.problems.most == devices.count("cuda:0")
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == bool(said)

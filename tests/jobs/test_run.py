@@ -44,11 +44,11 @@ async def test_waiting_for_the_gpu_is_not_on_the_budget(tmp_path: Path) -> None:
 async def test_the_worker_is_told_the_quota_of_an_evaluations_job_and_none_of_others(tmp_path: Path) -> None:
     jobs = Jobs(lambda file: Settings(root=tmp_path), None)  # type: ignore[arg-type]
     found = []
-    for quota in (17_000_000_000, None):
+    for quota in ((17_000_000_000, 80_000_000_000), None):
         target = schema.Target("file:///a.py", "A")
         job = jobs.submit("generate", target, tmp_path / "a.py", quota=quota)
         jobs.cancel(job.id)
         run = Run(job, Settings(root=tmp_path), None, None, schema.Report(target))  # type: ignore[arg-type]
         found.append(run.params()["quota"])
-    assert found == [17_000_000_000, None]
+    assert found == [(17_000_000_000, 80_000_000_000), None]
     await jobs.close()

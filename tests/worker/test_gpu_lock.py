@@ -48,7 +48,7 @@ from kernel_lsp.worker import gpu_lock
 def emit(name, data):
     if name == "progress" and "memory" in data["message"]:
         print("waits", flush=True)
-lock = gpu_lock.begin(sys.argv[1], torch.device("cpu"), emit, memory="MEMORY")
+lock = gpu_lock.begin(sys.argv[1], torch.device("cpu"), emit, parts=MEMORY)
 print("shared", flush=True)
 for line in sys.stdin:
     if line == "alone\\n":
@@ -218,42 +218,54 @@ def test_one_that_checks_gives_way_to_one_that_waits_to_time_and_to_nobody_else(
     gpu_lock.end(lock)
 
 
+def parts_left(folder: Path) -> int:
+    """How many parts of the memory could be had now."""
+    return sum(free(folder, "LOCK_EX", f"memory-{number}") for number in range(gpu_lock.PARTS))
+
+
 @pytest.mark.slow
-def test_one_that_takes_the_whole_memory_waits_for_those_with_a_quota_also_where_they_let_others_time(other, tmp_path):
+def test_one_that_takes_the_whole_memory_waits_for_those_with_parts_also_where_they_let_others_time(other, tmp_path):
     """These keep their memory when they give way and while they wait to time."""
-    small = [other(MEMORY.replace("MEMORY", "quota")) for _ in range(2)]
-    large = other(MEMORY.replace("MEMORY", "whole"), waits=False)
+    small = [other(MEMORY.replace("MEMORY", "5")) for _ in range(2)]
+    assert parts_left(tmp_path) == gpu_lock.PARTS - 10
+    large = other(MEMORY.replace("MEMORY", "gpu_lock.PARTS"), waits=False)
     large.heard("waits")
     small[0].ask("alone")
     time.sleep(0.2)
     small[1].does("give way")
     small[0].heard("did alone")
     small[0].process.kill()
-    late = other(MEMORY.replace("MEMORY", "quota"), waits=False)
-    late.heard("waits")
-    assert free(tmp_path, "LOCK_SH", "memory"), "the large one waits for the second, too"
+    late = other(MEMORY.replace("MEMORY", "1"), waits=False)
+    late.heard("waits")  # the large one waits for the second, too, and takes what comes free
+    assert not free(tmp_path, "LOCK_EX", "memory-gate") and parts_left(tmp_path) == 0
     small[1].process.kill()
     large.heard("shared")
-    assert not free(tmp_path, "LOCK_SH", "memory"), "the late one waits until the large one ends"
+    late.heard("waits")  # no longer behind the large one, but for what it has
     large.does("alone")
     large.process.kill()
     late.heard("shared")
-    assert free(tmp_path, "LOCK_SH", "memory") and not free(tmp_path, "LOCK_EX", "memory")
+    assert parts_left(tmp_path) == gpu_lock.PARTS - 1
+
+
+def test_those_whose_parts_are_there_together_do_not_wait(other, tmp_path):
+    for parts in (6, 5, 5):
+        other(MEMORY.replace("MEMORY", str(parts)))
+    assert parts_left(tmp_path) == 0
 
 
 def test_those_that_take_the_whole_memory_do_so_one_after_the_other(other, tmp_path):
-    first = other(MEMORY.replace("MEMORY", "whole"))
+    first = other(MEMORY.replace("MEMORY", "gpu_lock.PARTS"))
     told = Told(first.process.kill)
-    lock = gpu_lock.begin(str(tmp_path), CPU, told.emit, told.move, "whole")
+    lock = gpu_lock.begin(str(tmp_path), CPU, told.emit, told.move, gpu_lock.PARTS)
     assert told.messages == ["waiting for the GPU's memory, which another lane uses"]
     assert lock.waited == pytest.approx(told.moved) and told.events
-    assert not free(tmp_path, "LOCK_SH", "memory")
+    assert parts_left(tmp_path) == 0
     gpu_lock.end(lock)
-    assert free(tmp_path, "LOCK_EX", "memory")
+    assert parts_left(tmp_path) == gpu_lock.PARTS
 
 
 def test_who_has_no_quota_waits_for_nobodys_memory(other, tmp_path):
-    other(MEMORY.replace("MEMORY", "whole"))
+    other(MEMORY.replace("MEMORY", "gpu_lock.PARTS"))
     lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: pytest.fail("it waits"))
     gpu_lock.end(lock)
 
@@ -262,10 +274,10 @@ def test_who_has_no_quota_waits_for_nobodys_memory(other, tmp_path):
 def test_waiting_for_the_memory_has_no_limit(other, tmp_path, monkeypatch):
     """The holder may be the first of many that are to have it before."""
     monkeypatch.setattr(gpu_lock, "MOST_SECONDS", 0.3)
-    for held, wanted in (("quota", "whole"), ("whole", "quota"), ("whole", "whole")):
-        holder = other(MEMORY.replace("MEMORY", held))
+    for held, wanted in ((1, gpu_lock.PARTS), (gpu_lock.PARTS, 1), (10, 7)):
+        holder = other(MEMORY.replace("MEMORY", str(held)))
         told = Told(threading.Timer(1.0, holder.process.kill).start)
-        lock = gpu_lock.begin(str(tmp_path), CPU, told.emit, memory=wanted)
+        lock = gpu_lock.begin(str(tmp_path), CPU, told.emit, parts=wanted)
         assert lock.waited > 0.9
         gpu_lock.end(lock)
 

@@ -7,7 +7,7 @@ import torch
 
 from kernel_lsp.validation import memory
 from kernel_lsp.worker import gpu_lock, memory_quota
-from tests.worker.test_gpu_lock import free
+from tests.worker.test_gpu_lock import parts_left
 
 GB = 1_000_000_000
 
@@ -35,37 +35,27 @@ def test_the_estimate_is_near_what_problems_took(sizes: tuple[float, ...], took:
     assert 0.9 * took < memory_quota.needed(specimen(*sizes)) / GB < 1.6 * took
 
 
-def test_what_needs_more_than_the_quota_is_not_limited() -> None:
-    small, large = specimen(0.5, 0.5), specimen(6.44, 6.44)
-    assert memory_quota.limit({"quota": 17 * GB, "specimen": small}) == 17 * GB
-    assert memory_quota.limit({"quota": 17 * GB, "specimen": large}) is None
-    assert memory_quota.limit({"quota": None, "specimen": small}) is None
-
-
-@pytest.mark.parametrize("given", [{}, {"specimen": None}])
-def test_a_class_that_was_not_looked_at_has_the_whole_memory(held, given) -> None:
-    """As after a restart of the worker."""
-    assert held(given | {"quota": 17 * GB}) == ("not at all", None)
-
-
-@pytest.fixture
-def held(tmp_path, monkeypatch):
-    """``held(given)``: how others could hold the memory while a request has begun, and what that counts on."""
+@pytest.mark.parametrize(
+    ("quota", "needs", "parts", "limit"),
+    [
+        ((20 * GB, 80 * GB), specimen(0.5, 0.5), 4, 20 * GB),
+        ((20 * GB, 80 * GB), specimen(2.0, 2.0), 6, 30 * GB),  # 29 GB
+        ((20 * GB, 80 * GB), specimen(6.44, 6.44), gpu_lock.PARTS, None),
+        ((10 * GB, 80 * GB), specimen(0.5, 0.5), 3, 15 * GB),  # 11 GB
+        ((5 * GB, 85 * GB), specimen(0.01, 0.01), 1, 5_312_500_000),
+        ((20 * GB, 80 * GB), None, gpu_lock.PARTS, None),  # not looked at, as after a restart of the worker
+        (None, specimen(0.5, 0.5), 0, None),
+    ],
+)
+def test_a_request_holds_the_parts_of_its_quota_or_as_many_as_it_needs(
+    tmp_path, monkeypatch, quota, needs, parts, limit
+) -> None:
     monkeypatch.setattr(memory, "_most", None)
-
-    def begun(given: dict[str, object]) -> tuple[str, int | None]:
-        lock = memory_quota.begin(given | {"locks": str(tmp_path)}, torch.device("cpu"), lambda *_: None)
-        try:
-            could = next((how for how in ("EX", "SH") if free(tmp_path, f"LOCK_{how}", "memory")), "not at all")
-            return could, memory._most
-        finally:
-            gpu_lock.end(lock)
-
-    return begun
-
-
-def test_a_request_holds_its_quota_or_the_whole_memory_and_without_a_quota_nothing(held) -> None:
-    small, large = specimen(0.5, 0.5), specimen(6.44, 6.44)
-    assert held({"quota": 17 * GB, "specimen": small}) == ("SH", 17 * GB)
-    assert held({"quota": 17 * GB, "specimen": large}) == ("not at all", None)
-    assert held({"quota": None, "specimen": large}) == ("EX", None)
+    given = {"quota": quota, "specimen": needs, "locks": str(tmp_path)}
+    assert memory_quota.limit(given) == limit
+    lock = memory_quota.begin(given, torch.device("cpu"), lambda *_: None)
+    try:
+        assert parts_left(tmp_path) == gpu_lock.PARTS - parts and memory._most == limit
+    finally:
+        gpu_lock.end(lock)
+    assert parts_left(tmp_path) == gpu_lock.PARTS

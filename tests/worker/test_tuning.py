@@ -35,7 +35,7 @@ def tune(worker, write, tmp_path):
         training: bool = False,
         thorough: bool = False,
         about: dict[str, Any] | None = None,
-        quota: int | None = None,
+        quota: tuple[int, int] | None = None,
     ):
         asked = {"path": write(MODULE), "class_name": "Norm", "device": "interpreter", "training": training}
         made = worker.call("synthesize", **asked)
@@ -108,9 +108,10 @@ def test_others_may_check_while_it_is_checked_and_not_while_it_is_timed(tune, tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("quota", "others"), [(1 << 20, "not"), pytest.param(1 << 40, "shared", marks=pytest.mark.slow)]
+    ("quota", "others"),
+    [((1 << 20, 1 << 21), "not"), pytest.param((1 << 40, 1 << 41), "alone", marks=pytest.mark.slow)],
 )
-def test_one_that_needs_more_than_its_quota_has_the_memory_to_itself_while_it_is_checked_and_timed(tune, quota, others):
+def test_one_that_needs_more_than_there_is_has_the_memory_to_itself_while_it_is_checked_and_timed(tune, quota, others):
     about: dict[str, Any] = {}
     result, _ = tune({}, fast=1, about=about, quota=quota)
     assert result["fastest"] == 1 and result["measurement"]["beside"] == ""

@@ -21,7 +21,7 @@ import torch
 
 from kernel_lsp import schema
 from kernel_lsp.validation import interpreter, measuring, recorded, roofline, timing, tuning
-from kernel_lsp.worker import comparing, preparing, validating
+from kernel_lsp.worker import comparing, gpu_lock, preparing, validating
 
 
 def _on_the_clock(fast: str) -> Any:
@@ -101,14 +101,14 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
     def interleaved(*arguments: Any, **named: Any) -> Any:
         if lock and os.getpid() == this:  # eager alone, which the referee times itself
             others["time"].append(_could_have(lock))
-            others["memory"].append(_could_have(lock.replace(".lock", ".memory")))
+            others["memory"].append(_could_have(lock.replace(".lock", f".memory-{gpu_lock.PARTS - 1}")))
         return on_the_clock(*arguments, **named)
 
     def heard(name: str, data: Any) -> None:
         events.append([name, data])
         if lock and name == "progress" and data["stage"] == "check" and "waiting" not in data["message"]:
             others["check"].append(_could_have(lock))
-            others["memory"].append(_could_have(lock.replace(".lock", ".memory")))
+            others["memory"].append(_could_have(lock.replace(".lock", f".memory-{gpu_lock.PARTS - 1}")))
 
     this = os.getpid()
     validating.referee_of, preparing.prepare, timing.interleaved = as_on_a_gpu, prepare_with_the_lock, interleaved
