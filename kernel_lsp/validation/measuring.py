@@ -22,8 +22,11 @@ from kernel_lsp.validation.referee import Referee
 _CLOCK_FACTOR, _CLOCK_SLACK, _CLOCK_CALL = 1.3, 150.0, 30.0
 #: microseconds that the calls for it take together, and the fewest and most calls
 _CLOCK_SPAN, _CLOCK_CALLS = 60_000.0, (6, 400)
-#: calls that go before, for which the trial allocates what the others find there; attempts before it is disbelieved
-_CLOCK_FIRST, _CLOCK_ATTEMPTS = 3, 3
+#: calls that go before, for which the trial allocates what the others find there
+_CLOCK_FIRST = 3
+#: Seconds to wait before each further attempt, before it is disbelieved. A machine whose processors are taken, or a container that has used
+#: up its share of them, stops processes for tenths of a second.
+_CLOCK_PAUSES = (0.0, 0.0, 0.1, 0.3, 0.7, 1.5)
 #: by how much eager may take longer beside the candidate than without it: relative, microseconds
 _EAGER_FACTOR, _EAGER_SLACK = 1.2, 50.0
 #: seconds for eager in this process
@@ -157,8 +160,9 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
             _withdraw(measurement, shape, "what was timed is not all that it does")
             return strange
         most = shape.kernel.median * _CLOCK_FACTOR + _CLOCK_SLACK + _CLOCK_CALL * referee.progress.calls
-        for _ in range(_CLOCK_ATTEMPTS - 1):
+        for pause in _CLOCK_PAUSES:
             if took > most and not problem:  # once more, since the machine may have been busy with something else
+                time.sleep(pause)
                 again, problem = _by_our_clock(referee, tree, reference, given, shape.kernel.median)
                 took = min(took, again)
     except failures.Failure as failure:
