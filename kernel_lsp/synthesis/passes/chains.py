@@ -14,7 +14,7 @@ import sympy
 import torch
 
 from ..graph.lowered import Graph
-from ..graph.order import topological
+from ..graph.order import Order, order_of, topological
 from ..graph.sizes import ONE, ZERO, Index, broadcast, same_shape
 from ..graph.value import Contract, Fold, Input, Pointwise, Reduce, Scalar, Value, View, numel, operands
 from ..kernel.access import operand_indices, reshaped_leaf
@@ -29,22 +29,21 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 def chains(graph: Graph) -> dict[Value, Value]:
     """Products that may be chained to another one: the second → the first. Whether a kernel fits them, ``place_chain`` finds out."""
-    order = topological(graph.outputs)
-    users: dict[Value, set[Value]] = {}
-    for v in order:
-        for o in operands(v):
-            users.setdefault(o, set()).add(v)
+    order = order_of(graph.outputs)
     result: dict[Value, Value] = {}
-    for second in order:
+    for second in order.values:
         op = second.op
         if not isinstance(op, Contract) or not _plain(op) or len(op.summed) != 1 or op.size(op.summed) == ONE:
             continue
         for first in _products_before(op.left):
-            inside = between(first, op.left)
             known = first in result or first in result.values()
-            if known or not _plain(first.op) or not all(isinstance(v.op, Pointwise | View | Reduce) for v in inside):
+            if known or not _plain(first.op):
                 continue
-            if any(v in graph.outputs or not users[v] <= {*inside, second} for v in (first, *inside)):
+            inside = _between(order, first, op.left)
+            if not all(isinstance(v.op, Pointwise | View | Reduce) for v in inside):
+                continue
+            within = {*inside, second}
+            if any(v in graph.outputs or not within.issuperset(order.users[v]) for v in (first, *inside)):
                 continue
             if any(_weight(side) for side in (op.right, operands(first)[1])):
                 continue
@@ -116,6 +115,14 @@ def between(first: Value, left: Value) -> list[Value]:
             depends.add(v)
             found.append(v)
     return found
+
+
+def _between(order: Order, first: Value, left: Value) -> list[Value]:
+    """The same, of values whose order is known."""
+    bit, above = order.bit(first), order.above[left]
+    places = range(order.place[first] + 1, order.place[left] + 1)
+    candidates = (order.values[place] for place in places if above >> place & 1)
+    return [v for v in candidates if order.above[v] & bit]
 
 
 def beside(first: Value, left: Value, apart: set[Value]) -> list[Value]:

@@ -8,8 +8,9 @@ are long or stand there often.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -92,9 +93,17 @@ def _parts_of(node: Statement | Expr, scope: _Scope) -> Iterator[Expr]:
 
 
 def _fields(node: Any) -> Iterator[Any]:
-    for field in dataclasses.fields(node):
-        value = getattr(node, field.name)
-        yield from value if isinstance(value, tuple) else [value]
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from value
+        else:
+            yield value
+
+
+@functools.cache  # asked for each of the many expressions of a deep network
+def _field_names(kind: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
 
 
 def _is_division(expr: Any) -> bool:
@@ -225,7 +234,8 @@ def _with_names(node: _Node, chosen: dict[Expr, Variable], scope: _Scope) -> _No
 
     def renamed(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(map(renamed, value))
+            inner = tuple(map(renamed, value))
+            return value if all(a is b for a, b in zip(inner, value, strict=True)) else inner
         if not isinstance(value, Expr):
             return value
         if _is_division(value) and _is_part(value, scope) and _flat(value) in chosen:
@@ -237,6 +247,9 @@ def _with_names(node: _Node, chosen: dict[Expr, Variable], scope: _Scope) -> _No
 
 def _changed(node: _Node, change: Callable[[Any], Any]) -> _Node:
     """A dataclass with ``change`` applied to each field."""
-    fields = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-    changed: _Node = dataclasses.replace(node, **{name: change(value) for name, value in fields.items()})
-    return changed
+    before = {name: getattr(node, name) for name in _field_names(type(node))}
+    changed = {name: change(value) for name, value in before.items()}
+    if all(changed[name] is value for name, value in before.items()):
+        return node
+    result: _Node = dataclasses.replace(node, **changed)
+    return result

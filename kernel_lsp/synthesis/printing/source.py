@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import textwrap
 from dataclasses import dataclass
@@ -45,8 +46,9 @@ class Written:
     signature: Signature
     base: str  # the class that the generated one derives from, as the file calls it
     alias: str
+    checks: list[str]  # the envelope's conditions
 
-    @property
+    @functools.cached_property  # a file that replays has them, too
     def kernels(self) -> list[str]:
         """The kernels' definitions."""
         return [kernel.text for kernel in self.host.kernels.values()]
@@ -83,7 +85,9 @@ def written(
     operations = host_plan(
         found.graph, found.plan, found.hints, found.chunks, found.defined, name, chosen, scattered, check_indices
     )
-    return Written(write(operations, found.graph, function), function, signature, base, alias)
+    host = write(operations, found.graph, function)
+    checks = conditions(module, found.graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
+    return Written(host, function, signature, base, alias, checks)
 
 
 def compose(
@@ -97,10 +101,9 @@ def compose(
     replayed: bool = False,
 ) -> str:
     """The complete source of ``<Class>Triton`` around what was written. ``replayed``: as a CUDA graph."""
-    host, function, signature = made.host, made.function, made.signature
+    host, function, signature, checks = made.host, made.function, made.signature, made.checks
     graph, hints = found.graph, found.hints
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
-    checks = conditions(module, graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
     named = named_results.definitions(graph.output_spec, type(module).__module__, made.alias)
     standard = [*(replay.IMPORTS if replayed else []), *(["import sys"] if named else [])]
     parts = [
@@ -245,7 +248,8 @@ def _class(
     first, test = f"if not {inside}:", "Whether the kernel was validated for such arguments, parameters and settings."
     held = Names({name, *signature.names}).fresh("held") if state else ""
     if state:  # looked up once: nn.Module takes one or two microseconds for each
-        named = [n if any(f"({n} := " in check for check in checks) else source for n, source in state]
+        asked = "\n".join(checks)
+        named = [n if f"({n} := " in asked else source for n, source in state]
         checks = [*checks, replay.as_tuple(named)]
         first = f"{held} = {inside}\n        if not {held}:"
         test = "The module's tensors that kernels read where they were validated for this, else False."
