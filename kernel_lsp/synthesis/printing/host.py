@@ -241,10 +241,10 @@ class _Printer:
             given.append(text)
         shared: dict[OfAll, str] = {}  # sizes that are others under the interpreter
         for variable, value in program.blocks.items():
-            if isinstance(value, OfAll) and value.times == 1:
+            if isinstance(value, OfAll):
                 shared[value] = str(value.size)
                 if value.alone != value.size:
-                    shared[value] = self.names.fresh(f"{variable.wanted.lower()}_held")
+                    shared[value] = self.names.fresh(variable.wanted.lower())
                     compiled = f"isinstance({function.name}, triton.JITFunction)"
                     why = "the interpreter runs one program after another"
                     alone = _constant(value.alone, sizes, known, shared)
@@ -367,8 +367,7 @@ def _constant(
         text = f"triton.next_power_of_2({_host_size(value.extent, sizes, known)})"
         return text if value.least == 1 else f"max({value.least}, {text})"
     if isinstance(value, OfAll):
-        size = shared[dataclasses.replace(value, times=1)]
-        return size if value.times == 1 else f"{value.times} * {size}"
+        return shared[value]
     if isinstance(value, str):
         return "_BF16X6" if value == "bf16x6" else f'"{value}"'
     return str(value)

@@ -158,7 +158,9 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
     if extra:
         lines += ["", "where", ""]
         for text in extra:
-            lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
+            for number, line in enumerate(text.split("\n")):
+                indent = " " * (8 if number else 4)
+                lines += textwrap.wrap(line, _WIDTH - 8, initial_indent=indent, subsequent_indent=" " * 8)
     lines += [""]
     tilings = list(dict.fromkeys(program.tiling for program in host.programs))
     lines += textwrap.wrap(" ".join(tilings), _WIDTH)
