@@ -110,7 +110,6 @@ class _Printer:
         self.given = self._sizes(plan, {v: input_of(v).source for v in plan.inputs})
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
-        self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
         if graph.precision == "strict" and any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
             self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 

@@ -100,7 +100,15 @@ def compose(
     host, function, signature = made.host, made.function, made.signature
     graph, hints = found.graph, found.hints
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
-    checks = conditions(module, graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
+    checks = conditions(
+        module,
+        graph,
+        signature,
+        host.parameters,
+        host.requires,
+        contiguous=list(host.plan.held),
+        bounded=not host.plan.wide,
+    )
     named = named_results.definitions(graph.output_spec, type(module).__module__, made.alias)
     standard = [*(replay.IMPORTS if replayed else []), *(["import sys"] if named else [])]
     parts = [
@@ -244,13 +252,13 @@ def _class(
     given = [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
     state = [(variable, input_of(v).source) for variable, v in host.parameters if input_of(v).kind != "argument"]
     inside = f"self._in_envelope({passed})"
-    first, test = f"if not {inside}:", "Whether the kernel was validated for such arguments, parameters and settings."
+    first, test = f"if not {inside}:", "Whether the kernels were validated for such arguments, parameters and settings."
     held = Names({name, *signature.names}).fresh("held") if state else ""
     if state:  # looked up once: nn.Module takes one or two microseconds for each
         named = [n if any(f"({n} := " in check for check in checks) else source for n, source in state]
-        checks = [*checks, replay.as_tuple(named)]
+        checks = [*checks, "# what the kernels read", replay.as_tuple(named)]
         first = f"{held} = {inside}\n        if not {held}:"
-        test = "The module's tensors that kernels read where they were validated for this, else False."
+        test = "The module's tensors that the kernels read; False outside of what was validated."
     run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
     if replayed:
         run = replay.call(name, given, held or "()")
@@ -281,7 +289,8 @@ def _ending(run: str, assigned: list[Assigned]) -> str:
 
 
 def _test(checks: list[str]) -> str:
-    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
+    lines = [check if check.startswith("#") or not number else f"and {check}" for number, check in enumerate(checks)]
+    test = "\n    ".join(["return (", *lines]) + "\n)"
     if not any("self." in check for check in checks):
         return test
     absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
