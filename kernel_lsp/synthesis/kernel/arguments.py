@@ -98,7 +98,7 @@ class Arguments:
         if expr.is_Add and (factored := _factored(expr)) is not None:
             return _chain([self.size(f) for f in factored])
         if expr.is_Add:
-            added = self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p))))
+            added = self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), p.is_number, str(p))))
             self.sums[added] = expr
             return added
         if expr.is_Pow and expr.exp.is_Integer and 0 < expr.exp < 5:

@@ -56,7 +56,7 @@ class Function:
     def text(self) -> str:
         """The kernel's definition, with its formula and tiling as docstring."""
         head = textwrap.wrap(f"{self.formula}.", 92)
-        about = [*textwrap.wrap(self.program.tiling, 92)]
+        about = textwrap.wrap(f"{self.program.tiling} {self.program.axes}", 92)
         if self.launches > 1:
             about.append(f"{self.launches} launches, each of other tensors: the formula is the first one's.")
         return definition(self.program, "\n    ".join([*head, "", *about, ""]))
@@ -349,6 +349,8 @@ def _factors(
 ) -> list[str]:
     texts = []
     for factor in factors:
+        if isinstance(factor, Blocks) and factor.extent.is_number and factor.extent <= factor.size:
+            continue  # one block
         if isinstance(factor, Blocks):
             texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {factor.size})")
         elif isinstance(factor, OfAll):
@@ -356,7 +358,7 @@ def _factors(
         else:
             text = _host_size(factor, sizes, known)
             texts.append(f"({text})" if factor.is_Add and factor not in known and len(factors) > 1 else text)
-    return texts
+    return texts or ["1"]
 
 
 def _constant(

@@ -21,7 +21,7 @@ from ..graph.monoids import MONOIDS
 from ..graph.names import Names
 from ..graph.value import Value, input_of, numel
 from ..kernel.ir import Apply, Dot, PrefixScan
-from ..kernel.steps import Hints, Planned
+from ..kernel.steps import Hints, Planned, hint
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
@@ -34,6 +34,8 @@ from .names import class_alias, function_name
 _WIDTH = 100
 #: tensors that the docstring names
 _MOST_NAMES = 12
+#: and arguments of which it gives the shape
+_MOST_SHAPES = 4
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,11 @@ def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
     names = ", ".join(name for name, _ in host.parameters[:_MOST_NAMES])
     if len(host.parameters) > _MOST_NAMES:
         names += f" and {len(host.parameters) - _MOST_NAMES} more"
-    return f"Least traffic for the example inputs: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
+    given = [(name, v) for name, v in host.parameters if input_of(v).kind == "argument" and v.shape]
+    shapes = [f"{name} of shape {[hint(n, hints) for n in v.shape]}" for name, v in given[:_MOST_SHAPES]]
+    further = f" and {len(given) - _MOST_SHAPES} more" if len(given) > _MOST_SHAPES else ""
+    about = f"{', '.join(shapes)}{further}" if shapes else "the example inputs"
+    return f"Least traffic for {about}: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
 
 
 def _bytes(n: float) -> str:

@@ -70,6 +70,7 @@ class Program:
     num_warps: int = 4
     num_stages: int | None = None
     tiling: str = ""  # one sentence for the docstring
+    axes: str = ""  # what the tile's axes are, in one sentence for the docstring
     wide: bool = False  # offsets have 64 bits
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
     together: bool = False  # its programs wait for each other: all of them have to run at once

@@ -151,7 +151,10 @@ def test_one_program_has_no_axis_of_units_and_no_bare_sizes(width: int) -> None:
     program = written(kernel, plan, Resident(units, 16, 4, 4))
     text = definition(program, "")
     assert len(program.grid) == 1 and "tl.program_id(1)" not in text and "row_block" not in text
-    assert "units + 3 * HIDDEN" in text and str(2 * width) not in text and str(3 * width) not in text
+    assert (
+        "tl.load(projected_tile_ptr + 3 * HIDDEN," in text and text.count("projected_tile_ptr = projected_ptr + ") == 1
+    )
+    assert str(2 * width) not in text and str(3 * width) not in text
     assert ("gate_row" in text) == (units != width)
     assert [v.wanted for v in program.blocks] == ["BLOCK_HIDDEN", "BLOCK_ROWS"]
 
