@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import sympy
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
@@ -43,7 +45,8 @@ class _Python(StrPrinter):
     def _print_Mul(self, expr: sympy.Expr) -> str:
         coefficient, factors = expr.as_coeff_mul()
         if coefficient.is_Integer and coefficient > 0:
-            parts = sorted(self.parenthesize(f, PRECEDENCE["Pow"], strict=True) for f in factors)
+            texts = [self.parenthesize(f, PRECEDENCE["Pow"], strict=True) for f in factors]
+            parts = sorted(texts, key=lambda text: (text.startswith("("), text))
             return " * ".join(([str(coefficient)] if coefficient != 1 else []) + parts)
         if coefficient.is_Rational and coefficient > 0:
             return f"{self._print(coefficient.p * sympy.Mul(*factors))} / {coefficient.q}"
@@ -119,5 +122,17 @@ def unwrapped(expr: sympy.Expr, symbols: dict[sympy.Symbol, str]) -> str:
 
 
 def python(expr: sympy.Expr, symbols: dict[sympy.Symbol, str]) -> str:
-    """``expr`` as a Python expression; ``symbols`` gives the text for each size symbol."""
-    return _Python(symbols).doprint(expr)
+    """``expr`` as a Python expression; ``symbols`` gives the text for each size symbol.
+
+    A sum that is a product of sizes, ``batch * (height + 1) * (width + 1)``, is written as one.
+    """
+    return _Python(symbols).doprint(_factored(expr) if expr.is_Add else expr)
+
+
+@functools.lru_cache(maxsize=4096)
+def _factored(expr: sympy.Expr) -> sympy.Expr:
+    product = sympy.factor(expr)
+    sizes = [factor for factor in product.args if not factor.is_number]
+    whole = all(number.is_Integer for number in product.atoms(sympy.Number))
+    positive = not any(factor.is_number and factor < 0 for factor in product.args)
+    return product if product.is_Mul and len(sizes) > 1 and whole and positive else expr

@@ -32,14 +32,14 @@ class _Place:
 def looked_up_once(
     conditions: list[str], module: torch.nn.Module, tensors: dict[str, str], taken: set[str]
 ) -> list[str]:
-    """The conditions with names for what they look at, given where it is first asked for its type.
+    """The conditions, and comments, with names for what they look at, given where it is first asked for its type.
 
     ``tensors``: the Python of those that get a name, with that name; modules are named after their path. ``taken``:
     names that mean something else there.
     """
     places = _places(module, tensors, taken)
     names: dict[str, str] = {}  # Python of what has a name by now
-    return [_with_names(condition, places, names) for condition in conditions]
+    return [text if text.startswith("#") else _with_names(text, places, names) for text in conditions]
 
 
 def _places(module: torch.nn.Module, tensors: dict[str, str], taken: set[str]) -> dict[str, _Place]:

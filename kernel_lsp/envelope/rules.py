@@ -53,7 +53,7 @@ def conditions(basis: Basis) -> list[str]:
     """Conditions in order of what most often differs; all must hold for the kernel to run.
 
     They use ``_DEVICE``, ``_PLAIN`` and ``_MOST_ELEMENTS``. A state tensor gets its name where it is first looked at (``type(weight :=
-    self.weight) in _PLAIN``).
+    self.weight) in _PLAIN``). For a kernel of the synthesizer's, what begins with ``#`` is a comment: what the next ones are about.
 
     Raises:
         Unwritable: one of them has no text.
@@ -66,9 +66,15 @@ def conditions(basis: Basis) -> list[str]:
     symbols: dict[sympy.Symbol, str] = {}
     later: list[tuple[str, sympy.Expr]] = []
 
+    def headed(heading: str, some: list[str]) -> list[str]:
+        return [f"# {heading}", *some] if some and not basis.opaque else some
+
     def about(some: list[Tensor]) -> list[str]:
-        first, bounded = tensors[0].source, basis.sizes.bounded
-        return [text for one in some for text in tensor_conditions(one, first, device, symbols, later, bounded=bounded)]
+        result = []
+        for one in some:
+            found = tensor_conditions(one, tensors[0].source, device, symbols, later, bounded=basis.sizes.bounded)
+            result += headed(_heading(one), found)
+        return result
 
     arguments, state = about(basis.arguments), about(basis.state)
     sizes = []
@@ -77,15 +83,23 @@ def conditions(basis: Basis) -> list[str]:
     sizes += range_conditions(basis.sizes, symbols)
     sizes += basis.requires
     # The tree comes before the state: a module of another class may not have the parameter at all.
-    held = [*structure(basis.module), *state]
+    held = [*headed("submodules", structure(basis.module)), *state]
+    sizes = headed("sizes", sizes)
     # An opaque kernel's state has fixed sizes; in a graph it may have those that the conditions on sizes are about.
     result = [_NOT_TRACED, *basis.signature.conditions, *arguments]
     result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
-    result += settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
-    result += gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
+    options = settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
+    result += headed("settings, mode and hooks", options)
+    gradients = gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
+    result += headed("no gradients in either mode, no autocast", gradients)
     if basis.opaque:
         return looked_up_once(result, basis.names)
     return lookups.looked_up_once(result, basis.module, basis.names, {*given, device})
+
+
+def _heading(tensor: Tensor) -> str:
+    own = tensor.source.removeprefix("self.")
+    return own if own != tensor.source else f"argument {own}"
 
 
 def settings(module: torch.nn.Module, *, exact: bool, opaque: bool, carried: frozenset[str] = frozenset()) -> list[str]:

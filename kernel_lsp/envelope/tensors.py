@@ -17,7 +17,8 @@ class Tensor:
     """A tensor that a kernel reads.
 
     ``source``: its Python inside forward. ``shape``: free sizes are symbols. ``argument``: forward is given it; else the
-    module holds it. ``like``: the tensor whose layout and strides the kernel may rely on; None where it takes any.
+    module holds it. ``like``: the tensor whose layout and strides the kernel may rely on; None where it takes any, or, if
+    ``contiguous``, one without gaps.
     """
 
     source: str
@@ -25,6 +26,7 @@ class Tensor:
     shape: tuple[sympy.Expr, ...]
     argument: bool
     like: torch.Tensor | None = None
+    contiguous: bool = False
 
 
 def tensor_conditions(
@@ -49,7 +51,8 @@ def tensor_conditions(
         result.append(f"{source}.device == {device}")
     result.append(f"{source}.dtype == {tensor.dtype}")
     result += _layout_conditions(tensor)
-    return [*result, *size_conditions(source, tensor.shape, symbols, later, bounded=bounded)]
+    result += size_conditions(source, tensor.shape, symbols, later, bounded=bounded)
+    return [*result, f"{source}.is_contiguous()"] if tensor.contiguous else result
 
 
 def _layout_conditions(tensor: Tensor) -> list[str]:

@@ -30,6 +30,7 @@ from .passes import asked
 from .passes.chains import between, chains
 from .passes.collapsing import collapse
 from .passes.cuts import cut_last
+from .passes.first_states import leave_out
 from .passes.float8_products import of_float8, unconverted_products
 from .passes.joining import join_recurrences
 from .passes.layout import channels_last, in_tf32, of_few_channels
@@ -131,6 +132,7 @@ def lowered(
         together = functools.partial(fit_together, target=on, hints=graph.hints)
         if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
             graph.ways.append("recurrences in one launch")
+    leave_out(graph)
     if torch_last and torch_channels_last(graph):
         graph.ways.append(TORCH_LAST)
         verify(graph)

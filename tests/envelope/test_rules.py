@@ -49,14 +49,15 @@ CASES: dict[str, tuple[nn.Module, tuple[Any, ...]]] = {
 
 
 def both(name: str) -> tuple[list[str], list[str]]:
-    """The conditions by rule and of a model's kernel, without the names that they give to parameters."""
+    """The conditions by rule, without comments, and of a model's kernel, without the names that they give to parameters."""
     module, inputs = CASES[name]
     exported = capture(module.eval(), inputs)
     signature = Signature(module, *exported.example_inputs)
     graph = lower(exported)
     name_arguments(graph, signature)
     used = [(f"p{i}", v) for i, v in enumerate(graph.inputs)]
-    written = by_rule(module, graph, signature, used, []), of_a_model(module, signature, exported)[0]
+    ours = by_rule(module, graph, signature, used, [], contiguous=[])
+    written = [text for text in ours if not text.startswith("#")], of_a_model(module, signature, exported)[0]
     return tuple(map(_nameless, written))  # type: ignore[return-value]
 
 
@@ -76,6 +77,22 @@ def test_what_holds_for_a_kernel_by_rule_holds_for_one_of_a_model_and_that_is_mo
     assert len(ours) > 5
     # gradients are named for what is read: a model's kernel may read all of the module's state
     assert {c for c in ours if "is_grad_enabled" not in c} < set(theirs)
+
+
+def test_conditions_by_rule_stand_under_what_they_are_about() -> None:
+    module, inputs = CASES["transposed"]
+    exported = capture(module.eval(), inputs)
+    signature = Signature(module, *exported.example_inputs)
+    graph = lower(exported)
+    name_arguments(graph, signature)
+    weight = next(v for v in graph.inputs if v.name == "weight")
+    written = by_rule(module, graph, signature, [("weight", weight)], ["input.shape[0] < 9"], contiguous=[weight])
+    groups: dict[str, list[str]] = {}
+    for text in written[written.index("# argument input") :]:
+        groups.setdefault(text, []) if text.startswith("#") else groups[[*groups][-1]].append(text)
+    assert groups["# weight"][-1] == "weight.is_contiguous()" and len(groups["# weight"]) == 5
+    assert groups["# sizes"] == ["input.shape[0] < 9"]
+    assert all(groups.values()), "a heading over nothing"
 
 
 def test_a_model_may_rely_on_layout_and_on_tensors_that_are_not_registered() -> None:

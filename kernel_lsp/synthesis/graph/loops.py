@@ -13,6 +13,9 @@ from .order import topological
 from .sizes import ONE, Index
 from .value import Below, Contract, Given, Held, Op, Pointwise, Recur, Recurrence, Shape, Value, View, operands
 
+#: what the inputs bring to the gates of all steps: their product with a weight, and biases
+PROJECTED = "projected"
+
 
 def before(loop: Recurrence, step: sympy.Expr) -> sympy.Expr:
     """Where the states that step number ``step`` begins with stand among those of ``Recur`` with ``each``."""
@@ -48,7 +51,7 @@ def place_in(op: Recur, place: sympy.Expr, index: Index) -> Index:
 
 def reads_back(op: Recur, state: int) -> bool:
     """Whether it is where a step reads a state that the one before made."""
-    return op.state == state and op.each and op.along == 0 and op.begun
+    return op.state == state and op.each and op.along == 0 and (op.begun or begins_with_zeros(op.loop, state))
 
 
 def at_step(loop: Recurrence, step: sympy.Expr, member: sympy.Expr | None = None) -> tuple[Value, ...]:
@@ -103,6 +106,21 @@ def made_of_numbers(value: Value) -> bool:
     while isinstance(value.op, View):
         value = value.op.operand
     return isinstance(value.op, Pointwise) and value.op.function == "constant"
+
+
+def number_of(value: Value) -> float:
+    """The number of a value that is ``made_of_numbers``."""
+    while isinstance(value.op, View):
+        value = value.op.operand
+    assert isinstance(value.op, Pointwise)
+    number: float = value.op.operands[0]
+    return number
+
+
+def begins_with_zeros(loop: Recurrence, state: int) -> bool:
+    """Whether a state is zero before the first step: then a load that leaves that step out gives it."""
+    first = loop.first[state]
+    return made_of_numbers(first) and number_of(first) == 0
 
 
 def _over(op: Op, known: dict[Value, Value]) -> Op:

@@ -26,6 +26,7 @@ class Arguments:
     factors: dict[sympy.Expr, str] = field(
         default_factory=dict
     )  # products of sizes that are one argument, with its name
+    multiples: dict[sympy.Expr, list[Expr]] = field(default_factory=dict)  # the factors of multiples of static sizes
     sums: dict[Expr, sympy.Expr] = field(default_factory=dict)  # sizes that are sums, as the kernel computes them
     phases: set[sympy.Expr] = field(default_factory=set)  # sizes of the phases of a transposed convolution
     strides: dict[sympy.Symbol, tuple[Value, int]] = field(
@@ -48,12 +49,20 @@ class Arguments:
         given = {variable for known in own for variable in known.values()}
         self.free = [variable for variable in self.variables[mark:] if variable not in given]
 
-    def name_size(self, expr: sympy.Expr, name: str) -> None:
-        """Make ``expr`` an argument called ``name``; a static size of some length becomes a constexpr."""
-        if expr.is_number and expr >= 16 and expr not in self.static:
+    def name_size(self, expr: sympy.Expr, name: str, least: int = 16) -> None:
+        """Make ``expr`` an argument called ``name``; a static size of ``least`` or more becomes a constexpr."""
+        if expr.is_number and expr >= least and expr not in self.static:
             self.static[expr] = self.variable(name)
         elif not expr.is_number and expr not in self.sizes:
             self.sizes[expr] = self.variable(name)
+
+    def name_multiples(self, expr: sympy.Expr, most: int) -> None:
+        """Write multiples of the named static size ``expr``, and of its square, up to ``most`` times as such: ``2 * HIDDEN``."""
+        one = Ref(self.static[expr])
+        for times in range(most, 0, -1):
+            number = [Number(times)] if times > 1 else []
+            self.multiples[expr * expr * times] = [*number, one, one]
+            self.multiples[expr * times] = [*number, one]
 
     def divide_by(self, expr: sympy.Expr) -> None:
         """Make ``expr`` a constexpr: dividing every element's index by a number known late costs more than its load."""
@@ -69,6 +78,8 @@ class Arguments:
         for known in (self.static, self.divisors):
             if expr in known:
                 return Ref(known[expr])
+        if expr in self.multiples:
+            return _chain(self.multiples[expr])
         if expr.is_number:
             return Number(int(expr))
         if expr in self.sizes:
@@ -87,7 +98,7 @@ class Arguments:
         if expr.is_Add and (factored := _factored(expr)) is not None:
             return _chain([self.size(f) for f in factored])
         if expr.is_Add:
-            added = self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), str(p))))
+            added = self._sum(sorted(expr.args, key=lambda p: (p.could_extract_minus_sign(), p.is_number, str(p))))
             self.sums[added] = expr
             return added
         if expr.is_Pow and expr.exp.is_Integer and 0 < expr.exp < 5:

@@ -260,7 +260,8 @@ class Builder:
         before = ir.total([term for term, same_each in zip(terms, inside, strict=True) if same_each])
         variable = self.starts.get(before)
         if variable is None:
-            name = "_".join(filter(None, [variable_name(value), self.suffix, "start"]))
+            part = self.needs[-1] if len(self.places.get(value, ())) > 1 and self.needs else ""
+            name = "_".join(filter(None, [variable_name(value), part, self.suffix, "start"]))
             variable = self.starts[before] = self.arguments.variable(name)
             self.lines.append(Set(variable, before))
         return ir.total(

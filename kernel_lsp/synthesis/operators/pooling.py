@@ -38,9 +38,9 @@ def maximum(spatial: int, *, indices: bool) -> Any:
             raise NotLowered(f"the maximum of windows in {x.dtype}")
         windows = _windows(size, stride, padding, dilation, spatial)
         seen = windows_of(x, windows, shape[-spatial:], -math.inf)
-        highest = Build.reduce("amax", seen, last(len(seen.shape), spatial), name="highest")
-        highest.dtype, highest.meaning = x.dtype, (f"max_pool{spatial}d", (x,))
-        result = Build.squeeze(highest, last(len(seen.shape), spatial))
+        pooled = Build.reduce("amax", seen, last(len(seen.shape), spatial), name="pooled")
+        pooled.dtype, pooled.meaning = x.dtype, (f"max_pool{spatial}d", (x,))
+        result = Build.squeeze(pooled, last(len(seen.shape), spatial))
         return [result, _places(seen, x, windows)] if indices else result
 
     return lower

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from ..graph.build import Build, NotLowered, opmath
-from ..graph.loops import results
+from ..graph.loops import PROJECTED, results
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Given, Held, Recurrence, Shape, Value
 from .activations import relu
@@ -47,20 +47,25 @@ def _gates(shares: Value, count: int) -> list[Value]:
 def _lstm(held: tuple[Value, ...], inputs: Value, of_state: Value) -> tuple[Value, ...]:
     cell = held[1]
     gates = _gates(Build.pointwise("add", inputs, of_state), 4)
-    i, f, o = (Build.pointwise("sigmoid", gates[place], name=name) for place, name in ((0, "i"), (1, "f"), (3, "o")))
-    g = Build.pointwise("tanh", gates[2], name="g")
-    cell = Build.pointwise("add", Build.pointwise("mul", f, cell), Build.pointwise("mul", i, g), name="next_cell")
-    return Build.pointwise("mul", o, Build.pointwise("tanh", cell), name="next_hidden"), cell
+    input_gate, forget_gate = (
+        Build.pointwise("sigmoid", gates[i], name=f"{n}_gate") for i, n in enumerate(("input", "forget"))
+    )
+    candidate = Build.pointwise("tanh", gates[2], name="candidate")
+    output_gate = Build.pointwise("sigmoid", gates[3], name="output_gate")
+    kept, new = Build.pointwise("mul", forget_gate, cell), Build.pointwise("mul", input_gate, candidate)
+    cell = Build.pointwise("add", kept, new, name="next_cell")
+    return Build.pointwise("mul", output_gate, Build.pointwise("tanh", cell), name="next_hidden"), cell
 
 
 def _gru(held: tuple[Value, ...], inputs: Value, of_state: Value) -> tuple[Value, ...]:
     (hidden,) = held
     ours, theirs = _gates(inputs, 3), _gates(of_state, 3)
-    r = Build.pointwise("sigmoid", Build.pointwise("add", ours[0], theirs[0]), name="r")
-    z = Build.pointwise("sigmoid", Build.pointwise("add", ours[1], theirs[1]), name="z")
-    n = Build.pointwise("tanh", Build.pointwise("add", ours[2], Build.pointwise("mul", r, theirs[2])), name="n")
-    stays = Build.pointwise("mul", z, Build.pointwise("sub", hidden, n))
-    return (Build.pointwise("add", n, stays, name="next_hidden"),)
+    reset = Build.pointwise("sigmoid", Build.pointwise("add", ours[0], theirs[0]), name="reset_gate")
+    update = Build.pointwise("sigmoid", Build.pointwise("add", ours[1], theirs[1]), name="update_gate")
+    share = Build.pointwise("add", ours[2], Build.pointwise("mul", reset, theirs[2]))
+    candidate = Build.pointwise("tanh", share, name="candidate")
+    stays = Build.pointwise("mul", update, Build.pointwise("sub", hidden, candidate))
+    return (Build.pointwise("add", candidate, stays, name="next_hidden"),)
 
 
 def _rnn_tanh(_: tuple[Value, ...], inputs: Value, of_state: Value) -> tuple[Value, ...]:
@@ -82,8 +87,14 @@ RNN_TANH, RNN_RELU = Layer("rnn_tanh", ("hidden",), _rnn_tanh), Layer("rnn_relu"
 @lowers(
     "aten.lstm",
     about="LSTM layers; not with projections, packed sequences or dropout between layers",
-    formula="lstm(v, weight): a, b, c, d = v[t] + hidden @ weight.T, i, f, g, o = sigmoid(a), sigmoid(b), tanh(c), sigmoid(d), "
-    "cell = f * cell + i * g, hidden = o * tanh(cell)",
+    formula="""lstm(v, weight), in each step:
+i, f, g, o = (v[step] + hidden @ weight.T).chunk(4)
+input_gate = sigmoid(i)
+forget_gate = sigmoid(f)
+candidate = tanh(g)
+output_gate = sigmoid(o)
+cell = forget_gate * cell + input_gate * candidate
+hidden = output_gate * tanh(cell)""",
 )
 def lstm(
     x: Value,
@@ -133,18 +144,23 @@ def _one_state(layer: Layer) -> Callable[..., list[Value]]:
 lowers(
     "aten.gru",
     about="GRU layers; not with packed sequences or dropout between layers",
-    formula="gru(v, weight, bias): a, b, c = v[t], d, e, f = hidden @ weight.T + bias, r, z = sigmoid(a + d), sigmoid(b + e), "
-    "n = tanh(c + r * f), hidden = n + z * (hidden - n)",
+    formula="""gru(v, weight, bias), in each step:
+v_r, v_z, v_n = v[step].chunk(3)
+h_r, h_z, h_n = (hidden @ weight.T + bias).chunk(3)
+reset_gate = sigmoid(v_r + h_r)
+update_gate = sigmoid(v_z + h_z)
+candidate = tanh(v_n + reset_gate * h_n)
+hidden = candidate + update_gate * (hidden - candidate)""",
 )(_one_state(GRU))
 lowers(
     "aten.rnn_tanh",
     about="Elman layers with tanh; not with packed sequences or dropout between layers",
-    formula="rnn_tanh(v, weight): hidden = tanh(v[t] + hidden @ weight.T)",
+    formula="rnn_tanh(v, weight), in each step: hidden = tanh(v[step] + hidden @ weight.T)",
 )(_one_state(RNN_TANH))
 lowers(
     "aten.rnn_relu",
     about="Elman layers with relu; not with packed sequences or dropout between layers",
-    formula="rnn_relu(v, weight): hidden = relu(v[t] + hidden @ weight.T)",
+    formula="rnn_relu(v, weight), in each step: hidden = relu(v[step] + hidden @ weight.T)",
 )(_one_state(RNN_RELU))
 
 
@@ -215,7 +231,7 @@ def _direction(
     inputs = _inputs_share(x, weights[0], biases[: 1 if layer.apart else 2], out)
     shape, state = (*inputs.shape[:along], *inputs.shape[along + 1 :]), (x.shape[1 - along], weights[1].shape[1])
     held = tuple(Value(Held(), state, opmath(out), name) for name in layer.states)
-    share = Value(Given(along), shape, inputs.dtype, "inputs")
+    share = Value(Given(along), shape, inputs.dtype, PROJECTED)
     parts = (share, *(Value(Given(), v.shape, v.dtype, v.name) for v in (weights[1], *own)))
     of_state = Build.contract(held[0], parts[1], "bk", "nk", "bn", opmath(out))
     if own:
@@ -239,7 +255,7 @@ def _inputs_share(x: Value, weight: Value, biases: list[Value], out: torch.dtype
         value = Build.unsqueeze(value, single[0])
     if len(biases) > 1:
         value = Build.pointwise("add", value, biases[1], dtype=out)
-    value.name = "inputs"
+    value.name = PROJECTED
     return value
 
 

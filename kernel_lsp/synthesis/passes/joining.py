@@ -13,7 +13,7 @@ import sympy
 
 from ..graph import maps
 from ..graph.build import Build
-from ..graph.loops import made_of_numbers, results, substituted
+from ..graph.loops import PROJECTED, made_of_numbers, number_of, results, substituted
 from ..graph.lowered import Graph
 from ..graph.order import topological
 from ..graph.sizes import ZERO, same
@@ -163,7 +163,7 @@ def _side_by_side(pair: tuple[Recurrence, Recurrence]) -> Recurrence:
     along = _along(forward)
     assert along is not None
     turned = Build.view(backward.given[0], maps.flip(backward.given[0].shape, (along,)), "flip")
-    inputs = _together([forward.given[0], turned], name="inputs")
+    inputs = _together([forward.given[0], turned], name=PROJECTED)
     own = [_together([loop.given[i] for loop in pair]) for i in range(1, len(forward.given))]
     return Recurrence(
         forward.name,
@@ -187,7 +187,7 @@ def _together(values: list[Value], name: str = "") -> Value:
     """The values along a new first dimension; what they are selected from where that is all of it."""
     first = values[0]
     if len(values) > 1 and all(made_of_numbers(v) for v in values):
-        numbers = {_number(v) for v in values}
+        numbers = {number_of(v) for v in values}
         if len(numbers) == 1:
             return Build.expand(Build.unsqueeze(first, 0), (sympy.Integer(len(values)), *first.shape))
     pieces = tuple(Build.unsqueeze(v, 0) for v in values)
@@ -203,14 +203,6 @@ def _together(values: list[Value], name: str = "") -> Value:
 def _of_all(name: str) -> str:
     """``weight_hh`` for the ``weight_hh_l0`` of all layers or directions."""
     return re.sub(r"_l\d+(_reverse)?$", "", name)
-
-
-def _number(value: Value) -> float:
-    while isinstance(value.op, View):
-        value = value.op.operand
-    assert isinstance(value.op, Pointwise)
-    number: float = value.op.operands[0]
-    return number
 
 
 def _padded(value: Value, low: int, high: int) -> Value:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import sympy
 
-from ..graph.loops import after, at_step, contracted, of_member, place_in, reads_back, results, traced
+from ..graph.loops import (
+    after,
+    at_step,
+    begins_with_zeros,
+    contracted,
+    of_member,
+    place_in,
+    reads_back,
+    results,
+    traced,
+)
 from ..graph.sizes import Index
 from ..graph.value import Below, Contract, Held, Recur, Recurrence, Value
 from ..kernel.domain import Domain, Refined, Unalignable
@@ -18,8 +28,13 @@ def results_of(loop: Recurrence, wanted: list[Value]) -> list[Value]:
     for state in contracted(loop):
         place = traced(loop, state)
         if not any(isinstance(v.op, Recur) and reads_back(v.op, place) for v in found):
-            found.append(results(loop, place, loop.first[place].dtype, loop.held[place].name, each=True))
+            found.append(_trace_of(loop, place))
     return sorted(found, key=lambda v: not (isinstance(v.op, Recur) and v.op.each))
+
+
+def _trace_of(loop: Recurrence, state: int) -> Value:
+    begun = not begins_with_zeros(loop, state)
+    return results(loop, state, loop.first[state].dtype, loop.held[state].name, each=True, begun=begun)
 
 
 def place_recurrence(results: list[Value], stored: set[Value]) -> Kernel:

@@ -31,12 +31,13 @@ def conditions(
     used: list[tuple[str, Value]],
     requires: list[str],
     *,
+    contiguous: list[Value],
     bounded: bool = True,
 ) -> list[str]:
-    """Conditions for the kernels of ``graph``, to be joined with ``and``.
+    """Conditions for the kernels of ``graph``, to be joined with ``and``, and comments (``rules.conditions``).
 
-    ``used``: what the host function is given, with its names there; ``requires``: conditions of the tilings; ``bounded``: the kernels'
-    offsets have 32 bits.
+    ``used``: what the host function is given, with its names there; ``requires``: conditions of the tilings; ``contiguous``: what kernels
+    read as it lies in memory; ``bounded``: the kernels' offsets have 32 bits.
 
     Raises:
         Unwritable: one of them has no text.
@@ -47,8 +48,8 @@ def conditions(
         rules.Basis(
             module,
             signature,
-            arguments=[_tensor(v) for v in graph.inputs if input_of(v).kind == "argument"],
-            state=[_tensor(v) for v in [*(v for _, v in state), *looked_at]],
+            arguments=[_tensor(v, contiguous) for v in graph.inputs if input_of(v).kind == "argument"],
+            state=[_tensor(v, contiguous) for v in [*(v for _, v in state), *looked_at]],
             names={input_of(v).source: name for name, v in state if name not in signature.names},
             # An integer times 2 is an integer, times 2.0 it is a float.
             exact=any(not v.dtype.is_floating_point for v in graph.inputs),
@@ -72,6 +73,12 @@ def _apart(graph: Graph) -> list[str]:
     ]
 
 
-def _tensor(value: Value) -> Tensor:
-    read = input_of(value)
-    return Tensor(read.source, value.dtype, value.shape, argument=read.kind in ("argument", "attribute"))
+def _tensor(value: Value, contiguous: list[Value]) -> Tensor:
+    read, given = input_of(value), ("argument", "attribute")
+    return Tensor(
+        read.source,
+        value.dtype,
+        value.shape,
+        argument=read.kind in given,
+        contiguous=any(value is v for v in contiguous),
+    )

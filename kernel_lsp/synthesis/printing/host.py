@@ -56,7 +56,7 @@ class Function:
     def text(self) -> str:
         """The kernel's definition, with its formula and tiling as docstring."""
         head = textwrap.wrap(f"{self.formula}.", 92)
-        about = [*textwrap.wrap(self.program.tiling, 92)]
+        about = textwrap.wrap(f"{self.program.tiling} {self.program.axes}", 92)
         if self.launches > 1:
             about.append(f"{self.launches} launches, each of other tensors: the formula is the first one's.")
         return definition(self.program, "\n    ".join([*head, "", *about, ""]))
@@ -110,7 +110,6 @@ class _Printer:
         self.given = self._sizes(plan, {v: input_of(v).source for v in plan.inputs})
         self.kernel_names = Names(self.variables.values())
         self.checked: set[str] = set()
-        self.host.requires = [f"{input_of(value).source}.is_contiguous()" for value in plan.held]
         if graph.precision == "strict" and any(_tf32(one.kernel) for one in plan.operations if isinstance(one, Launch)):
             self.host.requires.append("torch.backends.cudnn.allow_tf32")  # else torch's convolutions are more exact
 
@@ -241,10 +240,10 @@ class _Printer:
             given.append(text)
         shared: dict[OfAll, str] = {}  # sizes that are others under the interpreter
         for variable, value in program.blocks.items():
-            if isinstance(value, OfAll) and value.times == 1:
+            if isinstance(value, OfAll):
                 shared[value] = str(value.size)
                 if value.alone != value.size:
-                    shared[value] = self.names.fresh(f"{variable.wanted.lower()}_held")
+                    shared[value] = self.names.fresh(variable.wanted.lower())
                     compiled = f"isinstance({function.name}, triton.JITFunction)"
                     why = "the interpreter runs one program after another"
                     alone = _constant(value.alone, sizes, known, shared)
@@ -350,6 +349,8 @@ def _factors(
 ) -> list[str]:
     texts = []
     for factor in factors:
+        if isinstance(factor, Blocks) and factor.extent.is_number and factor.extent <= factor.size:
+            continue  # one block
         if isinstance(factor, Blocks):
             texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {factor.size})")
         elif isinstance(factor, OfAll):
@@ -357,7 +358,7 @@ def _factors(
         else:
             text = _host_size(factor, sizes, known)
             texts.append(f"({text})" if factor.is_Add and factor not in known and len(factors) > 1 else text)
-    return texts
+    return texts or ["1"]
 
 
 def _constant(
@@ -367,8 +368,7 @@ def _constant(
         text = f"triton.next_power_of_2({_host_size(value.extent, sizes, known)})"
         return text if value.least == 1 else f"max({value.least}, {text})"
     if isinstance(value, OfAll):
-        size = shared[dataclasses.replace(value, times=1)]
-        return size if value.times == 1 else f"{value.times} * {size}"
+        return shared[value]
     if isinstance(value, str):
         return "_BF16X6" if value == "bf16x6" else f'"{value}"'
     return str(value)

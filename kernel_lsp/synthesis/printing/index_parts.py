@@ -8,9 +8,8 @@ are long or stand there often.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -101,9 +100,13 @@ def _fields(node: Any) -> Iterator[Any]:
             yield value
 
 
-@functools.cache  # asked for each of the many expressions of a deep network
-def _field_names(kind: Hashable) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+_KNOWN_FIELDS: dict[type, tuple[str, ...]] = {}  # asked for each of the many expressions of a deep network
+
+
+def _field_names(kind: type) -> tuple[str, ...]:
+    if kind not in _KNOWN_FIELDS:
+        _KNOWN_FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind))
+    return _KNOWN_FIELDS[kind]
 
 
 def _is_division(expr: Any) -> bool:

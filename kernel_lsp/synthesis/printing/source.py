@@ -22,7 +22,7 @@ from ..graph.monoids import MONOIDS
 from ..graph.names import Names
 from ..graph.value import Value, input_of, numel
 from ..kernel.ir import Apply, Dot, PrefixScan
-from ..kernel.steps import Hints, Planned
+from ..kernel.steps import Hints, Planned, hint
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
@@ -35,6 +35,8 @@ from .names import class_alias, function_name
 _WIDTH = 100
 #: tensors that the docstring names
 _MOST_NAMES = 12
+#: and arguments of which it gives the shape
+_MOST_SHAPES = 4
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,15 @@ def written(
         found.graph, found.plan, found.hints, found.chunks, found.defined, name, chosen, scattered, check_indices
     )
     host = write(operations, found.graph, function)
-    checks = conditions(module, found.graph, signature, host.parameters, host.requires, bounded=not host.plan.wide)
+    checks = conditions(
+        module,
+        found.graph,
+        signature,
+        host.parameters,
+        host.requires,
+        contiguous=list(host.plan.held),
+        bounded=not host.plan.wide,
+    )
     return Written(host, function, signature, base, alias, checks)
 
 
@@ -161,7 +171,9 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
     if extra:
         lines += ["", "where", ""]
         for text in extra:
-            lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
+            for number, line in enumerate(text.split("\n")):
+                indent = " " * (8 if number else 4)
+                lines += textwrap.wrap(line, _WIDTH - 8, initial_indent=indent, subsequent_indent=" " * 8)
     lines += [""]
     tilings = list(dict.fromkeys(program.tiling for program in host.programs))
     lines += textwrap.wrap(" ".join(tilings), _WIDTH)
@@ -184,7 +196,11 @@ def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
     names = ", ".join(name for name, _ in host.parameters[:_MOST_NAMES])
     if len(host.parameters) > _MOST_NAMES:
         names += f" and {len(host.parameters) - _MOST_NAMES} more"
-    return f"Least traffic for the example inputs: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
+    given = [(name, v) for name, v in host.parameters if input_of(v).kind == "argument" and v.shape]
+    shapes = [f"{name} of shape {[hint(n, hints) for n in v.shape]}" for name, v in given[:_MOST_SHAPES]]
+    further = f" and {len(given) - _MOST_SHAPES} more" if len(given) > _MOST_SHAPES else ""
+    about = f"{', '.join(shapes)}{further}" if shapes else "the example inputs"
+    return f"Least traffic for {about}: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
 
 
 def _bytes(n: float) -> str:
@@ -245,14 +261,14 @@ def _class(
     given = [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
     state = [(variable, input_of(v).source) for variable, v in host.parameters if input_of(v).kind != "argument"]
     inside = f"self._in_envelope({passed})"
-    first, test = f"if not {inside}:", "Whether the kernel was validated for such arguments, parameters and settings."
+    first, test = f"if not {inside}:", "Whether the kernels were validated for such arguments, parameters and settings."
     held = Names({name, *signature.names}).fresh("held") if state else ""
     if state:  # looked up once: nn.Module takes one or two microseconds for each
         asked = "\n".join(checks)
         named = [n if f"({n} := " in asked else source for n, source in state]
-        checks = [*checks, replay.as_tuple(named)]
+        checks = [*checks, "# what the kernels read", replay.as_tuple(named)]
         first = f"{held} = {inside}\n        if not {held}:"
-        test = "The module's tensors that kernels read where they were validated for this, else False."
+        test = "The module's tensors that the kernels read; False outside of what was validated."
     run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
     if replayed:
         run = replay.call(name, given, held or "()")
@@ -283,7 +299,8 @@ def _ending(run: str, assigned: list[Assigned]) -> str:
 
 
 def _test(checks: list[str]) -> str:
-    test = "return (\n    " + "\n    and ".join(checks) + "\n)"
+    lines = [check if check.startswith("#") or not number else f"and {check}" for number, check in enumerate(checks)]
+    test = "\n    ".join(["return (", *lines]) + "\n)"
     if not any("self." in check for check in checks):
         return test
     absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"

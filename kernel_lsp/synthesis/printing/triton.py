@@ -27,7 +27,7 @@ from ..kernel.ir import (
 )
 from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, Leave, Set, Split, Statement, Store
 from ..schedule.program import Program
-from . import helpers, index_parts, size_names
+from . import helpers, index_parts, shared_pointers, size_names
 
 #: Columns of a line with a comment, which no formatter breaks.
 _COMMENT = 88
@@ -67,7 +67,9 @@ class Printer:
     def __init__(self, program: Program) -> None:
         body, parts = index_parts.named(program)
         self.body, sizes = size_names.named(program, body)
-        self.names = kernel_names(program, [*parts, *sizes])
+        self.shared = {shared.pointer: shared for shared in shared_pointers.found(self.body)}
+        self.begun: set[Variable] = set()  # the pointers of which the shared part has its name by now
+        self.names = kernel_names(program, [*parts, *sizes, *(shared.variable for shared in self.shared.values())])
         self.wide = program.wide
 
     def name(self, variable: Variable) -> str:
@@ -78,7 +80,17 @@ class Printer:
 
     def block(self, statements: list[Statement] | tuple[Statement, ...], depth: int) -> list[str]:
         """The lines of statements, indented ``depth`` times."""
-        return [line for statement in statements for line in self.statement(statement, depth)]
+        lines: list[str] = []
+        for statement in statements:
+            for pointer, shared in self.shared.items():
+                if shared.first is statement:
+                    lines.append(
+                        f"{'    ' * depth}{self.name(shared.variable)} = {self.pointer(pointer, shared.offset)}"
+                    )
+                    self.begun.add(pointer)
+            lines += self.statement(statement, depth)
+        self.begun -= {shared.pointer for shared in self.shared.values() if any(shared.first is s for s in statements)}
+        return lines
 
     def statement(self, statement: Statement, depth: int) -> list[str]:
         """The lines of one statement; of a loop with its body."""
@@ -193,6 +205,12 @@ class Printer:
 
     def pointer(self, pointer: Variable, offset: Expr) -> str:
         """``pointer + offset``, without an offset of 0."""
+        if pointer in self.begun:
+            shared = self.shared[pointer]
+            if offset == shared.offset:
+                return self.name(shared.variable)
+            if (rest := shared.rest(offset)) is not None:
+                return f"{self.name(shared.variable)} + {self.within(rest, SUM)}"
         if offset == Number(0):
             return self.name(pointer)
         return f"{self.name(pointer)} + {self.within(offset, SUM)}"

@@ -35,7 +35,7 @@ from ..kernel.ir import (
 from ..kernel.statements import Add, Leave, Set, Statement
 from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
-from .convolution_axes import names_of_letters
+from .convolution_axes import in_words, names_of_letters
 from .extents import alternating, contract_atoms, multiplied, total
 from .folding import folded_side, of_product
 from .noting import note_samples
@@ -105,7 +105,7 @@ def contract(
     for v in kernel.outputs:
         arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if v in kernel.peaks else "out_ptr")
     for text, size in (("M", m), ("N", n), ("K", k_size)):
-        arguments.name_size(size, text)
+        arguments.name_size(size, text, least=2 if text == "K" else 16)
     name_pixels(kernel, arguments)
     arguments.phases |= {sympy.expand(domain.size[atom]) for atom in (*atoms.rows, *atoms.cols)}
     ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
@@ -159,6 +159,10 @@ def contract(
     one_step = not outer and k_size.is_number and k_size <= tile.k
     steps = "in one step" if one_step else f"in steps of {tile.k}"
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} {steps} along K."
+    named = [[part for a in group if (part := program.part_names.get(a))] for group in (atoms.rows, atoms.cols, depth)]
+    program.axes = in_words(*named)
+    if any(name.startswith("phase_") for name in program.part_names.values()):
+        program.axes += " Each phase of the stride has tiles of its own."
     if group is not None:
         program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program

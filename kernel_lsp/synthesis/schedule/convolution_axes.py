@@ -6,6 +6,8 @@ phases ``x y z``), and ``i j k`` for the place in the window.
 
 from __future__ import annotations
 
+import re
+
 from ..graph.value import Contract
 
 _PLACES, _PHASES, _TAPS = "tuv", "xyz", "ijk"
@@ -23,3 +25,18 @@ def names_of_letters(op: Contract) -> dict[str, str]:
         dimensions = _DIMENSIONS.get(spatial, ("",))
         found |= {letter: f"{prefix}{name}".rstrip("_") for letter, name in zip(way, dimensions, strict=False)}
     return found
+
+
+def in_words(rows: list[str], cols: list[str], summed: list[str]) -> str:
+    """A sentence on what a tile's rows and columns are, and what is summed, from the names of their parts; "" without names."""
+    if not (rows and cols and summed):
+        return ""
+    named = [" and ".join(dict.fromkeys(_words(part) for part in parts)) for parts in (rows, cols, summed)]
+    named = [re.sub(r"(images|samples) and pixels", r"the pixels of all \1", words) for words in named]
+    return f"Rows are {named[0]}, columns {named[1]}; K goes along {named[2]}."
+
+
+def _words(part: str) -> str:
+    kind = part.partition("_")[0]
+    known = {"channel": "input channels", "out": "output channels", "tap": "taps of the filter"}
+    return known.get(kind, f"{kind}s")

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import sympy
 
 from ..graph.lowered import Graph
-from ..graph.names import identifier, variable_name
+from ..graph.names import variable_name
 from ..graph.order import order_of, topological
 from ..graph.sizes import offset, quotient
-from ..graph.value import Input, Partial, Pointwise, Recur, Scalar, Value, View, input_of, numel, operands
+from ..graph.value import Input, Pointwise, Scalar, Value, View, input_of, numel, operands
 from ..kernel.arguments import Arguments
-from ..kernel.reads import multiplied, read
-from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, Step, hint
+from ..kernel.reads import multiplied
+from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
 from ..passes.splitting import CHUNK
 from .choices import Chosen, scheduled
 from .contract import strided_operands
+from .naming import kernel_names, name_between, read_by
 from .program import Blocks, Program
 
 #: Names for the sizes of the first tensor, by rank.
@@ -57,7 +57,7 @@ class Allocate:
     """Memory for ``value``, not initialised unless with zeros."""
 
     value: Value
-    alone: bool  # the only result of its launch
+    alone: bool  # the only result of its launch, and no other step reads it
     zero: bool = False  # filled with zeros
 
 
@@ -162,7 +162,8 @@ def host_plan(
             result.held.append(value)
     result.operations += [DefineSize(symbol) for symbol in defined]
     replaced = _in_place(plan, graph, scattered)
-    wanted = _kernel_names(plan, name)
+    between = name_between(plan)
+    wanted = kernel_names(plan, name)
     present = set(inputs)  # what is in memory by now: the plan's stored values include those of later steps
     for step in plan.steps:
         if isinstance(step, HostView):
@@ -181,7 +182,7 @@ def host_plan(
                 program.limits += [(numel(v.shape), MOST_ELEMENTS) for v in stored if not _bounded(v, counts, chunks)]
             result.operations += [InPlace(b, v) for b, v in replaced.items() if v in stored]
             result.operations += [
-                Allocate(v, len(stored) == 1, zero=v in step.peaks)
+                Allocate(v, len(stored) == 1 and v not in between, zero=v in step.peaks)
                 for v in stored
                 if v not in present and v not in replaced.values()
             ]
@@ -202,19 +203,13 @@ def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value
             continue
         if input_of(buffer).source in scattered or value.shape != buffer.shape or value.dtype != buffer.dtype:
             continue
-        readers = [step for step in plan.steps if buffer in _read(step, plan.stored)]
+        readers = [step for step in plan.steps if buffer in read_by(step, plan.stored)]
         stores = [step for step in plan.steps if isinstance(step, Kernel) and value in step.outputs]
         if len(stores) != 1 or any(step is not stores[0] for step in readers):
             continue
         if buffer not in multiplied(stores[0], plan.stored) and _same_place(stores[0], buffer, value):
             found[buffer] = value
     return found
-
-
-def _read(step: Step, stored: set[Value]) -> Sequence[Value]:
-    if isinstance(step, Kernel):
-        return read(step, stored)
-    return [o for v in ([step.value] if isinstance(step, HostView) else step.values) for o in operands(v)]
 
 
 def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
@@ -316,28 +311,3 @@ def _size_symbols(
                 names[n] = usual[i] if usual[i] not in names.values() else f"{variable_name(value)}_{usual[i]}"
                 sizes[n] = (value, i)
     return names, sizes
-
-
-def _kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
-    """What each kernel would be called; several may want one name."""
-    kernels = [s for s in plan.steps if isinstance(s, Kernel)]
-    if len(kernels) == 1:
-        return {kernels[0]: f"{name}_kernel"}
-    result: dict[Kernel, str] = {}
-    for kernel in kernels:
-        value = kernel.whole or kernel.stores[0][0]
-        while kernel.chain is not None and isinstance(value.op, View):
-            value = value.op.operand
-        if isinstance(value.op, Recur):
-            result[kernel] = f"{value.op.loop.name or 'recurrence'}_kernel"
-            continue
-        what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
-        if kernel.partials:
-            op = max((v.op for v in kernel.partials if isinstance(v.op, Partial)), key=lambda op: bool(op.part))
-            what = f"partial_{ {'amax': 'max', 'amin': 'min'}.get(op.kind, op.kind.partition('_')[0]) }"
-        elif kernel.contract is not None and not value.module:
-            product = kernel.contract.meaning[0] if kernel.contract.meaning else "matmul"
-            known = any(word in what for word in ("linear", "matmul", product))
-            what = what if known else product if value is kernel.contract else f"{product}_{what}"
-        result[kernel] = identifier(f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel")
-    return result

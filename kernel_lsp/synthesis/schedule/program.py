@@ -35,13 +35,12 @@ class PowerOfTwo:
 class OfAll:
     """``size`` of ``extent`` for each of several programs that wait for each other.
 
-    All of it (a power of two of at least 16) under the interpreter, which runs one program after another. As a constant ``times``
-    that, in a grid the number of programs.
+    All of it (a power of two of at least 16) under the interpreter, which runs one program after another. In a grid the number of
+    programs.
     """
 
     extent: sympy.Expr
     size: int
-    times: int = 1
 
     @property
     def alone(self) -> int | PowerOfTwo:
@@ -67,9 +66,11 @@ class Program:
     body: list[Statement] = field(default_factory=list)
     grid: list[list[Factor]] = field(default_factory=lambda: [[sympy.Integer(1)]])
     blocks: dict[Variable, Constant] = field(default_factory=dict)
+    multiples: set[Variable] = field(default_factory=set)  # of such constants
     num_warps: int = 4
     num_stages: int | None = None
     tiling: str = ""  # one sentence for the docstring
+    axes: str = ""  # what the tile's axes are, in one sentence for the docstring
     wide: bool = False  # offsets have 64 bits
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
     together: bool = False  # its programs wait for each other: all of them have to run at once
@@ -82,6 +83,12 @@ class Program:
         """A constant of the launch called ``name``."""
         variable = Variable(name, fixed=True)
         self.blocks[variable] = value
+        return variable
+
+    def multiple(self, times: int, block: Variable) -> Variable:
+        """So many times a constant of the launch, written as a product wherever it is needed."""
+        variable = block if times == 1 else fixed(f"{times} * {block.wanted}")
+        self.multiples.add(variable)
         return variable
 
     def pointers(self) -> list[Variable]:

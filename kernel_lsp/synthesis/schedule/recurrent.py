@@ -47,6 +47,9 @@ from .tilings import START
 #: the least that a product takes of rows, columns and what is summed
 LEAST = 16
 
+#: the constant of a launch that says how many units of a state a program has
+BLOCK_UNITS = "BLOCK_HIDDEN"
+
 
 @dataclass
 class Frame:
@@ -76,6 +79,12 @@ class Frame:
         place = traced(self.looped.loop, state)
         return next(v for v in self.program.arguments.outputs if isinstance(v.op, Recur) and reads_back(v.op, place))
 
+    @property
+    def begun(self) -> bool:
+        """Whether a state that a step reads is stored before the first one."""
+        traces = [self.trace(state).op for state in contracted(self.looped.loop)]
+        return any(isinstance(op, Recur) and op.begun for op in traces)
+
 
 def _is_last(value: Value, state: int) -> bool:
     return isinstance(value.op, Recur) and value.op.state == state and not value.op.each
@@ -103,27 +112,25 @@ def recurrent(
     frame.shape = (block,)
     if units is not None:
         n_units = total(domain, units.atoms)
-        arguments.name_size(n_units, "n_units")
+        name_units(arguments, n_units, len(looped.products))
         width = max(LEAST, power_of_two(int(n_units)))
         # Where one part is all, the steps are the innermost loop, of which no load may run ahead: it reads what the last stored.
         program.num_stages = schedule.stages if 0 < schedule.depth < n_units else 1
-        size = program.block("UNITS", width)
+        size = program.block(BLOCK_UNITS, width)
         frame.shape = (block, size)
         program.body += set_all((units.variable, Arange(size, units, (1, 2))))
         if width != n_units:
             program.body += set_all(mask_of(units, "unit_mask", arguments.size(n_units)))
     carry(frame, in_registers=not schedule.depth)
     begin(frame)
+    waiting: list[Statement] = []
     if contracted(looped.loop) and schedule.depth:
-        frame.builder.lines += [
-            Comment("Threads read what other threads of the program store: all wait here for all."),
-            Barrier(),
-        ]
+        waiting = [Comment("Threads read what other threads of the program store: all wait here for all."), Barrier()]
+    frame.builder.lines += waiting if frame.begun else []
     for state in contracted(looped.loop):
         _products(frame, domain, state, schedule, stored)
     advance(frame)
-    if contracted(looped.loop) and schedule.depth:
-        frame.builder.inner.append(Barrier())
+    frame.builder.inner += waiting[1:] if frame.begun else waiting
     end(frame)
     how = (
         "the weights stay on chip"
@@ -134,6 +141,13 @@ def recurrent(
         f"; {how}." if units is not None else "."
     )
     return program
+
+
+def name_units(arguments: Arguments, n_units: sympy.Expr, parts: int) -> None:
+    """Name the size along which a state's products go, and its multiples: a gate's rows begin at one of them."""
+    arguments.name_size(n_units, "HIDDEN", least=2)
+    if n_units in arguments.static:
+        arguments.name_multiples(n_units, parts)
 
 
 def framed(kernel: Kernel, domain: Domain, program: Program, stored: set[Value]) -> Frame:
@@ -276,11 +290,13 @@ def state_load(
     """Of ``state`` what the step before stored, along ``axes``; of ``below`` what this step stored in the layer below."""
     looped, trace = frame.looped, frame.trace(state)
     loop, masks = looped.loop, []
-    summed = contracted(loop)[state]
-    index = looped.at(
-        after(loop, looped.step) if state is loop.below else before(loop, looped.step),
-        *(looped.summed[state] if d == summed else e for d, e in enumerate(frame.state)),
-    )
+    summed, op = contracted(loop)[state], trace.op
+    assert isinstance(op, Recur)
+    place = after(loop, looped.step) if state is loop.below else before(loop, looped.step)
+    own = tuple(looped.summed[state] if d == summed else e for d, e in enumerate(frame.state))
+    index = looped.at(*place_in(op, place, own))
+    if state is not loop.below and not op.begun:  # zeros, which nothing stored
+        masks = [apply("gt", AxisIndex(frame.step), Number(0), dtype=torch.bool)]
     if state is loop.below and frame.member is not None:
         index = (index[0] - 1, *index[1:])
         masks = [apply("gt", AxisIndex(frame.member), Number(0), dtype=torch.bool)]

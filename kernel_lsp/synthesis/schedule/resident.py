@@ -5,16 +5,10 @@ step it stores its units and counts itself; before a step it waits until all pro
 whole state. So all programs have to run at once, which a cooperative launch guarantees. A program that has all units waits for
 none, and keeps the state in registers.
 
-float32 is multiplied as three products of a high and a low half: high * high, high * low and low * high. The halves are
-float16, which have 22 bits of a number, the low one times 2^11, so that it does not vanish. What they are taken of is divided by
-the largest of its row, weights once and a state before each product; a state that no step makes larger than 1 is left as it is. See
-Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
-performance" (2022).
+How float32 is multiplied: ``halves.py``.
 """
 
 from __future__ import annotations
-
-import math
 
 import sympy
 import torch
@@ -33,7 +27,6 @@ from ..kernel.ir import (
     AxisIndex,
     Dot,
     Expr,
-    FoldAxis,
     Full,
     Number,
     ProgramId,
@@ -46,18 +39,25 @@ from ..kernel.statements import Arrive, Await, Comment, Set, Split, Statement
 from ..kernel.steps import Hints, Kernel
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
+from .halves import PLANES, RAISED, assigned, halves, largest, one_for_none
 from .program import Blocks, OfAll, Program, fixed, set_all
-from .recurrent import LEAST, Frame, advance, begin, carry, end, framed, right_dtype, rounded_to, state_load
+from .recurrent import (
+    BLOCK_UNITS,
+    LEAST,
+    Frame,
+    advance,
+    begin,
+    carry,
+    end,
+    framed,
+    name_units,
+    right_dtype,
+    rounded_to,
+    state_load,
+)
 from .schedules import Resident
 
-#: what a low half in float16 is multiplied by: 2^11, one more than it has bits after the first
-_RAISED = 2048.0
-#: what a kernel says of its halves where it makes the first
-_PLANES = (
-    "float32 as two float16 planes, high + low / 2048: 22 bits of a number, in three products (low times low is left out). "
-    "The weight is split once, before the first step. Its rows are divided by their largest number, which keeps them in the range of float16."
-)
-#: and of the barriers between programs
+#: what a kernel says of the barriers between programs
 _COUNTED = "Other programs read these units of the state: this one is counted when it has stored them."
 _OTHERS = "Other programs have the other units of the state: wait until all are stored, then read it whole."
 _BELOW = "The layer below is other programs': wait until they have stored this step of it."
@@ -109,37 +109,44 @@ def resident(
     rows, units = frame.rows, frame.units
     assert units is not None
     n_rows, n_units = total(domain, rows.atoms), total(domain, units.atoms)
+    whole, parts = schedule.units >= n_units, len(next(iter(products.values())))
+    name_units(arguments, n_units, parts)
     arguments.name_size(n_rows, "n_rows")
-    arguments.name_size(n_units, "n_units")
-    size = program.block("UNITS", OfAll(n_units, schedule.units))
+    size = program.block(BLOCK_UNITS, schedule.units if whole else OfAll(n_units, schedule.units))
     block = program.block("BLOCK_ROWS", schedule.rows)
-    program.grid = [[OfAll(n_units, schedule.units)], [Blocks(n_rows, schedule.rows)]]
+    program.grid = [[Blocks(n_rows, schedule.rows)]]
+    program.grid = program.grid if whole else [[OfAll(n_units, schedule.units)], *program.grid]
     frame.shape = (size, block)
-    row_block = Ref(fixed("row_block"))
+    row_block: Expr = ProgramId(0 if whole else 1)
     if frame.member is not None:
         assert looped.loop.members is not None
+        program.body += set_all((frame.member.variable, ProgramId(len(program.grid))))
         program.grid.append([sympy.Integer(looped.loop.members)])
-        program.body += set_all((frame.member.variable, ProgramId(2)))
+    if not whole or looped.loop.below is not None:
+        program.body += set_all((fixed("row_block"), row_block))
+        row_block = Ref(fixed("row_block"))
     program.body += set_all(
-        (row_block.variable, ProgramId(1)),
-        (units.variable, blocked(ProgramId(0), size, units, (0, 2))),
+        (units.variable, Arange(size, units, (0, 2)) if whole else blocked(ProgramId(0), size, units, (0, 2))),
         (rows.variable, blocked(row_block, block, rows, (1, 2))),
         mask_of(rows, "row_mask", arguments.size(n_rows)),
         *([] if n_units % max(LEAST, schedule.units) == 0 else [mask_of(units, "unit_mask", arguments.size(n_units))]),
     )
     signal, waits = _signals(frame, schedule, n_rows, n_units)
-    carry(frame, in_registers=schedule.units >= n_units)
+    carry(frame, in_registers=whole)
     begin(frame)
-    frame.builder.lines += [Comment(_COUNTED), *signal] if signal else []
+    first = signal if frame.begun else []
+    frame.builder.lines += [Comment(_COUNTED), *first] if first else []
     _load_inputs(frame)
-    lanes, along = _axes(frame, domain, len(next(iter(products.values()))))
+    lanes, along = _axes(frame, domain, parts, whole=whole)
     # What the layer below made is there first: this layer waits for itself last.
     for state in sorted(products, key=lambda state: state is not looped.loop.below):
         _product(frame, domain, state, products[state], waits[state], stored, lanes, along)
     advance(frame)
-    frame.builder.inner += signal
+    frame.builder.inner += [Comment(_COUNTED), *signal] if signal and not first else signal
     end(frame)
-    program.tiling = f"One program has {schedule.units} units of {schedule.rows} rows: it keeps their weights on chip through all steps"
+    program.tiling = f"One program takes {schedule.rows} rows"
+    program.tiling += "" if whole else f" and {schedule.units} units of the state"
+    program.tiling += " through all steps, with the weights of the state kept on chip"
     program.tiling += ", and waits for the others after each." if program.together else "."
     return program
 
@@ -163,7 +170,9 @@ def _signals(
     pointer = arguments.outputs[arrived] = arguments.variable("arrived_ptr")
     first = apply("mul", Ref(fixed("row_block")), Ref(frame.shape[1]))
     parts = apply("cdiv", arguments.size(n_units), Ref(frame.shape[0]))
-    step = AxisIndex(frame.step)
+    step: Expr = AxisIndex(frame.step)
+    before = int(frame.begun)  # how often a program has stored the state before the first step
+    stored = plus(step, Number(1)) if before else step
     own: Expr = first
     lower: Expr = first
     waits: dict[Value, Statement | None] = {}
@@ -178,12 +187,12 @@ def _signals(
     for state in states:
         if state is loop.below:
             assert frame.member is not None
-            done = apply("mul", plus(step, Number(2)), parts)
+            done = apply("mul", plus(step, Number(before + 1)), parts)
             waits[state] = Await(
                 pointer, lower, apply("mul", done, apply("minimum_int", AxisIndex(frame.member), Number(1)))
             )
         else:
-            waits[state] = None if whole else Await(pointer, own, apply("mul", plus(step, Number(1)), parts))
+            waits[state] = None if whole else Await(pointer, own, apply("mul", stored, parts))
     return [Arrive(pointer, own)], waits
 
 
@@ -262,28 +271,28 @@ def _product(
     apart = "_below" if state is looped.loop.below else f"_{state.name or 'state'}" if several else ""
     total_of = arguments.variable(f"acc{apart}") if apart else fixed("acc")
     acc = Ref(total_of, frozenset({lanes, frame.rows, frame.step}), torch.float32)
-    lane_count = next(v for v in program.blocks if v.wanted == ("GATE_ROWS" if len(parts) > 1 else "UNITS"))
+    lane_count = program.multiple(power_of_two(len(parts)), frame.shape[0])
     inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))
     if half is not None:
         inner.append(Set(acc.variable, Dot(weight, loaded, acc)))
     else:
-        about = Comment(_PLANES)
+        about = Comment(PLANES)
         first = about not in builder.lines
         builder.lines += [about] if first else []
-        scale: Expr = _one_for_none(arguments, f"largest{apart}", _largest(weight, beside_weight, 1), builder.lines)
+        scale: Expr = one_for_none(arguments, f"largest{apart}", largest(weight, beside_weight, 1), builder.lines)
         scaled = apply("div", weight, scale, dtype=torch.float32)
-        low_weight, high_weight = _halves(arguments, scaled, f"weight{apart}", builder.lines)
+        low_weight, high_weight = halves(arguments, scaled, f"weight{apart}", builder.lines)
         if not (looped.loop.bounded and made_of_numbers(looped.loop.first[0])):  # its numbers may be of any size
-            most = _one_for_none(arguments, f"most_{name}", _largest(loaded, beside_state, 0), inner)
-            loaded = _set(arguments, f"{name}_scaled", apply("div", loaded, most, dtype=torch.float32), inner)
+            most = one_for_none(arguments, f"most_{name}", largest(loaded, beside_state, 0), inner)
+            loaded = assigned(arguments, f"{name}_scaled", apply("div", loaded, most, dtype=torch.float32), inner)
             scale = apply("mul", scale, most, dtype=torch.float32)
-        low_state, high_state = _halves(arguments, loaded, name, inner)
+        low_state, high_state = halves(arguments, loaded, name, inner)
         inner.append(Set(acc.variable, Dot(high_weight, low_state, acc)))
         inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
         if first:
             inner.append(Comment("The low parts' share, times 1 / 2048. An infinity has none: its NaN becomes 0."))
         same = apply("eq", acc, acc, dtype=torch.bool)
-        rest = apply("mul", acc, Number(1 / _RAISED), dtype=torch.float32)
+        rest = apply("mul", acc, Number(1 / RAISED), dtype=torch.float32)
         inner.append(Set(acc.variable, Apply("where", (same, rest, Number(0.0)), torch.float32)))
         inner.append(Set(acc.variable, Dot(high_weight, high_state, acc)))
         inner.append(Set(acc.variable, apply("mul", acc, scale, dtype=torch.float32)))
@@ -308,37 +317,37 @@ def _kept(frame: Frame, state: Value, along: Axis) -> Expr:
     return held if dtype == state.dtype else Apply(rounded_to(dtype), (held,), dtype)
 
 
-def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variable, Expr | None]]:
+def _axes(frame: Frame, domain: Domain, parts: int, *, whole: bool) -> tuple[Axis, tuple[Variable, Expr | None]]:
     """The rows of the weights that the program holds, all parts of its units, and the indices that are summed.
 
-    These with their end where some lie beyond it.
+    These with their end where some lie beyond it. ``whole``: the program has all units.
     """
     program, builder, units = frame.program, frame.builder, frame.units
-    arguments = program.arguments
+    arguments, size = program.arguments, frame.shape[0]
     assert units is not None
     n_units = total(domain, units.atoms)
     n_lanes = n_units * parts
-    size = frame.shape[0]
-    whole = program.blocks[size]
-    assert isinstance(whole, OfAll)
     row = domain.atom("n", n_lanes, reduced=False)
-    lanes = Axis(fixed("weight_rows"), [row], "tile")
-    if parts == 1:
-        builder.lines += set_all((lanes.variable, blocked(ProgramId(0), size, lanes, (0, 2))))
-        if units.mask is not None:
-            builder.lines += set_all(mask_of(lanes, "weight_mask", arguments.size(n_units)))
-    else:
-        count = program.block("GATE_ROWS", OfAll(n_units, whole.size, power_of_two(parts)))
-        gate_row, unit = fixed("gate_row"), fixed("unit")
-        part = apply("floordiv_int", _over(gate_row, lanes), Ref(size))
-        builder.lines += set_all(
-            (gate_row, Arange(count, lanes, (0, 2))),
-            (unit, plus(apply("mul", ProgramId(0), Ref(size)), apply("mod_int", _over(gate_row, lanes), Ref(size)))),
-            (lanes.variable, plus(apply("mul", part, arguments.size(n_units)), _over(unit, lanes))),
-        )
+    lanes = Axis(units.variable if parts == 1 else fixed("weight_rows"), [row], "tile")
+    depth = max(LEAST, power_of_two(int(n_units)))
+    if parts == 1 and units.mask is not None:
+        lanes.mask = Ref(fixed("unit_mask"), frozenset({lanes}), torch.bool)
+    elif parts > 1:
+        count = program.multiple(power_of_two(parts), size)
         inside: list[Expr] = []
-        if units.mask is not None:
-            inside.append(apply("lt", _over(unit, lanes), arguments.size(n_units), dtype=torch.bool))
+        if whole and depth == n_units:  # the gates of the weight follow each other as they do in the tile
+            builder.lines += set_all((lanes.variable, Arange(count, lanes, (0, 2))))
+        else:
+            gate_row, unit = _over(fixed("gate_row"), lanes), _over(fixed("unit"), lanes)
+            place = apply("mod_int", gate_row, Ref(size))
+            first = apply("mul", apply("floordiv_int", gate_row, Ref(size)), arguments.size(n_units))
+            builder.lines += set_all(
+                (gate_row.variable, Arange(count, lanes, (0, 2))),
+                (unit.variable, place if whole else plus(apply("mul", ProgramId(0), Ref(size)), place)),
+                (lanes.variable, plus(first, unit)),
+            )
+            if units.mask is not None:
+                inside.append(apply("lt", unit, arguments.size(n_units), dtype=torch.bool))
         if parts != power_of_two(parts):
             inside.append(apply("lt", _over(lanes.variable, lanes), arguments.size(n_lanes), dtype=torch.bool))
         if inside:
@@ -346,45 +355,10 @@ def _axes(frame: Frame, domain: Domain, parts: int) -> tuple[Axis, tuple[Variabl
             both = inside[0] if len(inside) == 1 else apply("and", *inside, dtype=torch.bool)
             builder.lines.append(Set(mask, both))
             lanes.mask = Ref(mask, frozenset({lanes}), torch.bool)
-    depth = max(LEAST, power_of_two(int(n_units)))
     ks = fixed("ks")
-    builder.lines.append(Set(ks, Arange(program.block("DEPTH", depth), Axis(ks, [], "tile"))))
+    builder.lines.append(Set(ks, Arange(size if whole else program.block("BLOCK_K", depth), Axis(ks, [], "tile"))))
     return lanes, (ks, None if depth == n_units else arguments.size(n_units))
 
 
 def _over(variable: Variable, axis: Axis) -> Ref:
     return Ref(variable, frozenset({axis}))
-
-
-def _set(arguments: Arguments, name: str, value: Expr, statements: list[Statement]) -> Ref:
-    found = Ref(arguments.variable(name), value.axes, torch.float32)
-    statements.append(Set(found.variable, value))
-    return found
-
-
-def _largest(value: Expr, along: Axis, place: int) -> FoldAxis:
-    """The largest magnitude along an axis, of what is finite there."""
-    size = Apply("abs", (value,), torch.float32)
-    finite = Apply("where", (apply("lt", size, Number(math.inf), dtype=torch.bool), size, Number(0.0)), torch.float32)
-    return FoldAxis("max", finite, along, place, True, False, torch.float32)
-
-
-def _one_for_none(arguments: Arguments, name: str, largest: Expr, statements: list[Statement]) -> Ref:
-    """A variable with the largest magnitude, 1 where it is 0."""
-    found = _set(arguments, name, largest, statements)
-    some = apply("gt", found, Number(0.0), dtype=torch.bool)
-    statements.append(Set(found.variable, Apply("where", (some, found, Number(1.0)), torch.float32)))
-    return found
-
-
-def _halves(arguments: Arguments, value: Expr, name: str, statements: list[Statement]) -> tuple[Ref, Ref]:
-    """The low and the high half of float32 in float16, the low one times ``_RAISED``."""
-    if not isinstance(value, Ref):
-        value = _set(arguments, f"{name}_scaled", value, statements)
-    high = Ref(arguments.variable(f"{name}_high"), value.axes, torch.float16)
-    low = Ref(arguments.variable(f"{name}_low"), value.axes, torch.float16)
-    rest = apply("sub", value, Apply("to_float32", (high,), torch.float32), dtype=torch.float32)
-    raised = apply("mul", rest, Number(_RAISED), dtype=torch.float32)
-    statements.append(Set(high.variable, Apply("to_float16", (value,), torch.float16)))
-    statements.append(Set(low.variable, Apply("to_float16", (raised,), torch.float16)))
-    return low, high

@@ -43,6 +43,7 @@ def tile_order(
         (col_blocks.variable, apply("cdiv", ends["N"], Ref(blocks["N"]))),
     )
     axes: list[Axis] = []
+    place: Expr = ProgramId(0)
     if batch:
         axes.append(Axis(fixed(batch_name), batch, "grid"))
         tiles = col_blocks if one[0] else row_blocks if one[1] else apply("mul", row_blocks, col_blocks)
@@ -53,10 +54,11 @@ def tile_order(
         if all(one):
             program.body += set_all((axes[0].variable, tile))
         else:
-            program.body += set_all((axes[0].variable, within_batch[0]), (tile.variable, within_batch[1]))
+            place = within_batch[1]
+            program.body += set_all((axes[0].variable, within_batch[0]))
+            program.body += [] if group is None else set_all((tile.variable, place))
         program.grid[0].append(total(domain, batch))
     if group is None:
-        place = tile if batch else ProgramId(0)
         program.body += set_all(
             (fixed("row_block"), Number(0) if one[0] else place), (fixed("col_block"), Number(0) if one[1] else place)
         )

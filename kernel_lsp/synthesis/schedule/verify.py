@@ -28,7 +28,7 @@ def verify(program: Program) -> None:
     """
     if not program.together and any(isinstance(s, Await) for s in statements(program.body)):
         raise Malformed(f"{program.name}: its programs wait for each other, and need not run at once")
-    given = {*program.parameters(), *program.constants()}
+    given = {*program.parameters(), *program.constants(), *program.multiples}
     _Verifier(program.name, given).block(program.body, set(given))
 
 

@@ -68,6 +68,12 @@ def test_symbols_have_the_text_that_is_given() -> None:
     assert python(a * b + 1, {a: "x.shape[0]", b: "y.shape[1]"}) == "x.shape[0] * y.shape[1] + 1"
 
 
+def test_a_sum_that_is_a_product_of_sizes_is_written_as_one() -> None:
+    n, h, w = sympy.symbols("n h w", integer=True, positive=True)
+    assert python(sympy.expand(n * (h + 1) * (w + 1)), {}) == "n * (h + 1) * (w + 1)"
+    assert python(2 * h + 2, {}) == "2 * h + 2" and python(h * w - 1, {}) == "h * w - 1"
+
+
 # -- functions in kernels and formulas --------------------------------------------------------------------------------
 
 _COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]

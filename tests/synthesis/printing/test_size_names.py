@@ -24,8 +24,8 @@ class Averaged(nn.Module):
 
 def test_a_sum_of_sizes_is_computed_once() -> None:
     text = written(nn.ConvTranspose2d(6, 8, 3, stride=2), torch.randn(2, 6, 5, 7))
-    assert text.count("1 + 2 * width") == text.count("1 + 2 * height") == 1
-    for name in ("out_width = 1 + 2 * width", "out_height = 1 + 2 * height", "phase_width = 1 + width"):
+    assert text.count("2 * width + 1") == text.count("2 * height + 1") == 1
+    for name in ("out_width = 2 * width + 1", "out_height = 2 * height + 1", "phase_width = width + 1"):
         assert f"    {name}\n" in text
 
 

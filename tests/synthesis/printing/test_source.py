@@ -84,7 +84,9 @@ def test_the_docstring_gives_formula_and_bytes(written: Path) -> None:
         docstring = ast.get_docstring(ast.parse(text))
         assert docstring is not None, name
         assert re.search(r"^    \w+ = .+", docstring, re.MULTILINE), docstring
-        assert re.search(r"[\d.]+ (bytes|kB|MB|GB) read .*, [\d.]+ (bytes|kB|MB|GB)\s+written", docstring, re.DOTALL)
+        assert re.search(
+            r"[\d.]+ (bytes|kB|MB|GB)\s+read .*,\s+[\d.]+\s+(bytes|kB|MB|GB)\s+written", docstring, re.DOTALL
+        )
 
 
 def test_functions_say_what_they_do(written: Path) -> None:

@@ -123,20 +123,54 @@ def order_of(text: str, names: list[str]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "gates"), [(nn.LSTM, ["i", "f", "g", "o"]), (nn.GRU, ["r", "z", "n"])], ids=["lstm", "gru"]
+    ("kind", "gates"),
+    [
+        (nn.LSTM, ["input_gate", "forget_gate", "candidate", "output_gate"]),
+        (nn.GRU, ["reset_gate", "update_gate", "candidate"]),
+    ],
+    ids=["lstm", "gru"],
 )
 @pytest.mark.parametrize("width", [20, 256])
 def test_gates_have_the_names_and_the_order_of_torch(kind: type[nn.Module], gates: list[str], width: int) -> None:
     kernel, plan = found(meta(kind, 32, width), 50, 10, 32)
     for schedule in space(kernel, H100, plan.hints):
         text = definition(written(kernel, plan, schedule), "")
-        for names in (gates, [f"inputs_{gate}" for gate in gates]):
+        for names in (gates, [f"projected_{gate}" for gate in gates]):
             if f"        {names[0]} = " in text:
                 assert order_of(text, names) == sorted(order_of(text, names))
         assert f"        {gates[0]} = tl.sigmoid(" in text
-        assert "inputs_part" not in text and "weight_hh_l0_part" not in text
+        assert "projected_part" not in text and "weight_hh_l0_part" not in text
         if isinstance(schedule, Resident):
             assert f"{', '.join(f'{gate}_acc' for gate in gates)}" in text
+
+
+@pytest.mark.parametrize("width", [20, 64])
+def test_one_program_has_no_axis_of_units_and_no_bare_sizes(width: int) -> None:
+    kernel, plan = found(meta(nn.LSTM, 32, width), 50, 10, 32)
+    units = max(32, width)
+    program = written(kernel, plan, Resident(units, 16, 4, 4))
+    text = definition(program, "")
+    assert len(program.grid) == 1 and "tl.program_id(1)" not in text and "row_block" not in text
+    assert (
+        "tl.load(projected_tile_ptr + 3 * HIDDEN," in text and text.count("projected_tile_ptr = projected_ptr + ") == 1
+    )
+    assert str(2 * width) not in text and str(3 * width) not in text
+    assert ("gate_row" in text) == (units != width)
+    assert [v.wanted for v in program.blocks] == ["BLOCK_HIDDEN", "BLOCK_ROWS"]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [meta(nn.LSTM, 32, 64), meta(nn.GRU, 32, 64, bidirectional=True), meta(nn.RNN, 32, 64, num_layers=2)],
+    ids=["lstm", "two directions", "two layers"],
+)
+@pytest.mark.parametrize("joined", [False, True])
+def test_zeros_before_the_first_step_are_not_stored(layer: nn.Module, joined: bool) -> None:
+    kernel, plan = found(layer, 50, 10, 32, joined=joined)
+    for schedule in space(kernel, H100, plan.hints):
+        text = definition(written(kernel, plan, schedule), "")
+        assert "tl.store(" not in text[: text.index("    for step in range(")]
+        assert ("step > 0" in text) == ("hidden_before = " in text or "hidden_part = " in text)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
@@ -170,7 +204,7 @@ def test_weights_of_all_layers_are_called_after_none_of_them() -> None:
 def test_a_layer_that_is_one_program_waits_for_the_layer_below_alone() -> None:
     kernel, plan = found(meta(nn.LSTM, 64, 64, num_layers=2), 50, 10, 64, joined=True)
     text = definition(written(kernel, plan, Resident(64, 16, 4, 4)), "")
-    assert text.count("_wait_for(") == 1 and text.count("_arrive(") == 2
+    assert text.count("_wait_for(") == 1 and text.count("_arrive(") == 1
     assert text.count("tl.load(hidden_ptr") == 1  # what the layer below made
 
 

@@ -43,4 +43,4 @@ def test_the_tiles_of_a_batch_follow_each_other() -> None:
             return x @ self.weight
 
     text = written(Products(), torch.randn(6, 400, 64))
-    assert "batch = tile // row_blocks" in text and "tile = tile % row_blocks" in text
+    assert "batch = tile // row_blocks" in text and "row_block = tile % row_blocks" in text

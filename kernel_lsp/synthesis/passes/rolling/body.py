@@ -12,7 +12,7 @@ import sympy
 import torch
 
 from ...graph.build import Build, opmath
-from ...graph.loops import contracted, made_of_numbers, substituted
+from ...graph.loops import PROJECTED, contracted, made_of_numbers, substituted
 from ...graph.map import at, dims
 from ...graph.sizes import ONE, ZERO, Index, broadcast, same_shape
 from ...graph.value import Concat, Contract, Given, Held, Pointwise, Recurrence, Shape, Value, View, operands
@@ -152,7 +152,7 @@ class _Body:
         for value in values[1:]:
             total = Build.pointwise("add", total, value, dtype=like.dtype)
         if len(values) > 1:
-            total.name = "inputs"
+            total.name = PROJECTED
         return self.part(total, 0 if len(total.shape) > len(like.shape) else None)
 
     def _terms(self, family: Family) -> _Sum:

@@ -1,0 +1,64 @@
+"""What kernels are called, and what they hand on to other steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..graph.names import identifier, variable_name
+from ..graph.value import Partial, Pointwise, Recur, Value, View, operands
+from ..kernel.reads import read
+from ..kernel.steps import HostView, Kernel, Plan, Step
+
+
+def name_between(plan: Plan) -> set[Value]:
+    """What a step reads that another one made; what a product's kernel makes of it gets a name, ``conv2d_out``, where it has none."""
+    found = {value for step in plan.steps for value in read_by(step, plan.stored)}
+    for step in plan.steps:
+        if isinstance(step, Kernel) and step.contract is not None and len(step.outputs) == 1:
+            (value,) = step.outputs
+            if value in found and _anonymous(value):
+                value.name = f"{_product_of(step.contract)}_out"
+    return found
+
+
+def _anonymous(value: Value) -> bool:
+    return isinstance(value.op, Pointwise) and not (value.name or value.module or value.meaning)
+
+
+def _product_of(product: Value) -> str:
+    return product.meaning[0] if product.meaning else "matmul"
+
+
+def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
+    """What each kernel would be called; several may want one name."""
+    kernels = [s for s in plan.steps if isinstance(s, Kernel)]
+    if len(kernels) == 1:
+        return {kernels[0]: f"{name}_kernel"}
+    result: dict[Kernel, str] = {}
+    for kernel in kernels:
+        value = kernel.whole or kernel.stores[0][0]
+        while kernel.chain is not None and isinstance(value.op, View):
+            value = value.op.operand
+        if isinstance(value.op, Recur):
+            result[kernel] = f"{value.op.loop.name or 'recurrence'}_kernel"
+            continue
+        what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
+        if _anonymous(value) and isinstance(value.op, Pointwise) and value.op.function == "add":
+            what = "add"
+        if kernel.partials:
+            op = max((v.op for v in kernel.partials if isinstance(v.op, Partial)), key=lambda op: bool(op.part))
+            what = f"partial_{ {'amax': 'max', 'amin': 'min'}.get(op.kind, op.kind.partition('_')[0]) }"
+        elif kernel.contract is not None and not value.module:
+            product = _product_of(kernel.contract)
+            what = product if _anonymous(value) or what == f"{product}_out" else what
+            known = any(word in what for word in ("linear", "matmul", product))
+            what = what if known else product if value is kernel.contract else f"{product}_{what}"
+        result[kernel] = identifier(f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel")
+    return result
+
+
+def read_by(step: Step, stored: set[Value]) -> Sequence[Value]:
+    """The stored values that a step reads."""
+    if isinstance(step, Kernel):
+        return read(step, stored)
+    return [o for v in ([step.value] if isinstance(step, HostView) else step.values) for o in operands(v)]
