@@ -14,6 +14,16 @@ from kernel_lsp.jobs import client
 from tests import nursery
 
 GPU = Path("/dev/nvidiactl").exists()
+#: folders and files whose tests share a process, or what was written once: pytest-xdist runs each of them in one process
+TOGETHER = (
+    "confinement",
+    "validation/adversarial",
+    "generators/test_validated.py",
+    "opinfo",
+    "slicing",
+    "synthesis/printing/test_source.py",
+    "worker/test_plain_process.py",
+)
 
 
 def pytest_configure() -> None:
@@ -77,7 +87,14 @@ def gpu_driver(gpu_driver_library: Path, tmp_path: Path, monkeypatch: pytest.Mon
     return tmp_path / "processes"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(here).as_posix()
+        for group in TOGETHER:
+            if place.startswith(group):
+                item.add_marker(pytest.mark.xdist_group(group))
     if GPU:
         return
     for item in items:
