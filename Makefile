@@ -32,8 +32,9 @@ PYTHON ?= python3
 VENV ?= .venv
 VENV_FLAGS ?=
 BIN := $(VENV)/bin
-# Two processes, as tests hold the machine to a number of seconds. What shares something that takes long to start stays together.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+# tests/conftest.py says which tests stay in one process. They run in the order in which they are found: pytest-xdist would leave
+# files of a single test, some of which take long, to the end, where the other process has nothing left to do.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 INSTALLED := $(VENV)/.installed
 EDITORS := $(CURDIR)/.editors
 OF_FOLDERS := $(addprefix benchmarks/,ablation.py duel.py estimates.py torch_compile.py versions.py)

@@ -14,16 +14,13 @@ from kernel_lsp.jobs import client
 from tests import nursery
 
 GPU = Path("/dev/nvidiactl").exists()
-#: folders and files whose tests share a process, or what was written once: pytest-xdist runs each of them in one process
-TOGETHER = (
-    "confinement",
-    "validation/adversarial",
-    "generators/test_validated.py",
-    "opinfo",
-    "slicing",
-    "synthesis/printing/test_source.py",
-    "worker/test_plain_process.py",
-)
+#: Each test file runs in one process of pytest-xdist, since most have something to start, or to make, that takes long; so do these together.
+TOGETHER = {
+    "confinement/": "confinement",
+    "validation/adversarial/": "validation/adversarial",
+    "synthesis/test_cases.py": "synthesis/texts",
+    "synthesis/test_golden.py": "synthesis/texts",
+}
 
 
 def pytest_configure() -> None:
@@ -92,9 +89,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(here).as_posix()
-        for group in TOGETHER:
-            if place.startswith(group):
-                item.add_marker(pytest.mark.xdist_group(group))
+        group = next((group for start, group in TOGETHER.items() if place.startswith(start)), place)
+        item.add_marker(pytest.mark.xdist_group(group))
     if GPU:
         return
     for item in items:

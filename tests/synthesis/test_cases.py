@@ -18,7 +18,10 @@ _ALIKE = [name for name in CASES if name not in golden.CHOSEN]
 #: of these make test has every third one that is quick; make test-slow has the others
 LIKE_ANOTHER = [name for i, name in enumerate(_ALIKE) if i % 3 or name.startswith(LONG)]
 #: what takes many times as long as the others, to export or to interpret
-LONGEST = ["state_space", "loop_selective_scan", "batch_norm_training_long", "planes_phases", "walked_softmax"]
+LONGEST = [
+    *("state_space", "loop_selective_scan", "batch_norm_training_long", "planes_phases", "walked_softmax"),
+    *("filled_in_many_steps", "split_product", "gru_bidirectional", "attention_by_hand"),
+]
 
 
 @pytest.mark.parametrize(
