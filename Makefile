@@ -25,10 +25,16 @@
 # PYTHON=python3.12 chooses the interpreter of .venv. On a machine that has torch and triton already,
 # VENV_FLAGS=--system-site-packages uses those.
 
+# Hundreds of processes import the package, and pytest rewrites each test file: both take what was compiled before.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 VENV_FLAGS ?=
 BIN := $(VENV)/bin
+# tests/conftest.py says which tests stay in one process. They run in the order in which they are found: pytest-xdist would leave
+# files of a single test, some of which take long, to the end, where the other process has nothing left to do.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 INSTALLED := $(VENV)/.installed
 EDITORS := $(CURDIR)/.editors
 OF_FOLDERS := $(addprefix benchmarks/,ablation.py duel.py estimates.py torch_compile.py versions.py)
@@ -42,24 +48,24 @@ demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m "slow and not corpus"
+	$(PYTEST) -m "slow and not corpus"
 
 test-corpus: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow" tests/validation/adversarial tests/confinement
+	$(PYTEST) -m "slow or not slow" tests/validation/adversarial tests/confinement
 
 test-opinfo: $(INSTALLED)
 	$(BIN)/python -m tests.opinfo.run $(OPINFO_FLAGS)
 
 test-opinfo-sample: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow" tests/opinfo
+	$(PYTEST) -m "slow or not slow" tests/opinfo
 
 # One thread a process: several libraries with a pool of threads each would wait for one another.
 test-models: $(MODELS_INSTALLED)
 	$(BIN)/python -m tests.tiny_model.cache
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m models
+	OMP_NUM_THREADS=1 $(PYTEST) -m models
 
 lint: $(INSTALLED)
 	$(BIN)/python -m ruff check .

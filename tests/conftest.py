@@ -14,6 +14,13 @@ from kernel_lsp.jobs import client
 from tests import nursery
 
 GPU = Path("/dev/nvidiactl").exists()
+#: Each test file runs in one process of pytest-xdist, since most have something to start, or to make, that takes long; so do these together.
+TOGETHER = {
+    "confinement/": "confinement",
+    "validation/adversarial/": "validation/adversarial",
+    "synthesis/test_cases.py": "synthesis/texts",
+    "synthesis/test_golden.py": "synthesis/texts",
+}
 
 
 def pytest_configure() -> None:
@@ -77,7 +84,13 @@ def gpu_driver(gpu_driver_library: Path, tmp_path: Path, monkeypatch: pytest.Mon
     return tmp_path / "processes"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(here).as_posix()
+        group = next((group for start, group in TOGETHER.items() if place.startswith(start)), place)
+        item.add_marker(pytest.mark.xdist_group(group))
     if GPU:
         return
     for item in items:

@@ -24,7 +24,9 @@ def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All but the bytecode that Python keeps of what it imports."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Answers put together with the module, validated by a real worker under Triton's interpreter."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from kernel_lsp import schema
 from kernel_lsp.class_schema import Subject
 from kernel_lsp.generators.answers import extract
 from kernel_lsp.generators.assembly import assemble
+from tests import nursery
 from tests.worker.worker_client import Client
 
 HERE = Path(__file__).resolve().parent
@@ -83,7 +83,7 @@ class Model(nn.Module):
 
 @pytest.fixture(scope="module")
 def worker():
-    client = Client([sys.executable])
+    client = Client(main=nursery.WORKER_MAIN)
     yield client
     client.close()
 

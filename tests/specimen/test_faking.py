@@ -12,6 +12,9 @@ from kernel_lsp.specimen import faking
 from tests.synthesis import golden
 from tests.synthesis.cases import CASES, made
 
+#: of which all candidates are written; else the first one is, as in the tests of the texts and of the results
+EVERY = golden.CHOSEN[::2]
+
 
 def text(name: str, fake: bool) -> str:
     """What is written for a case, whose module and inputs are made without memory or as they are."""
@@ -22,14 +25,15 @@ def text(name: str, fake: bool) -> str:
     if fake:
         assert all(map(faking.is_fake, [*module.parameters(), *pytree.tree_leaves(arguments)]))
     try:
-        return made(case, module, arguments, "cases", golden.WAYS.get(name, "")).source
+        return made(case, module, arguments, "cases", golden.WAYS.get(name, ""), every=fake and name in EVERY).source
     except NothingToLower as error:
         return str(error)
 
 
-# A third: what is faked is how a module is made and exported, and many cases do that alike. make test-slow has the others.
+# What is faked is how a module is made and exported: those that differ from one of these in a function or a dtype alone do that alike.
 @pytest.mark.parametrize(
-    "name", [name if name in golden.CHOSEN[2::6] else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+    "name",
+    [name if i % 12 == 2 else pytest.param(name, marks=pytest.mark.slow) for i, name in enumerate(golden.CHOSEN)],
 )
 def test_the_same_text_is_written(name: str) -> None:
     try:

@@ -79,6 +79,8 @@ _ALSO = (
     *("collapsed_pool", "collapsed_pools"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
+#: make test writes and runs every second one of these; make test-slow has the rest
+REST = CHOSEN[1::2]
 
 
 def _samples() -> dict[str, Path]:

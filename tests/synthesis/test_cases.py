@@ -13,18 +13,21 @@ from tests.synthesis.cases import CASES
 
 #: what takes the interpreter, or the planning, a second and more
 LONG = ("attention_", "float16_", "folded_float16_", "planes_", "walked_", "cut_", "scaled_")
-#: of those that differ from another case in a function or a dtype alone, make test has one; make test-slow has these
-LIKE_ANOTHER = [name for name in CASES if name not in golden.CHOSEN and name.startswith(LONG)]
-#: of the others' texts each was read, and is compared with what was read: make test runs every second one
-READ = golden.CHOSEN[1::2]
+#: what differs from another case in a function or a dtype alone
+_ALIKE = [name for name in CASES if name not in golden.CHOSEN]
+#: of these make test has every third one that is quick; make test-slow has the others
+LIKE_ANOTHER = [name for i, name in enumerate(_ALIKE) if i % 3 or name.startswith(LONG)]
 #: what takes many times as long as the others, to export or to interpret
-LONGEST = ["state_space", "loop_selective_scan", "batch_norm_training_long", "planes_phases", "walked_softmax"]
+LONGEST = [
+    *("state_space", "loop_selective_scan", "batch_norm_training_long", "planes_phases", "walked_softmax"),
+    *("filled_in_many_steps", "split_product", "gru_bidirectional", "attention_by_hand"),
+]
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in (*LIKE_ANOTHER, *READ, *LONGEST) else name
+        pytest.param(name, marks=pytest.mark.slow) if name in (*LIKE_ANOTHER, *golden.REST, *LONGEST) else name
         for name in CASES
     ],
 )

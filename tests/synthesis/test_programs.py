@@ -54,7 +54,7 @@ def check(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
 
 @given(program=programs())
 @settings(
-    max_examples=EXPLORED or 8, derandomize=not EXPLORED, deadline=None, database=None, suppress_health_check=_HEALTH
+    max_examples=EXPLORED or 5, derandomize=not EXPLORED, deadline=None, database=None, suppress_health_check=_HEALTH
 )
 @pytest.mark.timeout(300 + EXPLORED)
 def test_a_program(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
@@ -63,7 +63,7 @@ def test_a_program(program: Program, ask: Callable[[str], dict[str, Any]]) -> No
 
 @pytest.mark.slow
 @given(program=programs())
-@settings(max_examples=200, derandomize=True, deadline=None, database=None, suppress_health_check=_HEALTH)
-@pytest.mark.timeout(900)
+@settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=_HEALTH)
+@pytest.mark.timeout(600)
 def test_many_programs(program: Program, ask: Callable[[str], dict[str, Any]]) -> None:
     check(program, ask)

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests import nursery
 from tests.worker.worker_client import Client
 
 
 @pytest.fixture(scope="session")
 def worker() -> Iterator[Client]:
-    client = Client()
+    """For all tests whose subject is not the worker's own start."""
+    client = Client(main=nursery.WORKER_MAIN)
     yield client
     client.close()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +17,7 @@ import torch
 from kernel_lsp import errors
 from kernel_lsp.validation import failures
 from kernel_lsp.worker import gpu_contention, gpu_lock
+from tests.worker.forked import Forked
 
 CPU = torch.device("cpu")
 #: Does as it is told on standard input: "alone", "share", or how long to sleep; and says when it has.
@@ -74,19 +73,14 @@ class Other:
     """Another process with the lock of the same GPU."""
 
     def __init__(self, folder: Path, program: str = HOLDER) -> None:
-        command = [sys.executable, "-c", program, str(folder)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
+        self.forked = Forked(program, folder)
+        self.process = self.forked.process
 
     def ask(self, verb: str) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(f"{verb}\n")
-        self.process.stdin.flush()
+        self.forked.write(verb)
 
     def heard(self, line: str) -> None:
-        assert self.process.stdout
-        assert self.process.stdout.readline() == f"{line}\n"
+        assert self.forked.line() == line
 
     def does(self, verb: str) -> None:
         self.ask(verb)
@@ -100,16 +94,17 @@ def other(tmp_path: Path):
 
     def start(program: str = HOLDER, waits: bool = True) -> Other:
         one = Other(tmp_path, program)
-        started.append(one.process)
+        started.append(one)
         if waits:
             one.heard("shared")
         return one
 
     yield start
-    for process in started:
+    for one in started:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # with what it has forked, which has its output open
-        process.communicate()
+            os.killpg(one.process.pid, signal.SIGKILL)  # with what it has forked
+        one.forked.ended()
+        one.forked.close()
 
 
 class Told:
@@ -158,7 +153,7 @@ def test_one_that_times_waits_for_those_that_check_and_has_it_alone(other, tmp_p
     told = Told(checks.process.kill)
     lock = gpu_lock.begin(str(tmp_path), CPU, told.emit)
     with gpu_lock.alone(lock) as beside:
-        assert checks.process.wait(5) == -9
+        assert checks.forked.ended() == -9
         assert not free(tmp_path, "LOCK_SH"), "somebody could check while it times"
         assert beside() == ""
     assert told.messages == ["waiting for another kernel-lsp that uses this GPU"]
@@ -289,7 +284,7 @@ def test_what_is_forked_and_closes_its_descriptors_does_not_keep_it(other, tmp_p
     times.does("fork")
     assert not free(tmp_path, "LOCK_SH")
     times.process.kill()
-    times.process.wait()
+    times.forked.ended()
     assert free(tmp_path, "LOCK_EX")
 
 
@@ -362,4 +357,5 @@ def test_what_waits_is_told_from_other_programs_by_the_lock_that_it_has_open(oth
         assert gpu_contention.waiting(running, "") == set()
     finally:
         stranger.process.kill()
-        stranger.process.communicate()
+        stranger.forked.ended()
+        stranger.forked.close()

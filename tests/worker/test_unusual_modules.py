@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,13 +186,6 @@ def get_inputs(): return [torch.randn(8, 40)]
     f"\nclass {name}(nn.Module):\n    def forward(self, x):\n        return {text}\n"
     for name, text in FUNCTIONS.items()
 )
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Client]:
-    client = Client()
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module")

@@ -58,9 +58,9 @@ def of_forward(forward: Callable[..., Any], *inputs: torch.Tensor) -> Planned:
         ("loop_from_numbers", [6], 2),
         ("loop_half", [7], 3),
         ("loop_two_products", [5], 2),
-        ("loop_selective_scan", [10], 2),
+        pytest.param("loop_selective_scan", [10], 2, marks=pytest.mark.slow),
         ("loop_one_row", [5], 2),
-        ("loop_written", [6], 2),
+        pytest.param("loop_written", [6], 2, marks=pytest.mark.slow),
         ("loop_one_rolled", [5], None),
         ("loop_differs", [], 5),
     ],
@@ -182,7 +182,7 @@ class Deep(nn.Module):
 
 @pytest.mark.parametrize("repeated", [False, True])
 def test_a_deep_network_stays_as_it_is(repeated: bool) -> None:
-    graph = shared(Deep(6, repeated), r(2, 5, 16))
+    graph = shared(Deep(5, repeated), r(2, 5, 16))
     assert roll(graph) == 0
 
 

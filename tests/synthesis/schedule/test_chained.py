@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -28,6 +30,7 @@ class Attention(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
 
 
+@cache
 def exported(*shape: int, dtype: torch.dtype = torch.float32, causal: bool = False) -> ExportedProgram:
     """Of tensors that take no memory."""
     with FakeTensorMode():

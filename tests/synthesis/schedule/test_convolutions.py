@@ -15,6 +15,11 @@ from kernel_lsp.synthesis.capture import capture
 from tests.synthesis.cases import CASES
 
 
+def slow(*values: str) -> Any:
+    """Parameters that make test-slow has: make test has another case with such a schedule."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("case", "variant"),
     [
@@ -26,16 +31,16 @@ from tests.synthesis.cases import CASES
             "64 x 16 x 32 tiles",
         ),  # the three products around the lines; by default together in each step
         ("torch_channels_last", "convolutions left to torch, channels last"),
-        ("torch_channels_last_transposed", "convolutions left to torch, channels last"),
-        ("torch_channels_last_branches", "convolutions left to torch, channels last"),
+        slow("torch_channels_last_transposed", "convolutions left to torch, channels last"),
+        slow("torch_channels_last_branches", "convolutions left to torch, channels last"),
         ("float16_from_colours", "float16 convolutions; those of few channels of float16 planes"),
         ("float16_few_transposed", "; 64 x 16 x 16 tiles"),  # each phase by itself; by default phases in pairs
-        ("float16_grouped_transposed", "; 64 x 16 x 16 tiles"),
+        slow("float16_grouped_transposed", "; 64 x 16 x 16 tiles"),
         ("float16_transposed", "; 64 x 16 x 16 tiles"),
         ("float16_phases_1d", "; 64 x 64 x 16 tiles"),  # several tiles of rows and columns, the last ones not full
-        ("float16_phases_1d", "one sum over all places"),
-        ("float16_phases_along_one", "; 64 x 16 x 32 tiles"),
-        ("folded_float16_pairs", "; 64 x 32 x 16 tiles"),
+        slow("float16_phases_1d", "one sum over all places"),
+        slow("float16_phases_along_one", "; 64 x 16 x 32 tiles"),
+        slow("folded_float16_pairs", "; 64 x 32 x 16 tiles"),
         ("folded_softmax", "16 x 64 x 16 tiles"),
     ],
 )

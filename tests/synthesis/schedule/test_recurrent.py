@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,11 @@ def meta(kind: type[nn.Module], *sizes: int, **more: Any) -> nn.Module:
     return kind(*sizes, device="meta", **more)
 
 
+@cache
+def lstm(width: int) -> tuple[Kernel, Planned]:
+    return found(meta(nn.LSTM, 32, width), 50, 40, 32)
+
+
 def written(kernel: Kernel, plan: Planned, schedule: Schedule) -> Program:
     names = {n: variable_name(v) for v in plan.graph.inputs for n in v.shape if isinstance(n, sympy.Symbol)}
     return scheduled(kernel, "kernel", Arguments(names), plan.hints, plan.plan.stored, schedule, set())
@@ -75,7 +81,7 @@ def test_the_default_keeps_the_weights_on_chip_where_they_fit(
 @pytest.mark.parametrize("width", [20, 64, 200, 256, 512])
 def test_programs_that_wait_for_each_other_run_at_once(name: str, width: int) -> None:
     gpu = target(name)
-    kernel, plan = found(meta(nn.LSTM, 32, width), 50, 40, 32)
+    kernel, plan = lstm(width)
     schedules = space(kernel, gpu, plan.hints)
     assert any(isinstance(schedule, Steps) for schedule in schedules), "which any size of batch takes"
     for schedule in schedules:
@@ -93,7 +99,7 @@ def test_programs_that_wait_for_each_other_run_at_once(name: str, width: int) ->
 
 @pytest.mark.parametrize(("width", "depth", "stages"), [(200, 16, 2), (20, 32, 1), (20, 0, 1)])
 def test_no_load_runs_ahead_of_the_step_before(width: int, depth: int, stages: int) -> None:
-    kernel, plan = found(meta(nn.LSTM, 32, width), 50, 40, 32)
+    kernel, plan = lstm(width)
     assert written(kernel, plan, Steps(16, depth, 4)).num_stages == stages
     assert written(kernel, plan, Resident(16, 16, 4, 4)).num_stages == 1
 
@@ -116,6 +122,11 @@ def test_layers_of_a_stack_run_in_one_launch() -> None:
     assert cost(kernel, first, H100, plan.hints).programs == 96
     text = definition(written(kernel, plan, first), "")
     assert text.count("_wait_for(") == 2 and text.count("tl.dot(") == 6
+
+
+def slow(*values: str) -> Any:
+    """Parameters that make test-slow has: make test has another layer with such a schedule."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def order_of(text: str, names: list[str]) -> list[int]:
@@ -231,14 +242,14 @@ def test_a_recurrence_without_products_has_no_barrier() -> None:
     ("case", "variant"),
     [
         ("lstm", "through all steps, weights kept on chip"),
-        ("lstm", "weights read 32 at a time"),
+        slow("lstm", "weights read 32 at a time"),
         ("lstm", "16 units and 16 rows"),
         ("lstm_states", "weights read 16 at a time"),
         ("lstm_two_layers", "recurrences in one launch"),  # 16 units a program, so that two wait for each other
-        ("lstm_two_layers", "through all steps, weights kept on chip"),
-        ("gru_bidirectional", "weights read 16 at a time"),
+        slow("lstm_two_layers", "through all steps, weights kept on chip"),
+        slow("gru_bidirectional", "weights read 16 at a time"),
         ("gru_half", "through all steps, weights kept on chip"),
-        ("rnn_relu", "weights read 32 at a time"),
+        slow("rnn_relu", "weights read 32 at a time"),
         ("rnn_relu", "recurrences in one launch; 32 units"),
     ],
 )
