@@ -349,7 +349,7 @@ def _factors(
 ) -> list[str]:
     texts = []
     for factor in factors:
-        if isinstance(factor, Blocks) and factor.extent.is_number and factor.extent <= factor.size:
+        if isinstance(factor, Blocks) and factor.extent.is_number and 0 < factor.extent <= factor.size:
             continue  # one block
         if isinstance(factor, Blocks):
             texts.append(f"triton.cdiv({_host_size(factor.extent, sizes, known)}, {factor.size})")
