@@ -43,7 +43,7 @@ LEFT = {
 }
 #: schedules in halves that are offered
 _ROUNDED = 4
-#: schedules of convolutions in planes that are offered beside those that round, of modules with no more convolutions than so many
+#: schedules of convolutions in planes that are offered beside those that round; of modules with more convolutions than so many the default alone
 _PLANES, _FEW = 3, 4
 #: candidates that are offered of those in which only convolutions of few channels are in planes
 _FEW_CHANNELS = 2
@@ -173,9 +173,8 @@ def _candidates(
         if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]
             planes += [one for one in found if one.arithmetic != rounded[0].arithmetic][:_FEW_CHANNELS]
-        if strict and 0 < convolutions <= _FEW:
-            # and with more not at all of them
-            found = also(halves=True, tf32=False, most=_PLANES)[0]
+        if strict and convolutions:  # and with more not at all of them, nor in parts of a deep network
+            found = also(halves=True, tf32=False, most=_PLANES if convolutions <= _FEW else 1)[0]
             found = [one for one in found if one.arithmetic != rounded[0].arithmetic][:_PLANES]
             planes += _new(found, planes)
         result = [*rounded, *planes, *exact]
