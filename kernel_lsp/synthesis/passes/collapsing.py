@@ -1,7 +1,8 @@
 """Sums and means of what products and convolutions give, taken before these: as many additions, and far fewer products.
 
 A product and a convolution are linear in each operand, so the sum over some of their results is a product of sums. That holds for any
-weights and inputs, but for the order in which numbers are added. Between them may stand what is added, and what multiplies all that is
+weights and inputs, but for the order in which numbers are added, and for what is not finite: where the module adds two infinities to NaN, a sum
+of the inputs may stay infinite. So it is not done where a function that follows would make a number of the infinity. Between them may stand what is added, and what multiplies all that is
 summed alike. An average pooling of a convolution is a convolution whose weight is the mean of the window's, or, where the weight has one
 element, the convolution of an average.
 """
@@ -21,27 +22,47 @@ from ..graph.build import Build, size_operand
 from ..graph.lowered import Graph
 from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
-from ..graph.order import topological
+from ..graph.order import order_of, topological
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Average, Contract, Convolution, Pointwise, Reduce, Scalar, Shape, Value, operands
 from ..operators.convolution import convolution
 from ..operators.pooling import average
 from ..operators.transposed import transposed
 
+#: Functions that give a number for an infinity, and NaN for NaN.
+_BOUNDED = frozenset(["sigmoid", "tanh", "atan", "maximum", "minimum"])
+_LINEAR = ("add", "sub", "mul", "div")
 #: What becomes of a value that is linear in an operand of a convolution or product; None where it is not, or nothing is saved.
 _Way = Callable[[Value], Value | None]
 
 
 def collapse(graph: Graph) -> int:
     """Rewrite the sums and means of linear maps for which that saves work. Returns how many there were."""
-    uses = _uses(graph)
+    uses, users = _uses(graph), order_of(graph.outputs).users
     for value in topological(graph.outputs):
         found = _collapsed(value, uses)
-        if found is not None:
+        if found is not None and not _is_bounded(value, users):
             value.op, value.convolved, value.averaged = found.op, found.convolved, None
             graph.collapsed.append((value.meaning or ("sum",))[0])
             uses = _uses(graph)
     return len(graph.collapsed)
+
+
+def _is_bounded(value: Value, users: dict[Value, list[Value]]) -> bool:
+    """Whether a bounded function makes a number of an infinity of ``value``: ``sigmoid(x + 1)`` does, ``x * sigmoid(x)`` and a softmax do not."""
+    stack, seen = [value], {value}
+    while stack:
+        x = stack.pop()
+        for user in users.get(x, []):
+            if user in seen or not isinstance(user.op, Pointwise):
+                continue
+            seen.add(user)
+            multiplied = any(x in operands(after) for after in users.get(user, []))
+            if (user.op.function in _BOUNDED and not multiplied) or (user.meaning or ("",))[0] == "relu":
+                return True
+            if user.op.function in _LINEAR:
+                stack.append(user)
+    return False
 
 
 def _uses(graph: Graph) -> Counter[Value]:
@@ -78,7 +99,7 @@ def _along(
     if (found := way(value)) is not None:
         return found
     op = value.op
-    if not isinstance(op, Pointwise) or op.function not in ("add", "sub", "mul", "div") or len(op.operands) != 2:
+    if not isinstance(op, Pointwise) or op.function not in _LINEAR or len(op.operands) != 2:
         return None
     for place, operand in enumerate(op.operands[:1] if op.function == "div" else op.operands):
         beside = op.operands[1 - place]

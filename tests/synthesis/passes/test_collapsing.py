@@ -70,6 +70,26 @@ def test_what_is_no_sum_of_a_linear_map_stays_as_it_is(module: nn.Module, x: tup
     assert planned(module.eval(), torch.empty(x)).graph.collapsed == []
 
 
+@pytest.mark.parametrize(
+    ("then", "collapsed"),
+    [
+        (torch.sigmoid, False),
+        (lambda y: torch.tanh(y + 1.0) * 2.0, False),
+        (torch.relu, False),
+        (lambda y: y.clamp(min=-1.0), False),
+        (nn.functional.silu, True),
+        (nn.functional.gelu, True),
+        (lambda y: y / 2.0 + 1.0, True),
+    ],
+)
+def test_where_an_infinity_would_become_a_number_the_sum_comes_last(
+    then: Callable[[torch.Tensor], torch.Tensor], collapsed: bool
+) -> None:
+    """The module adds infinities of both signs to NaN, where a sum of the inputs may stay infinite: a sigmoid makes 0 or 1 of that."""
+    module = Of(nn.Conv2d(16, 32, 3), lambda y: then(nn.functional.avg_pool2d(y, 4)))
+    assert bool(planned(module.eval(), torch.empty(4, 16, 66, 66)).graph.collapsed) == collapsed
+
+
 def test_in_half_precision_each_result_is_rounded_before_it_is_summed() -> None:
     module = Of(nn.Linear(64, 512), lambda y: y.sum(1)).half()
     assert planned(module, torch.empty(256, 64, dtype=torch.float16)).graph.collapsed == []
