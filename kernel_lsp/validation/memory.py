@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 
@@ -29,6 +31,11 @@ def keep_to(most: int | None) -> None:
     """
     global _most
     _most = most
+
+
+def unheld(device: torch.device) -> float:
+    """Bytes of a GPU that no process has; as many as are wanted on the host."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else math.inf
 
 
 def unreserved(device: torch.device) -> int:

@@ -8,6 +8,7 @@ these parts. No more requests are at work at once than there are parts for.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,9 @@ from kernel_lsp.worker import gpu_lock
 #: finds 60 of the 62 problems that took more than 17.4 GB, an eighth of 139 GB; the other two took 4 % more than that. It also names three
 #: that took less.
 _OF_A_CALL, _OF_PARAMETERS = 6, 8
+#: Seconds for which memory may stay as it is before nobody is believed to give any back, and the most that are waited. What the trials of the
+#: request before held is free some tenths of a second after its parts are.
+_STEADY, _MOST_SECONDS, _POLL_SECONDS = 0.5, 5.0, 0.05
 
 
 def begin(
@@ -40,7 +44,23 @@ def begin(
         GpuTaken: others timed on it for too long.
     """
     keep(given)
-    return gpu_lock.begin(given.get("locks"), device, emit, told, parts(given))
+    lock = gpu_lock.begin(given.get("locks"), device, emit, told, parts(given))
+    if parts(given):
+        _await_free(device, needed(given["specimen"]) if given.get("specimen") else given["quota"][1])
+    return lock
+
+
+def _await_free(device: torch.device, wanted: int) -> None:
+    """Wait while others that have ended still give memory back, until as many bytes are there as are ``wanted``."""
+    began = grown = time.monotonic()
+    most = -1.0
+    while (there := memory.unheld(device)) < wanted:
+        now = time.monotonic()
+        if there > most:
+            most, grown = there, now
+        if now - grown > _STEADY or now - began > _MOST_SECONDS:
+            return
+        time.sleep(_POLL_SECONDS)
 
 
 def keep(given: dict[str, Any]) -> None:

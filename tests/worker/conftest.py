@@ -28,3 +28,11 @@ def write(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return put
+
+
+@pytest.fixture(scope="module")
+def own_worker() -> Iterator[Client]:
+    """Started by itself: for tests of its processes and of their memory, which those of ``worker`` share with others."""
+    client = Client()
+    yield client
+    client.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 
@@ -59,3 +61,20 @@ def test_a_request_holds_the_parts_of_its_quota_or_as_many_as_it_needs(
     finally:
         gpu_lock.end(lock)
     assert parts_left(tmp_path) == gpu_lock.PARTS
+
+
+@pytest.mark.parametrize(
+    ("there", "looks"),
+    [
+        ([60 * GB], 1),  # enough
+        ([10 * GB, 20 * GB, 40 * GB, 58 * GB, 60 * GB], 5),  # another request's processes are ending
+        ([10 * GB] * 100, None),  # nobody gives any back
+    ],
+)
+def test_a_request_waits_while_those_before_it_give_memory_back(monkeypatch, there, looks) -> None:
+    looked = []
+    monkeypatch.setattr(memory, "unheld", lambda device: looked.append(1) or there[len(looked) - 1])
+    began = time.monotonic()
+    memory_quota._await_free(torch.device("cuda:0"), 59 * GB)
+    assert looks is None or len(looked) == looks
+    assert time.monotonic() - began < 2.0

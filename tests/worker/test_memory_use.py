@@ -45,7 +45,8 @@ async def test_it_ends_with_what_it_watches_and_hinders_nothing():
     assert children[0] == os.getpid()
 
 
-async def test_a_validation_says_what_it_took(worker, write):
+async def test_a_validation_says_what_it_took(own_worker, write):
+    worker = own_worker
     text = "import torch\nclass Tiny(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x) + 1\n"
     path = write(text + "def get_inputs(): return [torch.randn(8, 64)]\n")
     asked = {"path": path, "class_name": "Tiny", "device": "interpreter"}

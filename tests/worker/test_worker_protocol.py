@@ -94,7 +94,8 @@ def test_a_wrapper_program_may_stand_before_the_interpreter(tmp_path):
         client.close()
 
 
-def test_cancel_kills_within_a_second(worker, write):
+def test_cancel_kills_within_a_second(own_worker, write):
+    worker = own_worker
     worker.call("introspect", path=write(NOISY), class_name="Noisy")  # the zygotes are warm
     before = {p.pid for p in children_of(worker)}
     ident = worker.send("introspect", path=write(SLEEPY), class_name="Sleepy")

@@ -22,7 +22,7 @@ class MeanOver(nn.Module):
         self.layer, self.dims, self.shift = layer(), dims, nn.Parameter(torch.randn(beside))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(((self.layer(x) * 0.5 - self.shift) / 3).mean(dim=self.dims, keepdim=True))
+        return functional.gelu(((self.layer(x) * 0.5 - self.shift) / 3).mean(dim=self.dims, keepdim=True))
 
 
 class Pooled(nn.Module):
@@ -33,7 +33,7 @@ class Pooled(nn.Module):
         self.layer, self.norm, self.pools = layer(), norm(8), nn.Sequential(*pools)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.sigmoid(self.pools(self.norm(self.layer(x))))
+        return functional.silu(self.pools(self.norm(self.layer(x))))
 
 
 def mean(
