@@ -10,6 +10,8 @@ from kernel_lsp import schema
 #: Bytes of a GPU for the CUDA contexts of a validation's processes, whatever the module: 5.4 GB was the median of what problems of
 #: KernelBench with tensors of less than 0.3 GB took of an H100.
 CONTEXTS = 5_000_000_000
+#: Parts into which a GPU's memory is divided where several problems of an evaluation share it; each holds some to its end.
+MEMORY_PARTS = 16
 
 
 def pick_device(hello: dict[str, Any], wanted: str) -> schema.Device | None:

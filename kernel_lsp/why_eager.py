@@ -36,6 +36,8 @@ _OF_VIEWS = """    ".resolve_neg() is": "an argument's elements are stored negat
 """
 _OF_TRACING = """    "torch.jit.is_tracing()": "torch.jit.trace records the module's own forward",
 """
+_OF_TRANSFORMS = """    "_functorch.maybe_current_level()": "torch.vmap or another transform of torch.func is at work",
+"""
 _WORDS = """        words = next((_MEANINGS[sign] for sign in _MEANINGS if sign in text), f"expected {text}")
         words = re.sub(r"\\b_[A-Z_]+\\b", lambda name: str(names.get(name[0], name[0])), words)
         if words.startswith("expected ") and isinstance(part, ast.Compare):
@@ -63,7 +65,7 @@ _MEANINGS = {{
     "torch.is_autocast_enabled(": "autocast is on",
     "._forward_hooks": "a submodule has a forward hook",
     "not self.training": "the module is in training mode; call eval()",
-{_OF_DEVICES}{_OF_VIEWS}{_OF_TRACING}}}
+{_OF_DEVICES}{_OF_VIEWS}{_OF_TRACING}{_OF_TRANSFORMS}}}
 
 
 def _first_that_fails(kernel, *args, **kwargs):
@@ -153,8 +155,9 @@ def _of_several() -> str:
 
 _SEVERAL = _of_several()
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
-#: before tracing was told of in words
-_UNTRACED, _SEVERAL_UNTRACED = (text.replace(_OF_TRACING, "") for text in (_REASONS, _SEVERAL))
+#: before transforms, and tracing, were told of in words
+_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED = (text.replace(_OF_TRANSFORMS, "") for text in (_REASONS, _SEVERAL))
+_UNTRACED, _SEVERAL_UNTRACED = (text.replace(_OF_TRACING, "") for text in (_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED))
 _WHOLE = _UNTRACED.replace(_WORDS, _WHOLE_WORDS)
 _EARLIER = _UNTRACED.replace(_OF_DEVICES, "").replace(_WORDS, _EARLIER_WORDS)
 
@@ -287,7 +290,8 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     if class_name is None:
         return None
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
-    texts = (_REASONS, _SEVERAL, _UNTRACED, _SEVERAL_UNTRACED, _WHOLE, _EARLIER, _EARLIER.replace(_OF_VIEWS, ""))
+    texts = [_REASONS, _SEVERAL, _UNTRANSFORMED, _SEVERAL_UNTRANSFORMED, _UNTRACED, _SEVERAL_UNTRACED]
+    texts += [_WHOLE, _EARLIER, _EARLIER.replace(_OF_VIEWS, "")]
     versions = [_tail(*about, reasons) for reasons in texts]
     known = [ast.dump(ast.Module(ast.parse(version).body, [])) for version in versions]
     return there[0].lineno if ast.dump(ast.Module(there, [])) in known else None

@@ -54,6 +54,7 @@ class LayerTriton(Layer):
         try:
             return (
                 not torch.jit.is_tracing()
+                and torch._C._functorch.maybe_current_level() is None
                 and type(x) in _PLAIN
                 and (device := x.device).type == _DEVICE
                 and x.dtype == torch.float32
@@ -126,6 +127,13 @@ def test_tracing_is_told_in_words(load, caplog):
         traced = torch.jit.trace(layer, X, check_trace=False)
         assert torch.equal(traced(X), super(type(layer), layer).forward(X))
     assert "eager: torch.jit.trace records the module's own forward" in caplog.messages
+
+
+def test_transforms_are_told_in_words(load, caplog):
+    layer = load().LayerTriton().eval()
+    with torch.no_grad(), caplog.at_level(logging.INFO):
+        torch.vmap(layer)(X[None])
+    assert "eager: torch.vmap or another transform of torch.func is at work" in caplog.messages
 
 
 def test_devices_and_classes_of_tensors_are_told_in_words(load):
@@ -225,16 +233,19 @@ def test_what_an_earlier_version_added_is_known():
     body = BODY.format(module="layers")
     several = body + body[body.index("\n    def _in_envelope") :].replace("_in_envelope", "_in_envelope2")
     text = why_eager.added(several, "Layer", "0123abcd")
-    untraced = text.replace(why_eager._OF_TRACING, "")
-    assert "_first_of_one" in text and untraced != text
-    assert why_eager.without(untraced) == several and why_eager.added(untraced, "Layer", "0123abcd") == text
+    untransformed = text.replace(why_eager._OF_TRANSFORMS, "")
+    untraced = untransformed.replace(why_eager._OF_TRACING, "")
+    assert "_first_of_one" in text and len({text, untransformed, untraced}) == 3
+    for earlier in (untransformed, untraced):
+        assert why_eager.without(earlier) == several and why_eager.added(earlier, "Layer", "0123abcd") == text
     text = why_eager.added(body, "Layer", "0123abcd")
-    untraced = text.replace(why_eager._OF_TRACING, "")
+    untransformed = text.replace(why_eager._OF_TRANSFORMS, "")
+    untraced = untransformed.replace(why_eager._OF_TRACING, "")
     before = untraced.replace(why_eager._OF_DEVICES, "").replace(why_eager._WORDS, why_eager._EARLIER_WORDS)
     whole = untraced.replace(why_eager._WORDS, why_eager._WHOLE_WORDS)
     without_views = "".join(line for line in before.splitlines(keepends=True) if "are stored " not in line)
-    assert len({text, untraced, whole, before, without_views}) == 5
-    for earlier in (untraced, whole, before, without_views):
+    assert len({text, untransformed, untraced, whole, before, without_views}) == 6
+    for earlier in (untransformed, untraced, whole, before, without_views):
         assert why_eager.without(earlier) == body and "eval(" not in why_eager.screened(earlier)
         assert why_eager.added(earlier, "Layer", "0123abcd") == text
 

@@ -39,8 +39,8 @@ _FILES = [
         "An LSTM",
         "lstm",
         None,
-        "`nn.LSTM(6, 20)`. One product serves the inputs of all steps. A second kernel then goes through the steps; each program keeps "
-        "its share of the weights on chip, as two float16 planes, which are split once and multiplied at the rate of float16.",
+        "`nn.LSTM(6, 20)`. One product serves the inputs of all steps. A second kernel then goes through the steps; each program takes some of "
+        "the batch and keeps the recurrent weight on chip, as two float16 planes, which are split once and multiplied at the rate of float16.",
     ),
 ]
 

@@ -55,8 +55,9 @@ def hooks(module: torch.nn.Module) -> list[str]:
     if not children or any(child._forward_hooks or child._forward_pre_hooks for child in children):
         return []
     sources = [source for source, child in submodules(module) if child is not module]
-    listed = f"({', '.join(sources)}{',' if len(sources) == 1 else ''})"
-    return [f"not any(m._forward_hooks or m._forward_pre_hooks for m in {listed})"]
+    if len(sources) == 1:
+        return [f"not ({sources[0]}._forward_hooks or {sources[0]}._forward_pre_hooks)"]
+    return [f"not any(m._forward_hooks or m._forward_pre_hooks for m in ({', '.join(sources)}))"]
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:

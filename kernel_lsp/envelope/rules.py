@@ -24,6 +24,8 @@ from .vanishing import divisor_conditions
 #: ``torch.jit.trace`` records operators of torch alone: of a launch it would keep memory that nothing is written to. It warns of each
 #: comparison that it sees, so this comes first.
 _NOT_TRACED = "not torch.jit.is_tracing()"
+#: torch.vmap hides a dimension of its tensors, which have no memory of their own
+_NOT_TRANSFORMED = "torch._C._functorch.maybe_current_level() is None"
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,12 @@ def conditions(basis: Basis) -> list[str]:
     held = [*headed("submodules", structure(basis.module)), *state]
     sizes = headed("sizes", sizes)
     # An opaque kernel's state has fixed sizes; in a graph it may have those that the conditions on sizes are about.
-    result = [_NOT_TRACED, *basis.signature.conditions, *arguments]
+    result = [_NOT_TRACED, _NOT_TRANSFORMED, *basis.signature.conditions, *arguments]
     result += [*sizes, *held] if basis.opaque or not state else [*held, *sizes]
     options = settings(basis.module, exact=basis.exact, opaque=basis.opaque, carried=basis.carried)
     result += headed("settings, mode and hooks", options)
     gradients = gradient_conditions([one.source for one in tensors if one.dtype.is_floating_point])
-    result += headed("no gradients in either mode, no autocast", gradients)
+    result += headed("no gradients, backward or forward-mode, and no autocast", gradients)
     if basis.opaque:
         return looked_up_once(result, basis.names)
     return lookups.looked_up_once(result, basis.module, basis.names, {*given, device})

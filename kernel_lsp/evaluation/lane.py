@@ -47,7 +47,7 @@ class Shared:
         gpu: turns of their jobs: several may validate at once, of which their workers let one time alone; a model generates alone.
         problems: turns of problems; one that lacked memory is run again alone.
         locks: the folder of the locks by which their workers do that; None: that of the store, for one lane.
-        quota: bytes of the GPU's memory for each lane, where a problem needs no more, and of the whole GPU. None: there is one lane, or it is not known.
+        quota: (bytes of the GPU for each lane, bytes of the whole GPU); a problem that needs more than the first takes more. None: there is one lane, or it is not known.
     """
 
     gpu: GpuTurns = field(default_factory=GpuTurns)

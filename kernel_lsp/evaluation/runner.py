@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import errors
-from kernel_lsp.devices import CONTEXTS
+from kernel_lsp.devices import CONTEXTS, MEMORY_PARTS
 from kernel_lsp.evaluation.lane import Lane, LaneLost, OnProgress, Plan, Shared
 from kernel_lsp.evaluation.records import Record
 from kernel_lsp.jobs.run import lock_folder
@@ -118,18 +118,24 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
 
 
 def _with_room(gpus: list[dict[str, Any]], wanted: list[str]) -> list[str]:
-    """As many of the lanes as the GPUs have memory for: with a smaller quota every problem would wait to have a GPU's memory to itself."""
+    """As many of the lanes as the GPUs have memory for: no problem takes less than ``CONTEXTS``, or less than one part."""
     devices: list[str] = []
     for device in wanted:
         total = _memory(gpus, device)
-        if total is None or devices.count(device) < max(1, total // CONTEXTS):
+        if total is None or devices.count(device) < max(1, total // _least(total)):
             devices.append(device)
     for device in dict.fromkeys(wanted):
         asked, left = wanted.count(device), devices.count(device)
         if left < asked:
-            has = f"{device} has {(_memory(gpus, device) or 0) / 1e9:.3g} GB of memory, and a problem takes {CONTEXTS / 1e9:.3g} GB at the least"
+            total = _memory(gpus, device) or 0
+            has = f"{device} has {total / 1e9:.3g} GB of memory, and a problem takes {_least(total) / 1e9:.3g} GB at the least"
             print(f"kernel-lsp: {has}: {left} of {asked} workers are started on it", file=sys.stderr)
     return devices
+
+
+def _least(total: int) -> int:
+    """Bytes that a problem takes at the least of a GPU that has ``total``."""
+    return max(CONTEXTS, total // MEMORY_PARTS)
 
 
 def _quota(gpus: list[dict[str, Any]], device: str, lanes: int) -> tuple[int, int] | None:

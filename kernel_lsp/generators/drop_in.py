@@ -139,6 +139,8 @@ def absent_is_outside(conditions: list[str]) -> str:
     """The body of ``_in_envelope``: whether all conditions hold. A module that lacks what they look at is outside."""
     test = "return (\n    " + "\n    and ".join(conditions or ["True"]) + "\n)"
     if any("self." in condition for condition in conditions):
-        absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
+        absent = (
+            "except (AttributeError, LookupError):\n    return False  # a module that was built otherwise runs eagerly"
+        )
         test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
     return test

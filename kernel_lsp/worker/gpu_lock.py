@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from kernel_lsp import errors
+from kernel_lsp import devices, errors
 from kernel_lsp.validation import failures
 from kernel_lsp.worker import gpu_contention
 
@@ -36,8 +36,7 @@ from kernel_lsp.worker import gpu_contention
 _POLL_SECONDS, _TELL_SECONDS = 0.01, 0.5
 #: seconds after which waiting to check or to time is given up: every kernel-lsp that works lets go of the lock long before
 MOST_SECONDS = 1800.0
-#: of a GPU's memory, which several lanes hold
-PARTS = 16
+PARTS = devices.MEMORY_PARTS
 
 
 @dataclass
@@ -67,6 +66,7 @@ def begin(
     emit: Callable[[str, Any], None],
     told: Callable[[float], None] = lambda seconds: None,
     parts: int = 0,
+    given_back: Callable[[], bool] = lambda: True,
 ) -> GpuLock:
     """The lock of a GPU, held together with others that do not time. It ends with the process, or with ``end``.
 
@@ -76,6 +76,7 @@ def begin(
         emit: as ``GpuLock.emit``.
         told: one of ``GpuLock.told``.
         parts: how many of the ``PARTS`` of the GPU's memory are held until then.
+        given_back: whether those that held these parts before have given their memory back; it is asked until it says so.
 
     Raises:
         GpuTaken: others timed on it for too long.
@@ -89,7 +90,7 @@ def begin(
             lock.file, lock.gate, lock.path = _opened(f"{path}.lock"), gate, f"{path}.lock"
     try:
         if parts and lock.path:
-            _hold_memory(lock, lock.path.removesuffix(".lock"), parts)
+            _hold_memory(lock, lock.path.removesuffix(".lock"), parts, given_back)
         share(lock)
     except failures.Failure as failure:
         end(lock)
@@ -167,29 +168,37 @@ def end(lock: GpuLock) -> None:
     lock.memory = []
 
 
-def _hold_memory(lock: GpuLock, path: str, parts: int) -> None:
+def _hold_memory(lock: GpuLock, path: str, parts: int, given_back: Callable[[], bool]) -> None:
     """Take so many parts of the memory, however long others have them. ``path``: of the GPU's files, without a suffix."""
     import fcntl
 
     message = "waiting for the GPU's memory, which another lane uses"
     progress = {"stage": "check", "message": message, "fraction": 0.0}
-    with contextlib.suppress(OSError):  # where a file cannot be had, nothing more is held
-        gate = _opened(f"{path}.memory-gate")
-        left = [_opened(f"{path}.memory-{number}") for number in range(PARTS)]
+    files: list[int] = []
+    try:
+        for suffix in ("memory-gate", *(f"memory-{number}" for number in range(PARTS))):
+            files.append(_opened(f"{path}.{suffix}"))
+    except OSError:  # where a file cannot be had, nothing is held
+        for file in files:
+            os.close(file)
+        return
+    gate, *left = files
 
-        def take() -> bool:
-            for file in list(left):
-                if len(lock.memory) < parts and _locked(file, fcntl.LOCK_EX):
-                    left.remove(file)
-                    lock.memory.append(file)
-            return len(lock.memory) == parts
+    def take() -> bool:
+        for file in list(left):
+            if len(lock.memory) < parts and _locked(file, fcntl.LOCK_EX):
+                left.remove(file)
+                lock.memory.append(file)
+        return len(lock.memory) == parts
 
-        try:
-            _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress, math.inf)
-            _wait(lock, take, progress, math.inf)
-        finally:
-            for file in (gate, *left):
-                os.close(file)
+    try:
+        _wait(lock, lambda: _locked(gate, fcntl.LOCK_EX), progress, math.inf)
+        _wait(lock, take, progress, math.inf)
+    finally:
+        for file in (gate, *left):
+            _let_go(file)  # also where a forked process has its descriptor
+            os.close(file)
+    _wait(lock, given_back, progress, math.inf)
 
 
 def _exclude(lock: GpuLock, file: int, gate: int, progress: dict[str, Any], most: float) -> None:

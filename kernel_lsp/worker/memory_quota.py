@@ -27,7 +27,7 @@ from kernel_lsp.worker import gpu_lock
 _OF_A_CALL, _OF_PARAMETERS = 6, 8
 #: Seconds for which memory may stay as it is before nobody is believed to give any back, and the most that are waited. What the trials of the
 #: request before held is free some tenths of a second after its parts are.
-_STEADY, _MOST_SECONDS, _POLL_SECONDS = 0.5, 5.0, 0.05
+_STEADY, _MOST_SECONDS = 0.5, 5.0
 
 
 def begin(
@@ -44,23 +44,27 @@ def begin(
         GpuTaken: others timed on it for too long.
     """
     keep(given)
-    lock = gpu_lock.begin(given.get("locks"), device, emit, told, parts(given))
-    if parts(given):
-        _await_free(device, needed(given["specimen"]) if given.get("specimen") else given["quota"][1])
-    return lock
+    wanted, mine = 0, parts(given)
+    if mine:  # never all: each process that uses the device has a context there
+        most = given["quota"][1] - devices.CONTEXTS
+        wanted = min(most, needed(given["specimen"])) if given.get("specimen") else most
+    return gpu_lock.begin(given.get("locks"), device, emit, told, mine, given_back(device, wanted))
 
 
-def _await_free(device: torch.device, wanted: int) -> None:
-    """Wait while others that have ended still give memory back, until as many bytes are there as are ``wanted``."""
-    began = grown = time.monotonic()
-    most = -1.0
-    while (there := memory.unheld(device)) < wanted:
-        now = time.monotonic()
+def given_back(device: torch.device, wanted: int) -> Callable[[], bool]:
+    """A function that says whether ``wanted`` bytes are there, or others that have ended no longer give memory back."""
+    began: float | None = None  # when it was asked first
+    most, grown = -1.0, 0.0
+
+    def is_so() -> bool:
+        nonlocal began, grown, most
+        there, now = memory.unheld(device), time.monotonic()
+        began = now if began is None else began
         if there > most:
             most, grown = there, now
-        if now - grown > _STEADY or now - began > _MOST_SECONDS:
-            return
-        time.sleep(_POLL_SECONDS)
+        return there >= wanted or now - grown > _STEADY or now - began > _MOST_SECONDS
+
+    return is_so
 
 
 def keep(given: dict[str, Any]) -> None:

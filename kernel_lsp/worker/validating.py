@@ -241,7 +241,7 @@ def _out_of_memory(given: dict[str, Any], error: Exception) -> errors.UserError:
 def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence[Reach] = ()) -> Referee:
     """The module, its example and the plan of checks, on the device, which is shared from now on with others that check.
 
-    Where it needs more of the device's memory than this lane's quota, it has that to itself.
+    It holds as many parts of the device's memory as it needs, where lanes share that.
 
     ``reaches``: all trials that were forked, where that are more than ``reach``. Waiting for the device is not on their time.
 

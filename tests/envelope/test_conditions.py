@@ -126,6 +126,15 @@ def test_a_setting_changed_later_is_outside(generated: Any) -> None:
     assert not kernel._in_envelope(X), "a parameter that is not contiguous"
 
 
+def test_under_vmap_eager_runs(generated: Any) -> None:
+    """A batched tensor says that it is a torch.Tensor of fewer dimensions, and has no memory."""
+    kernel, eager = frozen(generated.ScaledTriton), frozen(Scaled)
+    batch = torch.randn(3, *X.shape)
+    with torch.no_grad():
+        assert torch.equal(torch.vmap(kernel)(batch), torch.vmap(eager)(batch))
+    assert kernel._in_envelope(X)
+
+
 def test_with_forward_mode_gradients_eager_runs(generated: Any) -> None:
     kernel, eager, along = frozen(generated.ScaledTriton), frozen(Scaled), torch.randn(4, 16)
     with torch.no_grad(), forward_ad.dual_level():

@@ -109,9 +109,9 @@ def test_others_may_check_while_it_is_checked_and_not_while_it_is_timed(tune, tm
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("quota", "others"),
-    [((1 << 20, 1 << 21), "not"), pytest.param((1 << 40, 1 << 41), "alone", marks=pytest.mark.slow)],
+    [((1 << 20, 1 << 21), "not"), ((1 << 40, 1 << 41), "alone")],
 )
-def test_one_that_needs_more_than_there_is_has_the_memory_to_itself_while_it_is_checked_and_timed(tune, quota, others):
+def test_others_have_what_it_does_not_need_of_the_memory_while_it_is_checked_and_timed(tune, quota, others):
     about: dict[str, Any] = {}
     result, _ = tune({}, fast=1, about=about, quota=quota)
     assert result["fastest"] == 1 and result["measurement"]["beside"] == ""

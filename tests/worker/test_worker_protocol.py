@@ -52,6 +52,12 @@ def wait_until(condition, seconds: float) -> bool:
     return False
 
 
+@pytest.fixture(scope="module")
+def worker(own_worker: Client) -> Client:
+    """Started as a user's is, since it is the subject here."""
+    return own_worker
+
+
 def test_hello_says_what_the_interpreter_has(worker):
     found = worker.call("hello")
     assert found["interpreter"] == sys.executable
@@ -94,8 +100,7 @@ def test_a_wrapper_program_may_stand_before_the_interpreter(tmp_path):
         client.close()
 
 
-def test_cancel_kills_within_a_second(own_worker, write):
-    worker = own_worker
+def test_cancel_kills_within_a_second(worker, write):
     worker.call("introspect", path=write(NOISY), class_name="Noisy")  # the zygotes are warm
     before = {p.pid for p in children_of(worker)}
     ident = worker.send("introspect", path=write(SLEEPY), class_name="Sleepy")
@@ -254,7 +259,7 @@ def test_torch_triton_and_numpy_are_all_it_needs(tmp_path, write):
         client.close()
 
 
-def test_the_worker_runs_without_anything_of_the_servers(worker):
+def test_the_worker_runs_without_anything_of_the_servers():
     """Its source imports only the standard library, torch, triton, numpy and what torch brings (checked by import-linter too)."""
     done = subprocess.run(
         [

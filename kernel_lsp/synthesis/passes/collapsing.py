@@ -24,14 +24,15 @@ from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
 from ..graph.order import order_of, topological
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Average, Contract, Convolution, Pointwise, Reduce, Scalar, Shape, Value, operands
+from ..graph.value import Average, Contract, Convolution, Pointwise, Reduce, Scalar, Shape, Value, View, operands
 from ..operators.convolution import convolution
 from ..operators.pooling import average
 from ..operators.transposed import transposed
 
-#: Functions that give a number for an infinity, and NaN for NaN.
-_BOUNDED = frozenset(["sigmoid", "tanh", "atan", "maximum", "minimum"])
 _LINEAR = ("add", "sub", "mul", "div")
+#: Functions after which an infinity is still one, and NaN still NaN, and those of which that does not hold though they keep their operand.
+_KEEPING = frozenset([*_LINEAR, "neg", "abs", "identity", "sqrt", "log", "log2", "log1p"])
+_CUT = frozenset(["relu", "relu6", "elu", "selu", "celu", "threshold", "hardtanh"])
 #: What becomes of a value that is linear in an operand of a convolution or product; None where it is not, or nothing is saved.
 _Way = Callable[[Value], Value | None]
 
@@ -49,19 +50,73 @@ def collapse(graph: Graph) -> int:
 
 
 def _is_bounded(value: Value, users: dict[Value, list[Value]]) -> bool:
-    """Whether a bounded function makes a number of an infinity of ``value``: ``sigmoid(x + 1)`` does, ``x * sigmoid(x)`` and a softmax do not."""
+    """Whether a function makes a number of an infinity of ``value``: ``sigmoid(x + 1)`` does, ``x * sigmoid(x)`` does not.
+
+    What is reduced, and the exponentials of a softmax, are not looked at further: they mix it with others, of which one is NaN most often.
+    """
     stack, seen = [value], {value}
     while stack:
         x = stack.pop()
-        for user in users.get(x, []):
-            if user in seen or not isinstance(user.op, Pointwise):
+        for user in _gates(x, users) or users.get(x, []):
+            op = user.op
+            if user in seen or not isinstance(op, Pointwise | View):
                 continue
             seen.add(user)
-            multiplied = any(x in operands(after) for after in users.get(user, []))
-            if (user.op.function in _BOUNDED and not multiplied) or (user.meaning or ("",))[0] == "relu":
+            if (user.meaning or ("",))[0] in _CUT:
                 return True
-            if user.op.function in _LINEAR:
+            if isinstance(op, View) or _keeps(op, x):
                 stack.append(user)
+            elif op.function not in ("exp", "exp2") or not _is_shifted(x):
+                return True
+    return False
+
+
+def _gates(x: Value, users: dict[Value, list[Value]]) -> list[Value]:
+    """The products of ``x``, or of a multiple, with what is computed from it element by element, as in SiLU and GELU.
+
+    Of an infinity they are infinity or NaN, whatever the other factor is.
+    """
+    kept, derived, stack = {x}, {x}, [x]
+    found: list[Value] = []
+    while stack:
+        v = stack.pop()
+        for user in users.get(v, []):
+            op = user.op
+            if not isinstance(op, Pointwise):
+                continue
+            factors = [o for o in op.operands if o in derived]
+            if op.function == "mul" and len(factors) == 2 and any(o in kept for o in factors):
+                found.append(user)
+            elif user not in derived:
+                stack.append(user)
+                kept |= {user} if v in kept and _keeps(op, v) else set()
+            derived.add(user)
+    return found
+
+
+def _keeps(op: Pointwise, x: Value) -> bool:
+    """Whether what is infinite in ``x`` is so in the result."""
+    if op.function == "div":
+        return op.operands[0] is x
+    return op.function in _KEEPING or op.function.startswith("to_float")
+
+
+def _is_shifted(x: Value) -> bool:
+    """Whether it is what a softmax takes exponentials of: numbers less the greatest of them."""
+    return isinstance(x.op, Pointwise) and x.op.function in ("sub", "mul") and _is_of_reduction(x)
+
+
+def _is_of_reduction(value: Value) -> bool:
+    """Whether it is computed from a reduction, element by element."""
+    seen: set[Value] = set()
+    stack = [value]
+    while stack:
+        x = stack.pop()
+        if isinstance(x.op, Reduce):
+            return True
+        if x not in seen and isinstance(x.op, Pointwise | View):
+            seen.add(x)
+            stack += operands(x)
     return False
 
 

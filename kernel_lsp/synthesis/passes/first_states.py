@@ -98,4 +98,7 @@ class _Shorter:
 def _over(op: View, operand: Value, d: int, place: sympy.Expr, shape: Shape) -> View:
     """The view of ``operand``, whose dimension ``d`` it addresses by ``place``."""
     index = (*op.map.index[:d], sympy.expand(place), *op.map.index[d + 1 :])
-    return View(dataclasses.replace(op.map, shape=shape, operand=operand.shape, index=index), operand, op.name)
+    moved = dataclasses.replace(
+        op.map, shape=shape, operand=operand.shape, index=index, inverse=None
+    )  # that was of the larger one
+    return View(moved, operand, op.name)

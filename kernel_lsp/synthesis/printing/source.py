@@ -303,5 +303,5 @@ def _test(checks: list[str]) -> str:
     test = "\n    ".join(["return (", *lines]) + "\n)"
     if not any("self." in check for check in checks):
         return test
-    absent = "except (AttributeError, LookupError):\n    return False  # constructed otherwise, it may lack what is looked at"
+    absent = "except (AttributeError, LookupError):\n    return False  # a module that was built otherwise runs eagerly"
     return f"try:\n{textwrap.indent(test, '    ')}\n{absent}"

@@ -79,6 +79,8 @@ def test_what_is_no_sum_of_a_linear_map_stays_as_it_is(module: nn.Module, x: tup
         (lambda y: y.clamp(min=-1.0), False),
         (nn.functional.silu, True),
         (nn.functional.gelu, True),
+        (nn.functional.hardswish, True),
+        (nn.functional.mish, True),
         (lambda y: y / 2.0 + 1.0, True),
     ],
 )
@@ -88,6 +90,22 @@ def test_where_an_infinity_would_become_a_number_the_sum_comes_last(
     """The module adds infinities of both signs to NaN, where a sum of the inputs may stay infinite: a sigmoid makes 0 or 1 of that."""
     module = Of(nn.Conv2d(16, 32, 3), lambda y: then(nn.functional.avg_pool2d(y, 4)))
     assert bool(planned(module.eval(), torch.empty(4, 16, 66, 66)).graph.collapsed) == collapsed
+
+
+@pytest.mark.parametrize(
+    ("module", "x"),
+    [
+        (Of(nn.Linear(64, 512), lambda y: torch.sigmoid(y.sum(1))), (256, 64)),
+        (Of(nn.ConvTranspose2d(16, 32, 3), lambda y: torch.relu(y.mean((2, 3)))), (4, 16, 64, 64)),
+        (Of(nn.Linear(64, 512), lambda y: nn.functional.elu(y.sum(1))), (256, 64)),
+        (Of(nn.Linear(64, 512), lambda y: 1.0 / y.sum(1)), (256, 64)),
+        (Of(nn.Linear(64, 512), lambda y: y.sum(1) > 0.0), (256, 64)),
+        (Of(nn.Linear(64, 512), lambda y: torch.exp(-y.sum(1))), (256, 64)),
+        (Of(nn.Linear(64, 512), lambda y: torch.sigmoid(-y.sum(1, keepdim=True))), (256, 64)),
+    ],
+)
+def test_views_and_negation_do_not_hide_what_follows(module: nn.Module, x: tuple[int, ...]) -> None:
+    assert planned(module.eval(), torch.empty(x)).graph.collapsed == []
 
 
 def test_in_half_precision_each_result_is_rounded_before_it_is_summed() -> None:
