@@ -25,8 +25,8 @@ from kernel_lsp.worker import gpu_lock
 #: finds 60 of the 62 problems that took more than 17.4 GB, an eighth of 139 GB; the other two took 4 % more than that. It also names three
 #: that took less.
 _OF_A_CALL, _OF_PARAMETERS = 6, 8
-#: Seconds for which memory may stay as it is before nobody is believed to give any back, and the most that are waited. What the trials of the
-#: request before held is free some tenths of a second after its parts are.
+#: Seconds without a change of the free memory after which no process is taken to give more back, and the most seconds to wait. What the trials
+#: of the request before held is free some tenths of a second after its parts are.
 _STEADY, _MOST_SECONDS = 0.5, 5.0
 
 

@@ -68,7 +68,7 @@ def test_a_request_holds_the_parts_of_its_quota_or_as_many_as_it_needs(
     [
         ([60 * GB], 1),  # enough
         ([10 * GB, 20 * GB, 40 * GB, 58 * GB, 60 * GB], 5),  # another request's processes are ending
-        ([10 * GB] * 100, None),  # nobody gives any back
+        ([10 * GB] * 100, None),  # no process gives memory back
     ],
 )
 def test_a_request_waits_while_those_before_it_give_memory_back(monkeypatch, there, looks) -> None:

@@ -1,4 +1,4 @@
-"""Recurrences that begin with zeros store what comes after each step alone: nobody asks for a first plane of zeros."""
+"""Recurrences that begin with zeros store what comes after each step alone, without a first plane of zeros."""
 
 from __future__ import annotations
 

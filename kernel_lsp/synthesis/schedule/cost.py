@@ -272,8 +272,8 @@ def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
 #: Part of the tensor cores' rate that a convolution with a window reaches whose elements a kernel takes one by one from where they lie: in TF32,
 #: and in float32 that it splits as it goes. KernelBench level 1 #76, 64 channels, on an H100: 18.4 and 12 TFLOP/s.
 _WINDOWS, _WINDOWS_SPLIT = 0.037, 0.025
-#: What tensor cores add up of float16 in one step and the fewest columns of a tile; those of cuDNN's TF32 convolutions, an estimate.
-_FILLED, _FILLED_CUDNN = (16, 16), (8, 32)
+#: What tensor cores add up of float16 in one step and the fewest columns of a tile; those of TF32 convolutions, by cuDNN or in one kernel, an estimate.
+_FILLED, _FILLED_TF32 = (16, 16), (8, 32)
 
 
 def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:
@@ -290,7 +290,7 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     share = share_of_places(rounded, hints)
     multiplied = share * _operations(rounded, hints) * _filled((deep, columns), _FILLED)
     seconds = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * LAUNCH
-    otherwise = share * _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
+    otherwise = share * _operations(op, hints) * _filled((channels, columns), _FILLED_TF32)
     return seconds < otherwise / ((_WINDOWS_SPLIT if rounded.planes else _WINDOWS) * target.rate("tf32"))
 
 
@@ -303,7 +303,7 @@ def pointwise_pays(op: Contract, rounded: Contract, target: Target, hints: Hints
     memory = (_bytes(op.left, hints) + _bytes(op.right, hints) + result) / target.bandwidth
     channels, columns = (hint(op.size(letter), hints) for letter in "co")
     multiplied = _operations(rounded, hints) * _filled((channels, columns), _FILLED)
-    otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_CUDNN)
+    otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_TF32)
     slow = max(REACHED_SPLIT, REACHED_CUDNN) * target.rate("tf32")
     seconds = max(memory, multiplied / (REACHED_ROUNDING * target.rate("float16"))) + 4 * LAUNCH
     return seconds < max(memory, otherwise / slow)
