@@ -1,6 +1,9 @@
-"""What a kernel file defines for its envelope, whoever wrote the kernel. The standard library alone: both sides import this."""
+"""What a kernel file has for its envelope, whoever wrote the kernel. The standard library alone: both sides import this."""
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
 
 #: what stands for a size's upper bound where an export knows none, or a greater one
 UNBOUNDED = 2**31 - 1
@@ -26,3 +29,16 @@ def _not_by_the_interpreter_alone(why: str) -> str:
 WITHOUT_LIBDEVICE = _not_by_the_interpreter_alone("has no libdevice")
 #: it takes the bits of a bfloat16 or float8 for an integer; where it is repaired, there is libdevice, too
 WITHOUT_SHORT_FLOATS = _not_by_the_interpreter_alone("computes with the bits of bfloat16 and float8")
+
+
+def envelope_body(conditions: Sequence[str]) -> str:
+    """The body of ``_in_envelope``: whether all conditions hold. A module that lacks what they look at is outside.
+
+    ``conditions``: Python expressions, and comments between them, in the order in which they are looked at.
+    """
+    lines = [line if line.startswith("#") or not number else f"and {line}" for number, line in enumerate(conditions)]
+    test = "\n    ".join(["return (", *(lines or ["True"])]) + "\n)"
+    if not any("self." in line for line in conditions):
+        return test
+    absent = "except (AttributeError, LookupError):\n    return False  # a module that was built otherwise runs eagerly"
+    return f"try:\n{textwrap.indent(test, '    ')}\n{absent}"

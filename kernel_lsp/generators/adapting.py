@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 
 from kernel_lsp.class_schema import Interface, Specimen, TensorSpec
 from kernel_lsp.generators.bound_names import bindings, binds, identifiers, names
-from kernel_lsp.generators.drop_in import absent_is_outside, parameters_of
+from kernel_lsp.generators.drop_in import parameters_of
 from kernel_lsp.generators.edits import Edits
 from kernel_lsp.generators.spelling import spelled_out
+from kernel_lsp.kernel_constants import envelope_body
 from kernel_lsp.loading import LOADER, from_one, import_lines
 from kernel_lsp.naming import attribute, kernel_class, snake_case
 from kernel_lsp.why_eager import without
@@ -301,7 +302,7 @@ def _rewrite_methods(file: _File, conditions: list[str]) -> None:
     edits.replace((begin, first), f"def forward({declared}):\n{' ' * forward.body[0].col_offset}")
     envelope = file.methods["_in_envelope"]
     said = ast.get_docstring(envelope, clean=False) or "Whether the kernel was validated for this."
-    text = f'def _in_envelope({declared}):\n    """{said}"""\n{textwrap.indent(absent_is_outside(conditions), "    ")}'
+    text = f'def _in_envelope({declared}):\n    """{said}"""\n{textwrap.indent(envelope_body(conditions), "    ")}'
     edits.replace(edits.lines(envelope), textwrap.indent(text, " " * envelope.col_offset).lstrip())
 
 

@@ -10,6 +10,7 @@ from kernel_lsp.generators import torch_names
 from kernel_lsp.generators.attributes import SET_UP, Answer, Settled
 from kernel_lsp.generators.constructors import first_argument
 from kernel_lsp.generators.rewriting import Function
+from kernel_lsp.kernel_constants import envelope_body
 from kernel_lsp.naming import kernel_class
 
 
@@ -131,16 +132,5 @@ def _in_envelope(subject: Subject, conditions: list[str]) -> str:
     return (
         f"    def _in_envelope({declared}):\n"
         '        """Whether the kernel was validated for such arguments, parameters and settings."""\n'
-        + textwrap.indent(absent_is_outside(conditions), " " * 8)
+        + textwrap.indent(envelope_body(conditions), " " * 8)
     )
-
-
-def absent_is_outside(conditions: list[str]) -> str:
-    """The body of ``_in_envelope``: whether all conditions hold. A module that lacks what they look at is outside."""
-    test = "return (\n    " + "\n    and ".join(conditions or ["True"]) + "\n)"
-    if any("self." in condition for condition in conditions):
-        absent = (
-            "except (AttributeError, LookupError):\n    return False  # a module that was built otherwise runs eagerly"
-        )
-        test = f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
-    return test

@@ -53,7 +53,7 @@ class NormTriton(Norm):
                 and self.eps == 1e-05
             )
         except (AttributeError, LookupError):
-            return False  # constructed otherwise
+            return False  # a module that was built otherwise runs eagerly
 '''
 
 ORIGIN = Origin("Norm", ["x", "mask"], [TensorSpec("x", [8, 4], "float32")], ["inner.0.weight"])
@@ -107,7 +107,7 @@ class ScaleTriton(Outer.Scale):
                 and self.eps == 1e-05
             )
         except (AttributeError, LookupError):
-            return False  # constructed otherwise, it may lack what is looked at
+            return False  # a module that was built otherwise runs eagerly
 '''
 
 
@@ -122,7 +122,7 @@ def test_there_and_back_again_computes_what_it_computed():
     settings = ["type(self.inner) is torch.nn.Sequential", "type(self.n) is int and self.n == 4", "self.eps == 1e-05"]
     interface = Interface(["x", "*", "mask=None"], ["x", "mask=mask"], ["mask is None"], settings)
     back = adapted(there, origin, specimen, interface)
-    assert back.replace(", it may lack what is looked at", "") == KERNEL
+    assert back == KERNEL
 
 
 def test_a_file_that_no_import_can_name():

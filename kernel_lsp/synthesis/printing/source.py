@@ -11,7 +11,13 @@ import torch
 from torch.export import ExportedProgram
 
 from kernel_lsp.envelope.signature import Signature
-from kernel_lsp.kernel_constants import CONSTANTS, LIBDEVICE, WITHOUT_LIBDEVICE, WITHOUT_SHORT_FLOATS
+from kernel_lsp.kernel_constants import (
+    CONSTANTS,
+    LIBDEVICE,
+    WITHOUT_LIBDEVICE,
+    WITHOUT_SHORT_FLOATS,
+    envelope_body,
+)
 from kernel_lsp.loading import import_lines
 from kernel_lsp.naming import attribute, kernel_class, snake_case
 
@@ -282,7 +288,7 @@ def _class(
 
     def _in_envelope({declared}):
         """{test}"""
-{textwrap.indent(_test(checks), "        ")}'''
+{textwrap.indent(envelope_body(checks), "        ")}'''
 
 
 def _ending(run: str, assigned: list[Assigned]) -> str:
@@ -296,12 +302,3 @@ def _ending(run: str, assigned: list[Assigned]) -> str:
     if others:  # all at once: what is assigned may be what another attribute held
         inner = ", ".join([f"({inner})" if len(made) > 1 else inner, *(one.source for one in others)])
     return f"{inner} = {', '.join(values)}\n        return result"
-
-
-def _test(checks: list[str]) -> str:
-    lines = [check if check.startswith("#") or not number else f"and {check}" for number, check in enumerate(checks)]
-    test = "\n    ".join(["return (", *lines]) + "\n)"
-    if not any("self." in check for check in checks):
-        return test
-    absent = "except (AttributeError, LookupError):\n    return False  # a module that was built otherwise runs eagerly"
-    return f"try:\n{textwrap.indent(test, '    ')}\n{absent}"
