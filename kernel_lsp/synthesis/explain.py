@@ -136,10 +136,11 @@ def _kernel(kernel: Kernel, found: Planned, names: ValueNames, stored: dict[Valu
         ]
 
     stores: list[dict[str, Any]] = []
+    whole = len(kernel.stores) - len(kernel.partials)
     for i, (v, index) in enumerate(kernel.stores):
         # Of a split reduction the kernel fills the buffer of what each chunk gives.
         into, at = kernel.destination(v, index)
-        held, place = (kernel.partials[i], ["chunk", *_index(index)]) if kernel.partials else (into, _index(at))
+        held, place = (kernel.partials[i - whole], ["chunk", *_index(index)]) if i >= whole else (into, _index(at))
         stores.append({"value": names[held], "index": place, "formula": formula(v, stored)})
     stores += [{"value": names[v], "index": ["0"], "formula": formula(v, stored)} for v in kernel.peaks]
     loads: list[dict[str, Any]] = [

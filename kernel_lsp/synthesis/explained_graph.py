@@ -36,7 +36,6 @@ from .graph.value import (
 )
 from .kernel.steps import Lowered
 from .operators.registry import OPERATORS
-from .passes.splitting import CHUNK
 from .printing.formula import formula
 
 #: A formula that is longer is not written out in those that it is a part of.
@@ -92,7 +91,7 @@ def _sizes(found: Lowered) -> list[dict[str, Any]]:
             if isinstance(n, sympy.Symbol):
                 read.setdefault(n, f"{value.op.source}.shape[{d}]")
     stands = {symbol: python(expr, {}) for symbol, expr in found.defined.items()}
-    stands |= {symbol: f"ceil({python(length, {})} / {CHUNK})" for symbol, length in found.chunks.items()}
+    stands |= {symbol: f"ceil({python(length, {})} / {size})" for symbol, (length, size) in found.chunks.items()}
     return [
         {
             "symbol": symbol.name,

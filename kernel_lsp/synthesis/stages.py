@@ -41,8 +41,9 @@ from .passes.rewrite import share
 from .passes.rolling import roll
 from .passes.sizes import name_quotients
 from .passes.split_products import split_products
-from .passes.splitting import split_long_reductions
+from .passes.splitting import Chunks, split_long_reductions
 from .passes.thin import can_be_split, split_in_tiles
+from .passes.tile_sums import reduce_in_tiles
 from .passes.torch_layout import torch_channels_last
 from .printing import bounds
 from .schedule.choices import folding_pays
@@ -55,6 +56,7 @@ from .schedule.cost import (
     pointwise_pays,
     product_parts,
     thin_pays,
+    tile_sums_pay,
 )
 from .schedule.recurrent_space import fit_together, rolling_pays
 from .schedule.target import Target, float8_of
@@ -168,7 +170,12 @@ def lowered(
             share(graph)
     verify(graph)
     whole = {v for second, first in pairs.items() for v in between(first, operands(second)[0])}
-    chunks = split_long_reductions(graph, graph.hints, whole)
+    chunks: Chunks = {}
+    if on is not None and folded:
+        reduce_in_tiles(
+            graph, chunks, {*pairs, *pairs.values()}, functools.partial(tile_sums_pay, target=on, hints=graph.hints)
+        )
+    split_long_reductions(graph, graph.hints, chunks, whole)
     folding = (lambda kernel: folding_pays(kernel, on, graph.hints)) if on is not None and folded else None
     return Lowered(graph, defined, chunks, rounded, pairs, apart, folding)
 

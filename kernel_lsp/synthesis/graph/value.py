@@ -127,12 +127,16 @@ class Scan(Fold):
 
 @dataclass(eq=False)
 class Partial(Op):
-    """What each chunk of a long reduction gives: shape [chunks, *result]; ``kind``, ``operand``, ``dims``, ``part`` as in Reduce."""
+    """What each chunk of a long reduction gives: shape [chunks, *result]; ``kind``, ``operand``, ``dims``, ``part`` as in Reduce.
+
+    ``length``: of how many elements a chunk is.
+    """
 
     kind: str
     operand: Value
     dims: tuple[int, ...]
     part: str = ""
+    length: int = 0
 
 
 @dataclass(eq=False)

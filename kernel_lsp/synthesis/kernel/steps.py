@@ -92,7 +92,7 @@ class Kernel:
     leaves: list[Value] = field(default_factory=list)  # what it loads
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
     chunked: Value | None = None  # a scan that runs in chunks
-    partials: list[Value] = field(default_factory=list)  # the buffers that split reductions fill, one for each store
+    partials: list[Value] = field(default_factory=list)  # the buffers that split reductions fill, for the last stores
     whole: Value | None = None  # the Concat whose pieces it stores, all of them
     cut: Value | None = None  # the beginning of what it computes, which is all that it stores
     peaks: list[Value] = field(
@@ -114,7 +114,7 @@ class Kernel:
     def outputs(self) -> list[Value]:
         """What it fills, each with memory of its own."""
         if self.partials:
-            return self.partials
+            return [*(v for v, _ in self.stores[: -len(self.partials)]), *self.partials, *self.peaks]
         filled = self.whole or self.cut
         return [*([filled] if filled is not None else [v for v, _ in self.stores]), *self.peaks]
 
@@ -167,15 +167,15 @@ class Plan:
 class Lowered:
     """The graph after the passes.
 
-    ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of chunks of split reductions, with the length
-    that each splits; ``rounded``: what products are made of halves, in words; ``chained``: products that are to share a kernel with
+    ``defined``: what the symbols of named sizes stand for; ``chunks``: the numbers of chunks of split reductions, with what
+    each cuts and the elements of a chunk; ``rounded``: what products are made of halves, in words; ``chained``: products that are to share a kernel with
     the one before, and ``apart``: those that could. ``folding``: whether a product's kernel that reduces its rows or columns is to do so;
     None: none is.
     """
 
     graph: Graph
     defined: dict[sympy.Symbol, sympy.Expr]
-    chunks: dict[sympy.Symbol, sympy.Expr]
+    chunks: dict[sympy.Symbol, tuple[sympy.Expr, int]]
     rounded: list[str] = field(default_factory=list)
     chained: dict[Value, Value] = field(default_factory=dict)
     apart: list[Value] = field(default_factory=list)

@@ -12,9 +12,9 @@ from typing import Any
 import sympy
 import torch
 
-from ..graph.build import Build, NotLowered, size_operand
+from ..graph.build import Build, NotLowered, number_or_size, size_operand
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Average, Shape, Value
+from ..graph.value import Average, Shape, Value, numel
 from .registry import lowers
 from .windows import Windows, adaptive_windows, each, last, windows_of
 
@@ -110,8 +110,14 @@ def adaptive_average(spatial: int) -> Any:
 
     def lower(x: Value, *_: Any, shape: Shape, out: torch.dtype) -> Value:
         """adaptive_avg_pool1d to 3d: window i goes from floor(i * n / count) to before ceil((i + 1) * n / count)."""
+        name = f"adaptive_avg_pool{spatial}d"
+        if all(n == ONE for n in shape[-spatial:]):  # one window has all elements
+            dims = tuple(range(len(x.shape) - spatial, len(x.shape)))
+            return _over(
+                Build.reduce("sum", x, dims, name="total"), number_or_size(numel(x.shape[-spatial:])), x, out, name
+            )
         seen, divisor = adaptive_windows(x, x.shape[-spatial:], shape[-spatial:])
-        return _mean(x, seen, divisor, out, f"adaptive_avg_pool{spatial}d")
+        return _mean(x, seen, divisor, out, name)
 
     return lower
 
@@ -120,6 +126,11 @@ def _mean(x: Value, seen: Value, divisor: Any, out: torch.dtype, name: str) -> V
     """The sum of each window, which is ``seen`` as the last dimensions, over ``divisor``."""
     inside = tuple(range(len(x.shape), len(seen.shape)))
     total = Build.squeeze(Build.reduce("sum", seen, inside, name="total"), inside)
+    return _over(total, divisor, x, out, name)
+
+
+def _over(total: Value, divisor: Any, x: Value, out: torch.dtype, name: str) -> Value:
+    """``total`` over ``divisor``, which is what the operator ``name`` gives for ``x``."""
     mean = Build.pointwise("div", total, divisor, dtype=out)
     mean.meaning = (name, (x,))
     return mean

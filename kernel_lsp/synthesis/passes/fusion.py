@@ -31,6 +31,7 @@ from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Kernel, fold_operand_index
 from .accesses import accessed, leaf_accessed
 from .placing import place_reduction
+from .tile_parts import of_a_tile
 
 #: The most rows, or columns, of a product that one tile has whole, so that its kernel can fold over them.
 MOST_FOLDED = 256
@@ -189,23 +190,35 @@ def addressable(operand: Value, base: Value, stored: set[Value], scalar: frozens
     return False
 
 
-def place_product(root: Value, product: Value, stored: set[Value], between: Sequence[Value] = ()) -> Kernel:
+def place_product(
+    root: Value,
+    product: Value,
+    stored: set[Value],
+    between: Sequence[Value] = (),
+    partials: Sequence[Value] = (),
+    needed: bool = True,
+) -> Kernel:
     """A kernel that computes ``product`` and stores ``root``, which completes it.
 
-    ``between``: what it computes for that after the product, operands first.
+    ``between``: what it computes for that after the product, operands first. ``partials``: what each tile's elements of ``root`` come to, which it stores, too;
+    and ``root`` itself only where that is ``needed``.
 
     Raises:
         Materialise, Unalignable: as ``placing.place``.
     """
     domain = Domain()
+    roots = [root] if needed else []
+    if partials:
+        wholes, after = of_a_tile(partials)
+        roots, between = [*roots, *wholes], [*between, *after]
     folds = [v for v in between if isinstance(v.op, Fold)]
     if not folds:
         domain.origin = tuple(domain.atom("i", n, reduced=False) for n in root.shape)
     for _ in range(50):
-        kernel = Kernel(domain, contract=product, folds=folds)
+        kernel = Kernel(domain, contract=product, folds=folds, partials=list(partials))
         try:
             if folds:
-                place_reduction(kernel, between, [root])
+                place_reduction(kernel, between, roots)
             else:
                 kernel.stores = [(root, domain.origin)]
             trace_product(kernel, stored)

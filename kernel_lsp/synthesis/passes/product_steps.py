@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..graph.value import Contract, Fold, Sample, Value, View, operands
+from ..graph.order import Order
+from ..graph.value import Contract, Fold, Partial, Sample, Value, View, operands
 from ..kernel.domain import Unalignable
 from ..kernel.reads import beneath
 from ..kernel.steps import Materialise
 from .chains import beside, between, place_chain
 from .fusion import addressable, cheap_prologue, needed_again, place_product, planes, rounding
 from .host_views import APART
+from .tile_parts import PIXELS
 
 if TYPE_CHECKING:
     from .regions import Planner
@@ -31,6 +33,7 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
         return _store_chain(planner, root, product, planner.chained[product])
     if any(v is not root and _follows(planner, v, product) and _follows(planner, root, v) for v in planner.forced):
         return _instead(planner, root, product, cut)
+    partials = partials_of(planner.order, root)
     shared = needed_again(planner.order, product)
     for one in [op, op.exact.product] if op.exact else [op]:
         for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
@@ -43,8 +46,8 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
                 if o not in planner.plan.stored and o not in tree and o is not product:
                     planner.store(o, [])
         try:
-            kernel = place_product(root, product, planner.plan.stored, tree)
-            if kernel.folds and not (planner.folding is not None and planner.folding(kernel)):
+            kernel = place_product(root, product, planner.plan.stored, tree, partials, _needed(planner, root))
+            if not partials and kernel.folds and not (planner.folding is not None and planner.folding(kernel)):
                 raise Unalignable("reductions of what no tile has whole")
             break
         except Materialise as need:
@@ -53,6 +56,9 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
                 return
             planner.store(need.value, [])
         except Unalignable:  # its epilogue does not fit the product's tiles
+            if partials:  # they are chunks of what is stored
+                partials = []
+                continue
             if root is product:
                 raise
             _instead(planner, root, product, cut)
@@ -62,9 +68,20 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
         kernel.peaks = [peak for peak in op.exact.peaks if isinstance(peak.op, Sample)]
     planner.append(kernel, kernel.outputs)
     if op.exact is not None:
-        again = place_product(root, product, planner.plan.stored - {root}, tree)
+        again = place_product(root, product, planner.plan.stored - {root}, tree, partials, _needed(planner, root))
         again.exact, again.cut = True, cut
         planner.append(again, [])
+
+
+def partials_of(order: Order, root: Value) -> list[Value]:
+    """What the tiles of the product that ``root`` completes come to."""
+    return [v for v in order.users.get(root, []) if isinstance(v.op, Partial) and v.op.length == PIXELS]
+
+
+def _needed(planner: Planner, root: Value) -> bool:
+    """Whether anything reads ``root`` itself."""
+    users = planner.order.users.get(root, [])
+    return root in planner.graph.outputs or len(users) > len(partials_of(planner.order, root))
 
 
 def _instead(planner: Planner, root: Value, product: Value, cut: Value | None) -> None:

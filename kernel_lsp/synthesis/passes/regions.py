@@ -35,7 +35,7 @@ from .host_views import APART, filled, on_host
 from .looping import place_recurrence, results_of
 from .pieces import in_pieces
 from .placing import place
-from .product_steps import Unchained, store_product
+from .product_steps import Unchained, partials_of, store_product
 
 
 def plan(
@@ -151,7 +151,11 @@ class Planner:
                 )  # kernels read what it views: its own elements may lie in another order
                 self.viewed.add(value)
             elif isinstance(value.op, Partial):
-                self._store_partial(value)
+                root = value.op.operand
+                if value in partials_of(self.order, root) and root in self.completes and root not in self.plan.stored:
+                    self.store(root, [])
+                if value not in self.plan.stored:
+                    self._store_partial(value)
             elif isinstance(value.op, Recur):
                 self._store_recurrence(value)
             elif value in self.completes:
@@ -326,7 +330,7 @@ class Planner:
 
 
 def _same_chunks(a: Partial, b: Partial) -> bool:
-    return a.operand is b.operand and a.dims == b.dims
+    return a.operand is b.operand and a.dims == b.dims and a.length == b.length
 
 
 def _before_rounding(peak: Value) -> Value:

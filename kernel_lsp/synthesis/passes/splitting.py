@@ -22,14 +22,16 @@ from ..graph.value import Contract, Partial, Reduce, Scan, Value, View, numel
 SPLIT_RESULTS, SPLIT_LENGTH, CHUNK = 128, 32768, 16384
 
 
+#: The symbol of each number of chunks → what is cut, and the elements of a chunk.
+Chunks = dict[sympy.Symbol, tuple[sympy.Expr, int]]
+
 _COMPARISONS = frozenset(["eq", "ne", "lt", "gt", "and", "or"])
 
 
 def split_long_reductions(
-    graph: Graph, hints: dict[sympy.Symbol, int], whole: Iterable[Value] = ()
-) -> dict[sympy.Symbol, sympy.Expr]:
-    """Split what would run in too few programs, but for ``whole``. Returns the number-of-chunks symbols with the length of each."""
-    chunks: dict[sympy.Symbol, sympy.Expr] = {}
+    graph: Graph, hints: dict[sympy.Symbol, int], chunks: Chunks, whole: Iterable[Value] = ()
+) -> None:
+    """Split what would run in too few programs, but for ``whole``. ``chunks`` gets the symbols of how many chunks there are."""
     order = topological(graph.outputs)
     left = set(whole)
     long = [value for value in order if value not in left and _is_long(value, hints)]
@@ -46,15 +48,14 @@ def split_long_reductions(
                 if id(found) not in parts:
                     parts[id(found)] = _partials(MONOIDS[found.kind], found.kind, found.element, value, hints, chunks)
                 known, name = parts[id(found)], next(n for n, v in found.results.items() if v is value)
-                _put_together(value, MONOIDS[found.kind], {**known, "about": found.about}, name)
+                put_together(value, MONOIDS[found.kind], {**known, "about": found.about}, name)
                 continue
             kind = kind_of(op.kind, floating=op.operand.dtype.is_floating_point)
             if MONOIDS[kind].gather:
                 known = _partials(MONOIDS[kind], kind, op.operand, value, hints, chunks)
             else:
                 known = {"acc": _partial(op.kind, op.operand, value, value.dtype, hints, chunks)}
-            _put_together(value, MONOIDS[kind], known, "result")
-    return chunks
+            put_together(value, MONOIDS[kind], known, "result")
 
 
 def _is_long(value: Value, hints: dict[sympy.Symbol, int]) -> bool:
@@ -86,7 +87,7 @@ def _partials(
     element: Value,
     value: Value,
     hints: dict[sympy.Symbol, int],
-    chunks: dict[sympy.Symbol, sympy.Expr],
+    chunks: Chunks,
 ) -> dict[str, Value]:
     """What each chunk of ``element`` carries on, by its key."""
     own = element.dtype if element.dtype in (torch.float64, torch.int64, torch.int32) else torch.float32
@@ -103,23 +104,28 @@ def _partial(
     value: Value,
     dtype: torch.dtype,
     hints: dict[sympy.Symbol, int],
-    chunks: dict[sympy.Symbol, sympy.Expr],
+    chunks: Chunks,
     part: str = "",
 ) -> Value:
     op = value.op
     assert isinstance(op, Reduce)
-    symbol = _chunks_of(numel(tuple(element.shape[d] for d in op.dims)), hints, chunks)
+    symbol = chunks_of(numel(tuple(element.shape[d] for d in op.dims)), CHUNK, hints, chunks)
     name = f"partial_{part}" if part else "partial"
-    return Value(Partial(kind, element, op.dims, part), (symbol, *value.shape), dtype, name)
+    return Value(Partial(kind, element, op.dims, part, CHUNK), (symbol, *value.shape), dtype, name)
 
 
-def _put_together(value: Value, monoid: Monoid, known: dict[str, Value], name: str) -> None:
-    """Make ``value`` the monoid's result ``name`` of what its chunks carried on."""
+def put_together(
+    value: Value, monoid: Monoid, known: dict[str, Value], name: str, dims: tuple[int, ...] = (0,)
+) -> None:
+    """Make ``value`` the monoid's result ``name`` of what its chunks carried on.
+
+    ``known``: that, of shape [chunks, *value's], and where ``dims`` are more than the first dimension, larger along these.
+    """
     terms: dict[str, Any] = dict(known)
     for step, term in monoid.finish:
         if step != name and (step in monoid.results or mentions(term, {"about"} - terms.keys())):
             continue
-        made = _made(term, terms)
+        made = _made(term, terms, dims)
         if step == name:
             made.name, made.dtype = value.name, value.dtype
             value.op = View(squeeze(made.shape, (0,)), made, "squeeze")
@@ -127,17 +133,18 @@ def _put_together(value: Value, monoid: Monoid, known: dict[str, Value], name: s
         terms[step] = made
 
 
-def _made(term: Term, known: dict[str, Any]) -> Any:
-    """A term as a value: of shape [chunks, *result], or with one chunk where it is folded."""
+def _made(term: Term, known: dict[str, Any], dims: tuple[int, ...]) -> Any:
+    """A term as a value: of shape [chunks, *result], or with size one along ``dims`` where it is folded."""
     if isinstance(term, str):
         return known[term]
     if not isinstance(term, tuple):
         return term
     function, *rest = term
-    operands = [_made(part, known) for part in rest]
+    operands = [_made(part, known, dims) for part in rest]
     if function.startswith("fold."):
         (operand,) = operands
-        return Value(Reduce(function.removeprefix("fold."), operand, (0,)), (ONE, *operand.shape[1:]), operand.dtype)
+        shape = tuple(ONE if d in dims else n for d, n in enumerate(operand.shape))
+        return Value(Reduce(function.removeprefix("fold."), operand, dims), shape, operand.dtype)
     if function in _COMPARISONS:
         return Build.pointwise(function, *operands, dtype=torch.bool)
     if function == "to_int32":
@@ -147,27 +154,26 @@ def _made(term: Term, known: dict[str, Any]) -> Any:
     return Build.pointwise(function, *operands)
 
 
-def _chunks_of(
-    length: sympy.Expr, hints: dict[sympy.Symbol, int], chunks: dict[sympy.Symbol, sympy.Expr]
-) -> sympy.Symbol:
-    if (known := next((s for s, n in chunks.items() if same(n, length)), None)) is not None:
+def chunks_of(length: sympy.Expr, size: int, hints: dict[sympy.Symbol, int], chunks: Chunks) -> sympy.Symbol:
+    """The symbol of how many chunks of ``size`` elements ``length`` has."""
+    if (known := next((s for s, (n, m) in chunks.items() if m == size and same(n, length)), None)) is not None:
         return known
     symbol = sympy.Symbol(f"n_chunks{len(chunks) or ''}", integer=True, positive=True)
-    chunks[symbol] = length
-    hints[symbol] = -(-_size(length, hints) // CHUNK)
+    chunks[symbol] = (length, size)
+    hints[symbol] = -(-_size(length, hints) // size)
     return symbol
 
 
-def _split_scan(value: Value, op: Scan, hints: dict[sympy.Symbol, int], chunks: dict[sympy.Symbol, sympy.Expr]) -> None:
+def _split_scan(value: Value, op: Scan, hints: dict[sympy.Symbol, int], chunks: Chunks) -> None:
     """A long sum runs in chunks: what each comes to, what comes before each, and then the scan of each from there."""
     (d,) = op.dims
     length = op.operand.shape[d]
     results = _size(numel(value.shape), hints) // max(1, _size(length, hints))
     if op.kind != "sum" or results >= SPLIT_RESULTS or _size(length, hints) <= SPLIT_LENGTH:
         return
-    symbol = _chunks_of(length, hints, chunks)
+    symbol = chunks_of(length, CHUNK, hints, chunks)
     each = (*value.shape[:d], ONE, *value.shape[d + 1 :])
-    partial = Value(Partial("sum", op.operand, op.dims), (symbol, *each), value.dtype, "partial")
+    partial = Value(Partial("sum", op.operand, op.dims, length=CHUNK), (symbol, *each), value.dtype, "partial")
     op.start = Value(Scan("sum", partial, (0,)), partial.shape, value.dtype, "ends")
 
 

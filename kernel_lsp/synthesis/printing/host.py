@@ -197,10 +197,14 @@ class _Printer:
 
     def _launch(self, kernel: Kernel, program: Program) -> None:
         host, wanted = self.host, program.name
-        told = [whole for whole, _ in kernel.stores] if kernel.partials else kernel.outputs
+        told = [*(whole for whole, _ in kernel.stores), *kernel.peaks] if kernel.partials else kernel.outputs
         pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
         text = formulas(pairs, self.variables)
-        text += ", chunk by chunk" if kernel.partials else ""
+        text += (
+            f", {'chunk' if kernel.contract is None else 'tile'} by {'chunk' if kernel.contract is None else 'tile'}"
+            if kernel.partials
+            else ""
+        )
         key = form(definition(program, ""))
         if key in host.kernels:
             host.kernels[key].launches += 1

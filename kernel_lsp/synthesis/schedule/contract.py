@@ -103,7 +103,8 @@ def contract(
     program = Program(name, arguments, num_warps=tile.warps, num_stages=tile.stages)
     program.part_names = {at[letter]: name for letter, name in names_of_letters(op).items() if letter in at}
     for v in kernel.outputs:
-        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if v in kernel.peaks else "out_ptr")
+        own = v in kernel.peaks or v in kernel.partials
+        arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if own else "out_ptr")
     for text, size in (("M", m), ("N", n), ("K", k_size)):
         arguments.name_size(size, text, least=2 if text == "K" else 16)
     name_pixels(kernel, arguments)
@@ -120,7 +121,7 @@ def contract(
     batch = [atom for atom in atoms.batch if atom is not pair]
     phases = bool(batch) and all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
     # Phases of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
-    together = phases or (op.exact is not None and op.exact.product.convolves)
+    together = phases or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
     name_of_batch = "phase" if phases else "batch"
     axes = tile_order(domain, program, ends, blocks, group, one, batch, together, name_of_batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
@@ -153,7 +154,8 @@ def contract(
     ending.before = loaded(program.body)
     folded = rows if folded_side(kernel) == "M" else cols
     ending.reduced_axis = folded if kernel.folds else None
-    program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks))
+    chunk = Ref(fixed("row_block" if folded is rows else "col_block"))
+    program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk)
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
     only = "Only where the rounded operands leave their range. " if kernel.exact else ""
     one_step = not outer and k_size.is_number and k_size <= tile.k
@@ -163,6 +165,8 @@ def contract(
     program.axes = in_words(*named)
     if any(name.startswith("phase_") for name in program.part_names.values()):
         program.axes += " Each phase of the stride has tiles of its own."
+    if kernel.partials:
+        program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; the next kernel reduces the tiles."
     if group is not None:
         program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import sympy
 import torch
 
 from ..graph.value import Contract, Value, View, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
-from ..passes.splitting import CHUNK
+from ..passes.tile_parts import PIXELS
 from .chain_atoms import chain_extents
 from .chain_space import REGISTERS, chain_registers, chain_shared, most_columns
 from .chained import hides_half
@@ -23,6 +24,7 @@ from .recurrent_space import extents
 from .running import passes
 from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
 from .target import Target
+from .tilings import chunk_length
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         programs = -(-results // schedule.rows)
         lanes = length / power_of_two(length)
     elif isinstance(schedule, Passes):
-        programs = results * (-(-length // CHUNK) if kernel.in_chunks else 1)
+        programs = results * (-(-length // chunk_length(kernel)) if kernel.in_chunks else 1)
         read *= _passes(kernel, schedule.apart)
     elif isinstance(schedule, Columns):
         width = hint(total(domain, inner_atoms(kernel, hints)), hints)
@@ -292,6 +294,24 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     seconds = moved / target.bandwidth + multiplied / (REACHED * target.rate("float16")) + 5 * LAUNCH
     otherwise = share * _operations(op, hints) * _filled((channels, columns), _FILLED_TF32)
     return seconds < otherwise / ((_WINDOWS_SPLIT if rounded.planes else _WINDOWS) * target.rate("tf32"))
+
+
+def tile_sums_pay(product: Value, root: Value, pixels: sympy.Expr, stored: bool, target: Target, hints: Hints) -> bool:
+    """Whether a convolution and reductions over all ``pixels`` of ``root``, which follows it, take less time where its tiles reduce their own.
+
+    ``root`` is read once less, and not written where it is not ``stored`` anyway. The last tile of each image is not full, and there are two launches more.
+    """
+    op = product.op
+    assert isinstance(op, Contract)
+    count = hint(pixels, hints)
+    empty = -(-count // PIXELS) * PIXELS / count - 1
+    reached = (
+        REACHED * target.rate("float16")
+        if op.exact is not None
+        else REACHED_SPLIT * target.rate("tf32") / (1 if op.tf32 else 3)
+    )
+    longer = empty * max(_operations(op, hints) / reached, _bytes(root, hints) / target.bandwidth * stored) + 2 * LAUNCH
+    return longer < _bytes(root, hints) * (1 if stored else 2) / target.bandwidth
 
 
 def pointwise_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:

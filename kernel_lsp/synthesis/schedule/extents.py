@@ -107,6 +107,12 @@ def contract_atoms(kernel: Kernel, op: Contract | None = None) -> ContractAtoms:
         left, right = op.varies(letter)
         group = found.batch if left and right else found.cols if right else found.rows
         group += sorted(index.free_symbols & set(kernel.domain.size), key=order.index)
+    if kernel.partials:  # a tile has pixels of one image
+        for group in (found.rows, found.cols):
+            if not kernel.domain.reduced or not set(kernel.domain.reduced) <= set(group):
+                continue
+            found.batch[:0] = [atom for atom in group if atom not in kernel.domain.reduced]
+            group[:] = [atom for atom in group if atom in kernel.domain.reduced]
     return found
 
 

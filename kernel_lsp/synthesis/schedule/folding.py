@@ -1,6 +1,7 @@
 """Products whose kernels reduce their rows or columns: a tile has these whole, so that the product itself is never stored.
 
-A softmax over the channels of a convolution, or their least, then takes no pass over memory of its own.
+A softmax over the channels of a convolution, or their least, then takes no pass over memory of its own. Where a chunk of them is
+reduced (``passes/tile_sums.py``), a tile has one chunk.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..kernel.steps import Hints, Kernel, hint
 from .extents import contract_atoms, multiplied, power_of_two, split_in_tile, total
 from .schedules import Product
 from .target import Target
-from .tilings import Tiling
+from .tilings import Tiling, chunk_length
 
 #: Products of a tile that a thread holds where it stores what they are reduced to, and where it stores as many as they are, at an address
 #: each, or puts those of two phases together; and where float32 is split as it goes. They may be twice as many.
@@ -43,6 +44,8 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
     if side is None:
         return []
     count = hint(total(kernel.domain, atoms.rows if side == "M" else atoms.cols), hints)
+    if kernel.partials:
+        count = chunk_length(kernel)
     reduced = set(kernel.domain.reduced)
     stores_all = any(reduced & kernel.domain.resolve(e).free_symbols for _, index in kernel.stores for e in index)
     itemsize, split = multiplied(kernel.product).itemsize, any(split_in_tile(kernel.product))

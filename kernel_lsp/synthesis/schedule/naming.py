@@ -45,7 +45,7 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
         what = value.meaning[0] if value.meaning and not value.module else variable_name(value)
         if _anonymous(value) and isinstance(value.op, Pointwise) and value.op.function == "add":
             what = "add"
-        if kernel.partials:
+        if kernel.partials and kernel.contract is None:
             op = max((v.op for v in kernel.partials if isinstance(v.op, Partial)), key=lambda op: bool(op.part))
             what = f"partial_{ {'amax': 'max', 'amin': 'min'}.get(op.kind, op.kind.partition('_')[0]) }"
         elif kernel.contract is not None and not value.module:

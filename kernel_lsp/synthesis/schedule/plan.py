@@ -15,7 +15,7 @@ from ..graph.value import Input, Pointwise, Scalar, Value, View, input_of, numel
 from ..kernel.arguments import Arguments
 from ..kernel.reads import multiplied
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
-from ..passes.splitting import CHUNK
+from ..passes.splitting import Chunks
 from .choices import Chosen, scheduled
 from .contract import strided_operands
 from .naming import kernel_names, name_between, read_by
@@ -127,7 +127,7 @@ def host_plan(
     graph: Graph,
     plan: Plan,
     hints: Hints,
-    chunks: dict[sympy.Symbol, sympy.Expr],
+    chunks: Chunks,
     defined: dict[sympy.Symbol, sympy.Expr],
     name: str,
     chosen: Chosen,
@@ -136,7 +136,7 @@ def host_plan(
 ) -> HostPlan:
     """Schedule the kernels of a plan, and put all that the host does in order.
 
-    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with the length each splits; ``defined``: those that stand for other sizes; ``name``: what kernels are named after;
+    ``chosen``: each kernel's schedule; ``chunks``: the symbols of split reductions with what each cuts; ``defined``: those that stand for other sizes; ``name``: what kernels are named after;
     ``scattered``: the Python of parameters and buffers that are not contiguous, which are copied in every call.
     """
     read = used_inputs(plan, graph)
@@ -145,8 +145,8 @@ def host_plan(
     names, sizes = _size_symbols(inputs)
     for symbol, size in defined.items():
         names[symbol], sizes[symbol] = symbol.name, size
-    for symbol, length in chunks.items():
-        names[symbol], sizes[symbol] = symbol.name, Blocks(length, CHUNK)
+    for symbol, (length, size) in chunks.items():
+        names[symbol], sizes[symbol] = symbol.name, Blocks(length, size)
     result = HostPlan(inputs, sizes)
     in_memory = [*inputs, *(v for step in plan.steps if isinstance(step, Kernel) for v in step.outputs)]
     result.wide = any(hint(numel(v.shape), hints) > MOST_ELEMENTS for v in in_memory)
@@ -234,7 +234,7 @@ def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:
     return once and all(place == where for place in places)
 
 
-def _bounded(value: Value, counts: list[sympy.Expr], chunks: dict[sympy.Symbol, sympy.Expr]) -> bool:
+def _bounded(value: Value, counts: list[sympy.Expr], chunks: Chunks) -> bool:
     """Whether an input that is small enough leaves no more elements to ``value``; what chunks come to is small.
 
     ``counts``: the elements of the inputs.

@@ -54,8 +54,8 @@ def reduction(
     return program
 
 
-def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statement]:
-    """Statements of a program that holds its elements whole."""
+def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling, chunk: Expr | None = None) -> list[Statement]:
+    """Statements of a program that holds its elements whole. ``chunk``: which chunk they are, where the kernel fills partials."""
     for v in kernel.folds:
         builder.count(fold_of(v).operand, _operand_index(kernel, plain(v)))
     for v, index in kernel.stores:
@@ -74,9 +74,9 @@ def in_one_tile(kernel: Kernel, builder: Builder, tiling: Tiling) -> list[Statem
             result = builder.assign(variable_name(v), result, v.dtype)
         builder.reduced[v] = result
     builder.pad_hint = 0.0
-    for v, index in kernel.stores:
+    for v, index in kernel.stores[: len(kernel.stores) - len(kernel.partials)]:
         builder.store(v, index, kernel.destination(v, index))
-    return builder.lines
+    return [*builder.lines, *_store_partials(kernel, builder, chunk or Ref(CHUNK_PLACE))]
 
 
 def fold_of(v: Value) -> Fold:
@@ -137,7 +137,7 @@ def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling, apart: bool) ->
     _next_pass(builder, tiling)
     builder.pad_hint = 0.0
     if kernel.partials:
-        return [*body, *_store_partials(kernel, builder)]
+        return [*body, *_store_partials(kernel, builder, Ref(CHUNK_PLACE))]
     for v, index in kernel.stores:
         builder.count(v, index)
     for v, index in kernel.stores:
@@ -199,16 +199,18 @@ def _before(kernel: Kernel, builder: Builder, v: Value) -> Expr:
     return before
 
 
-def _store_partials(kernel: Kernel, builder: Builder) -> list[Statement]:
+def _store_partials(kernel: Kernel, builder: Builder, chunk: Expr) -> list[Statement]:
+    """What the program's chunk, number ``chunk``, comes to, each at its place."""
+    wholes = kernel.stores[len(kernel.stores) - len(kernel.partials) :]
     return [
-        _store_partial(kernel, builder, partial, *store)
-        for partial, store in zip(kernel.partials, kernel.stores, strict=True)
+        _store_partial(kernel, builder, chunk, partial, *store)
+        for partial, store in zip(kernel.partials, wholes, strict=True)
     ]
 
 
-def _store_partial(kernel: Kernel, builder: Builder, partial: Value, whole: Value, index: Index) -> Store:
+def _store_partial(kernel: Kernel, builder: Builder, chunk: Expr, partial: Value, whole: Value, index: Index) -> Store:
     results = total(kernel.domain, kernel.domain.kept)
-    where: Expr = Ref(CHUNK_PLACE)
+    where = chunk
     if results != ONE:
         within = builder.index(offset(index, whole.shape))
         where = apply("mul", where, builder.arguments.size(results))

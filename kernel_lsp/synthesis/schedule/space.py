@@ -32,6 +32,7 @@ from .running import passes, tiles_carried
 from .schedules import Columns, Flat, Passes, Product, Rows, Schedule, Turned, Unrolled
 from .target import Target
 from .thin import thin_tiles
+from .tilings import chunk_length
 
 
 def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -60,7 +61,8 @@ def _elementwise(kernel: Kernel, hints: Hints) -> list[Schedule]:
 
 def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if kernel.in_chunks:
-        return [Passes(4096, 8), Passes(4096, 16), Passes(4096, 4)]
+        block = min(4096, chunk_length(kernel))
+        return [Passes(block, 8), Passes(block, 16), Passes(block, 4)]
     domain = kernel.domain
     length, count = hint(total(domain, domain.reduced), hints), hint(total(domain, domain.kept), hints)
     if length > LONGEST_ROW:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..graph.value import Partial
 from ..kernel.ir import Arange, Axis, Expr, Number, ProgramId, Ref, Variable, apply, plus
 from ..kernel.statements import Statement
 from ..kernel.steps import Hints, Kernel, hint
@@ -106,15 +107,23 @@ def row_tiling(kernel: Kernel, program: Program, hints: Hints, schedule: Rows | 
     if kernel.chunked is not None:
         program.tiling = f"One program scans one chunk of {CHUNK} elements, from what comes before it."
     elif kernel.partials:
-        program.tiling = f"One program reduces one chunk of {CHUNK} elements; the next kernel reduces the chunks."
+        program.tiling = (
+            f"One program reduces one chunk of {chunk_length(kernel)} elements; the next kernel reduces the chunks."
+        )
     return Tiling(axes, cols, place, rank, tuple(shape), step, begin, last, statements, loop)
+
+
+def chunk_length(kernel: Kernel) -> int:
+    """The elements of a chunk."""
+    return kernel.partials[0].op.length if kernel.partials and isinstance(kernel.partials[0].op, Partial) else CHUNK
 
 
 def _chunk(kernel: Kernel, program: Program, end: Expr, statements: list[Statement]) -> tuple[Expr, Expr]:
     """Where a split reduction's chunk, the program's place on grid axis 0, begins and ends."""
-    size = program.block("CHUNK", CHUNK)
+    length = chunk_length(kernel)
+    size = program.block("CHUNK", length)
     statements += set_all((CHUNK_PLACE, ProgramId(0)))
-    chunks = Blocks(total(kernel.domain, kernel.domain.reduced), CHUNK)
+    chunks = Blocks(total(kernel.domain, kernel.domain.reduced), length)
     program.grid = [[chunks], *(program.grid if kernel.domain.kept else [])]
     after = apply("mul", apply("add", Ref(CHUNK_PLACE), Number(1)), Ref(size))
     return apply("mul", Ref(CHUNK_PLACE), Ref(size)), apply("minimum_int", after, end)

@@ -28,6 +28,7 @@ from . import (  # noqa: F401 (importing them is what fills CASES)
     sampling,
     scans,
     scattering,
+    tile_sums,
     updates,
     views,
 )

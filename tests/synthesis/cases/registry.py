@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,6 +34,7 @@ class Case:
     thin: Literal["", "one", "both"] = (
         ""  # with ``halves``: products split their larger operand, or both, in their tiles
     )
+    tile_sums: bool = False  # tiles of convolutions reduce their pixels, whether that pays or not
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
 
 
@@ -65,6 +67,9 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     """The candidates of a case."""
     exported = capture(module, tuple(arguments), training=case.training)
     names = {"class_name": type(module).__name__, "import_from": origin}
+    if case.tile_sums:
+        with mock.patch.object(stages, "tile_sums_pay", lambda *_, **__: True):
+            return proposed(dataclasses.replace(case, tile_sums=False), module, arguments, origin)
     if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
     pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays", "pointwise_pays"), lambda *_: True)
