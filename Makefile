@@ -3,6 +3,7 @@
 # make test-corpus  all of the hostile and honest kernels (tests/validation/adversarial) and all of the tests of the
 #               confinement, of which make test and make test-slow run a few of each kind
 # make test-slow  the tests that take long: the rest of what make test runs a part of
+# make test-cases  all of the synthesizer's cases, of which make test and make test-slow leave out those that differ little from another
 # make test-opinfo  PyTorch's own sample inputs of each of its operators against the synthesizer (about an hour); writes
 #               benchmarks/results/opinfo.md. OPINFO_FLAGS="--most 4 --only add,sum" is less
 # make test-opinfo-sample  a fixed part of those, of which make test runs a few
@@ -42,7 +43,7 @@ MODELS_INSTALLED := $(VENV)/.installed-models
 
 GENERATE_SAMPLES = $(BIN)/kernel-lsp generate samples --may-fail samples/sorted_unique.py::SortedUnique
 
-.PHONY: demo test test-slow test-corpus test-opinfo test-opinfo-sample test-models lint lint-extension bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
+.PHONY: demo test test-slow test-cases test-corpus test-opinfo test-opinfo-sample test-models lint lint-extension bench picture golden docs wheel release-check extension test-editors test-terminal-editors screenshots clean
 
 demo: $(INSTALLED)
 	$(GENERATE_SAMPLES)
@@ -51,7 +52,10 @@ test: $(INSTALLED)
 	$(PYTEST)
 
 test-slow: $(INSTALLED)
-	$(PYTEST) -m "slow and not corpus"
+	$(PYTEST) -m "slow and not corpus and not cases"
+
+test-cases: $(INSTALLED)
+	$(PYTEST) -m "cases or slow or not slow" tests/synthesis/test_cases.py tests/synthesis/test_golden.py tests/specimen/test_faking.py
 
 test-corpus: $(INSTALLED)
 	$(PYTEST) -m "slow or not slow" tests/validation/adversarial tests/confinement

@@ -14,6 +14,8 @@ from kernel_lsp.jobs import client
 from tests import nursery
 
 GPU = Path("/dev/nvidiactl").exists()
+#: What takes long, which make test leaves to make test-slow; tools/long_tests.py makes the list of a run's durations.
+LONG = frozenset(Path(__file__).with_name("long.txt").read_text().splitlines())
 #: Each test file runs in one process of pytest-xdist, since most have something to start, or to make, that takes long; so do these together.
 TOGETHER = {
     "confinement/": "confinement",
@@ -91,6 +93,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(here).as_posix()
         group = next((group for start, group in TOGETHER.items() if place.startswith(start)), place)
         item.add_marker(pytest.mark.xdist_group(group))
+        if item.nodeid.removeprefix("tests/") in LONG:
+            item.add_marker(pytest.mark.slow)
     if GPU:
         return
     for item in items:

@@ -9,7 +9,9 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
 from kernel_lsp import errors
 from kernel_lsp.specimen import faults, modules
@@ -41,6 +43,14 @@ def check_source(path: str, class_name: str) -> None:
         scope = found[0].body
 
 
+class _Fresh(importlib.machinery.SourceFileLoader):
+    """A file as it is now. Compiled code is kept with the file's size and age in seconds: of two edits within a second the later might not be seen."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        """None, so that no compiled code is read or kept."""
+        raise OSError(f"no compiled code is kept for {path}")
+
+
 def import_file(path: str) -> ModuleType:
     """The module in ``path``, freshly imported as ``package.….name`` with its package root on ``sys.path``.
 
@@ -62,7 +72,7 @@ def import_file(path: str) -> ModuleType:
             importlib.import_module(parent)
         if name in sys.modules:  # the package imports it by itself
             return sys.modules[name]
-        loader = importlib.machinery.SourceFileLoader(name, path)
+        loader = _Fresh(name, path)
         spec = importlib.util.spec_from_loader(name, loader)
         assert spec is not None
         module = importlib.util.module_from_spec(spec)

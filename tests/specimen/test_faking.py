@@ -33,7 +33,10 @@ def text(name: str, fake: bool) -> str:
 # What is faked is how a module is made and exported: those that differ from one of these in a function or a dtype alone do that alike.
 @pytest.mark.parametrize(
     "name",
-    [name if i % 12 == 2 else pytest.param(name, marks=pytest.mark.slow) for i, name in enumerate(golden.CHOSEN)],
+    [
+        name if i % 12 == 2 else pytest.param(name, marks=pytest.mark.cases if i % 4 else pytest.mark.slow)
+        for i, name in enumerate(golden.CHOSEN)
+    ],
 )
 def test_the_same_text_is_written(name: str) -> None:
     try:

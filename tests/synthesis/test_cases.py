@@ -15,7 +15,7 @@ from tests.synthesis.cases import CASES
 LONG = ("attention_", "float16_", "folded_float16_", "planes_", "walked_", "cut_", "scaled_")
 #: what differs from another case in a function or a dtype alone
 _ALIKE = [name for name in CASES if name not in golden.CHOSEN]
-#: of these make test has every third one that is quick; make test-slow has the others
+#: of these make test has every third one that is quick; make test-cases has the others
 LIKE_ANOTHER = [name for i, name in enumerate(_ALIKE) if i % 3 or name.startswith(LONG)]
 #: what takes many times as long as the others, to export or to interpret
 LONGEST = [
@@ -27,7 +27,11 @@ LONGEST = [
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in (*LIKE_ANOTHER, *golden.REST, *LONGEST) else name
+        pytest.param(name, marks=pytest.mark.cases)
+        if name in LIKE_ANOTHER
+        else pytest.param(name, marks=pytest.mark.slow)
+        if name in (*golden.REST, *LONGEST)
+        else name
         for name in CASES
     ],
 )
