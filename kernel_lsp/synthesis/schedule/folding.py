@@ -54,6 +54,8 @@ def whole_tiles(kernel: Kernel, tiles: list[Product], target: Target, hints: Hin
     for twice in (1, 2):
         for tile in tiles:
             held = _HELD_SPLIT if split or itemsize == 4 else _HELD_TO_STORE if stores_all or tile.joined else _HELD
+            if kernel.partials:  # those of planes are summed apart, and what is reduced stays for the variance
+                held = min(held, _HELD_SPLIT if kernel.product.planes else _HELD_TO_STORE)
             if itemsize > 1 and not tile.exchanged and not (tile.joined and side == "M"):
                 found.append(_whole(tile, side, count, twice * held, sizes, target))
     return list(dict.fromkeys(found))
