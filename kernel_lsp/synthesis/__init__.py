@@ -15,6 +15,7 @@ from kernel_lsp.schema import Candidate
 
 from .kernel.steps import Lowered
 from .passes.layout import LEAST_CHANNELS
+from .passes.planes import STEPS
 from .printing.source import compose, written
 from .schedule.choices import Chosen, choices
 from .schedule.replay import replayable, worthwhile
@@ -109,7 +110,7 @@ def _candidates(
         joined: bool = True,
         parts: bool = True,
         in_tiles: bool = True,
-        begins_again: bool = False,
+        begins_again: int = 0,
         chained: bool | None = None,
         torch_last: bool = False,
         folded: bool = True,
@@ -167,8 +168,9 @@ def _candidates(
         planes: list[Candidate] = []
         if IN_TILES in rounded[0].arithmetic:  # what is measured decides whether both operands are split before
             planes += _default(also(halves=True, in_tiles=False, most=1)[0])
-        if strict and PLANES in rounded[0].arithmetic.split(", "):  # may be right where the first is not
-            planes += _new(_default(also(halves=True, begins_again=True, most=1)[0]), rounded)
+        if strict and PLANES in rounded[0].arithmetic.split(", "):  # may be right where the ones before are not
+            for elements in STEPS:
+                planes += _new(_default(also(halves=True, begins_again=elements, most=1)[0]), [*rounded, *planes])
         # torch, which may round convolutions, does not do so with few channels at most sizes
         if strict and convolutions <= _MOST_CONVOLUTIONS and _few_channels(exported):
             found = also(halves=True, few_exact=True, most=_FEW_CHANNELS)[0]

@@ -74,7 +74,7 @@ FOLDED = "reductions in products' kernels"
 TORCH_LAST = "channels last"
 
 #: said of a module with products of float16 planes that are split before, and where the sum begins again in each step
-PLANES, BEGUN_AGAIN = "float16 planes", "float16 planes, sums begun again in each step"
+PLANES, BEGUN_AGAIN = "float16 planes", "float16 planes, sums begun again every {} elements"
 
 #: said of a module with a thin product whose larger operand is split into planes in its tiles
 IN_TILES = "float16 planes in tiles"
@@ -98,7 +98,7 @@ def lowered(
     joined: bool = False,
     parts: bool = True,
     in_tiles: bool = True,
-    begins_again: bool = False,
+    begins_again: int = 0,
     chained: bool | None = None,
     torch_last: bool = False,
     folded: bool = True,
@@ -110,7 +110,7 @@ def lowered(
     and torch is no more exact for numbers of like size. ``tf32``: convolutions may have TF32's error where torch's have by what it is told;
     without it they have float32's, and with ``few_exact`` those of few channels have. ``joined``: recurrences share a launch, where they fit there. ``parts``: sums of thin products are cut
     in parts; without it not those of float8, which often wait for memory alone. ``in_tiles``: thin products may split their larger operand into planes
-    as they read it. ``begins_again``: products of planes begin their sum again in each step, for less error. ``chained``: whether products share a kernel with the one
+    as they read it. ``begins_again``: products of planes begin their sum again after so many elements, for less error; 0: as is the fastest. ``chained``: whether products share a kernel with the one
     before (``passes/chains.py``); None: where that pays. ``torch_last``: convolutions that are left to torch have their channels last.
     ``folded``: kernels of products reduce their rows or columns, where that pays. ``precision``: the setting; where it is not strict, float32 products are rounded
     whatever torch does: with ``halves`` to float16 where that pays (products that are no convolutions for "half" alone), else to TF32.
@@ -158,7 +158,7 @@ def lowered(
             return op not in in_pairs and op not in thin and planes_pay(op, on, graph.hints)
 
         if split_into_planes(graph, pays, begins_again=begins_again):
-            rounded.append(BEGUN_AGAIN if begins_again else PLANES)
+            rounded.append(BEGUN_AGAIN.format(begins_again) if begins_again else PLANES)
         share(graph)
     if on is not None:
         split = split_products(graph, lambda op: _parts(op, on, graph, parts) if op not in in_pairs else 1)

@@ -190,7 +190,9 @@ class Contract(Op):
     #: what the operands hold beyond does not count
     lengths: tuple[tuple[str, sympy.Expr], ...] = ()
     exact: Exact | None = None
-    begins_again: bool = False  # of planes: the tensor cores' sum begins at zero in each step, for less error
+    begins_again: int = (
+        0  # of planes: elements of a step, in each of which the tensor cores' sum begins at zero, for less error
+    )
     short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
     full_sums: bool = False  # of half precision operands: the sum has to have float32's error
 

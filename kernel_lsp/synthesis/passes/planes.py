@@ -48,11 +48,14 @@ LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 #: Summed elements that are one step of a product's kernel, which then takes all three products in it.
 SHORT_SUM = 64
 
+#: Elements after which the sum begins again where that is asked for, the fastest first: tensor cores truncate each time that they add to it.
+STEPS = (64, 32)
+
 #: A tensor, the order in which its dimensions are written, and how long the one that is longer becomes.
 _Layout = tuple[Value, tuple[int, ...], sympy.Expr | None]
 
 
-def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, begins_again: bool = False) -> int:
+def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, begins_again: int = 0) -> int:
     """Split the operands of the float32 products that are ``worthwhile``. Returns how many there were.
 
     ``begins_again``: see ``Contract``; so do those whose sum is one step at the example's sizes.
@@ -84,7 +87,7 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, b
             outer=LETTER,
             scaled=1 / SCALE,
             exact=Exact(op, peaks, LEAST_PEAK, MOST_PEAK),
-            begins_again=begins_again or _is_short(op, graph.hints),
+            begins_again=SHORT_SUM if _is_short(op, graph.hints) else begins_again,
         )
     return len(products)
 

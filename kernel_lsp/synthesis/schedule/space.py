@@ -110,7 +110,7 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     if of_float8(kernel.product):
         return _float8_products(kernel.product, m, n, k, batch, target)
     if (op := kernel.product).begins_again:
-        return list(_begun_again(m, n, k // hint(op.size(op.planes), hints), batch, target))
+        return list(_begun_again(m, n, k // hint(op.size(op.planes), hints), batch, op.begins_again, target))
     if op.outer or op.exact is not None:
         around, products = (math.prod(hint(op.size(x), hints) for x in letters) for letters in (op.outer, op.planes))
         return _walked(kernel, m, n, k // around, k // products, batch, dtype.itemsize, target, hints)
@@ -215,15 +215,18 @@ def _walked(
     return found
 
 
-def _begun_again(m: int, n: int, k: int, batch: int, target: Target) -> list[Product]:
-    """For products of planes whose sum begins again in each step: a step takes both planes of each operand, and its own sum is in registers, too."""
+def _begun_again(m: int, n: int, k: int, batch: int, depth: int, target: Target) -> list[Product]:
+    """For products of planes whose sum begins again in each step of ``depth``: a step takes both planes of each operand, and its own sum is in registers, too."""
     tiles = [Product(128, 128, 32, 8, 3), Product(64, 128, 32, 4, 3), Product(64, 64, 32, 4, 3)]
     if k <= SHORT_SUM:  # one step: of several programs on a multiprocessor some store while others load
         tiles = [Product(128, 64, 32, 8, 3), Product(64, 64, 32, 4, 3), Product(128, 128, 32, 8, 3)]
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
     # Both planes of float16 are as many bytes as one of float32.
     fitted = [
-        _fitted(tile, m, n, k, 4, target) for tile in (dataclasses.replace(t, k=2 * t.k) for t in enough or tiles[-1:])
+        _fitted(tile, m, n, k, 4, target)
+        for tile in (
+            dataclasses.replace(t, k=depth, stages=t.stages * SHORT_SUM // depth) for t in enough or tiles[-1:]
+        )
     ]
     return list(dict.fromkeys(dataclasses.replace(tile, together=True, restart=tile.k) for tile in fitted))
 

@@ -18,10 +18,11 @@ from tests.synthesis.passes.test_products import Product
 @pytest.mark.parametrize(
     ("case", "variant"),
     [
-        ("planes_linear", "begun again in each step"),
-        ("planes_bmm", "begun again in each step"),
-        ("planes_rough", "begun again in each step"),
-        ("planes_huge", "begun again in each step"),
+        ("planes_linear", "begun again every 64"),
+        ("planes_linear", "begun again every 32"),
+        ("planes_bmm", "begun again every 64"),
+        ("planes_rough", "begun again every 32"),
+        ("planes_huge", "begun again every 64"),
         ("thin_swish", "; 128 x 64 x 64 tiles"),
         ("thin_swish", "; 64 x 128 x 32 tiles"),
         ("thin_mm_columns", "; 64 x 16 x 128 tiles"),
@@ -42,4 +43,5 @@ def test_a_sum_that_begins_again_in_each_step_is_tried_later() -> None:
     exported = capture(module, (torch.empty(1024, 8192), torch.empty(8192, 8192)))
     found = synthesize(module, exported, class_name="Product", import_from="torch.nn", gpu="NVIDIA H200")
     ways = list(dict.fromkeys(one.arithmetic for one in found))
-    assert ways == ["float16 planes", "float16 planes, sums begun again in each step", "tf32x3", "bf16x6"]
+    again = [f"float16 planes, sums begun again every {elements} elements" for elements in (64, 32)]
+    assert ways == ["float16 planes", *again, "tf32x3", "bf16x6"]
