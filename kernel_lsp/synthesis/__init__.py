@@ -139,9 +139,23 @@ def _candidates(
 
     called, strict = _operators(exported), precision == "strict"
     convolutions = sum(name in LEFT["convolutions"] for name in _calls(exported))
-    result, chosen = of()
+    # Without a GPU nothing is faster in halves, and torch does not round.
+    faster = gpu is not None or precision == "half"
+    recurrent = not called.isdisjoint(LEFT["recurrent layers"])
+    rounded: list[Candidate] = []
+    result: list[Candidate] = []
+    chosen: Chosen = {}
+    # Where convolutions are rounded, cuDNN's are those that round no more than torch, so that no kernel of ours needs to.
+    cudnn = strict and faster and bool(convolutions) and not recurrent
+    if cudnn:
+        rounded = also(halves=True, most=_ROUNDED)[0][:_ROUNDED]
+        cudnn = bool(rounded) and not any(pairs[0]) and LEFT["convolutions"].isdisjoint(rounded[0].kept)
+    if not cudnn:
+        pairs.clear()
+        collapsed.clear()
+        result, chosen = of()
     apart: list[Candidate] = []  # recurrences in launches of their own, where several could share one
-    if not called.isdisjoint(LEFT["recurrent layers"]):
+    if recurrent:
         apart, alone = also(joined=False)
         chosen = alone or chosen
         apart = [other for other in apart if all(other.source != one.source for one in result)]
@@ -150,8 +164,8 @@ def _candidates(
     together = any(pairs[0])
     if together:  # what is measured decides whether scores go through memory
         result += _new(also(chained=not pairs[0][0], most=_CHAINED)[0], result)
-    # Without a GPU nothing is faster in halves, and torch does not round.
-    rounded = also(halves=True, most=_ROUNDED)[0][:_ROUNDED] if gpu is not None or precision == "half" else []
+    if faster and not cudnn:
+        rounded = also(halves=True, most=_ROUNDED)[0][:_ROUNDED]
     if not strict:  # what is not a convolution was rounded before
         rounded = _new(rounded, result)
     if together and gpu is not None:
@@ -202,6 +216,8 @@ def _candidates(
         result[place:place] = left
         if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
             result = [one for one in result if not any(one is other for other in exact)]
+    if cudnn and all(one.kept == rounded[0].kept for one in result):  # there are none of cuDNN's
+        result += _default(also(most=1)[0])
     # They are validated and timed as schedules of one kernel, under one precision; strict where there is nothing to round.
     under = next((one.precision for one in result if one.precision != "strict"), "strict")
     for place, candidate in enumerate(result):

@@ -68,7 +68,7 @@ _LIKE_ANOTHER = (
     *("folded_float16_huge", "folded_float16_least", "folded_bfloat16", "folded_least"),
     *("pointwise_conv2d_no_batch", "pointwise_conv3d", "asked_half_pointwise"),
     *("asked_tf32_nothing", "asked_half_huge", "asked_half_tiny", "asked_half_pooled", "asked_half_scaled"),
-    *("collapsed_", "folded_sums_in_half"),
+    *("collapsed_", "folded_sums_in_half", "in_tiles_"),
     *("prologue_returned", "features_returned_conv", "features_sorted"),
 )
 _ALSO = (
@@ -77,6 +77,7 @@ _ALSO = (
     *("attention_masked", "attention_causal_more_keys"),
     *("collapsed_linear", "collapsed_transposed", "collapsed_transposed_strided", "collapsed_transposed3d_depth"),
     *("collapsed_pool", "collapsed_pools"),
+    *("in_tiles_group_norm", "in_tiles_float16_pool", "in_tiles_batch_norm", "in_tiles_stored"),
 )
 CHOSEN = [name for name in CASES if name in _ALSO or not name.startswith(_LIKE_ANOTHER)]
 #: make test writes and runs every second one of these; make test-slow has the rest

@@ -34,7 +34,7 @@ def kernels_of(forward: Callable[..., Any], *inputs: torch.Tensor) -> tuple[list
     graph = lower(capture(module, tuple(inputs)))
     name_quotients(graph)
     share(graph)
-    split_long_reductions(graph, graph.hints)
+    split_long_reductions(graph, graph.hints, {})
     return [step for step in plan(graph).steps if isinstance(step, Kernel)], graph.hints
 
 

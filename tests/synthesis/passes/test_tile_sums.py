@@ -1,0 +1,104 @@
+"""When a convolution's kernel stores what its tiles of pixels come to, and what is stored and read then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from kernel_lsp.synthesis import stages, synthesize
+from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.graph.value import numel
+from kernel_lsp.synthesis.kernel.steps import Kernel, Planned, hint
+from kernel_lsp.synthesis.schedule.schedules import Product
+from kernel_lsp.synthesis.schedule.space import space
+from kernel_lsp.synthesis.schedule.target import target
+
+H100 = target("H100")
+
+
+class Then(nn.Module):
+    """A convolution, then a function of its result."""
+
+    def __init__(self, layer: nn.Module, after: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.layer, self.after = layer, after
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.after(self.layer(x))
+
+
+def pooled(x: torch.Tensor) -> torch.Tensor:
+    return functional.adaptive_avg_pool2d(functional.gelu(x), 1)
+
+
+def normed(x: torch.Tensor) -> torch.Tensor:
+    return functional.relu(functional.group_norm(x, 4))
+
+
+def planned(layer: nn.Module, shape: tuple[int, ...], after: Callable[[torch.Tensor], torch.Tensor]) -> Planned:
+    exported = capture(Then(layer, after).to("meta").eval(), (torch.empty(shape, device="meta"),))
+    return stages.planned(stages.lowered(exported, on=H100, halves=True))
+
+
+def product(found: Planned) -> Kernel:
+    (kernel,) = [one for one in found.kernels if one.contract is not None and not one.exact]
+    return kernel
+
+
+def stored(kernel: Kernel, found: Planned) -> int:
+    """Elements that it stores."""
+    return sum(hint(numel(v.shape), found.hints) for v in kernel.outputs)
+
+
+def test_what_only_its_mean_is_needed_of_is_not_stored() -> None:
+    found = planned(nn.Conv2d(8, 64, 3), (128, 8, 128, 128), pooled)
+    tiles = -(-126 * 126 // 128)
+    assert len(product(found).partials) == 1
+    assert stored(product(found), found) == tiles * 128 * 64
+
+
+def test_a_norm_reads_the_convolution_once() -> None:
+    found = planned(nn.Conv2d(8, 64, 3), (128, 8, 128, 128), normed)
+    kernel = product(found)
+    pixels, tiles = 128 * 64 * 126 * 126, -(-126 * 126 // 128)
+    assert stored(kernel, found) == pixels + 2 * tiles * 128 * 64
+    readers = [one for one in found.kernels if kernel.outputs[0] in one.leaves]
+    assert len(readers) == 1 and not readers[0].folds
+
+
+def test_each_tile_has_pixels_of_one_image() -> None:
+    found = planned(nn.Conv2d(16, 128, 3), (64, 16, 64, 64), normed)
+    for kernel in (one for one in found.kernels if one.contract is not None):
+        for tile in space(kernel, H100, found.hints):
+            assert isinstance(tile, Product)
+            assert (tile.n if kernel.exact else tile.m) == 128
+            assert tile.m * tile.n <= 128 * 32 * tile.warps
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "after"),
+    [
+        (nn.Conv2d(16, 64, 3), (1, 16, 32, 32), normed),  # two launches more take longer than what is read
+        (nn.Conv2d(256, 256, 3, padding=1), (64, 256, 9, 9), normed),  # a third of each tile would be empty
+        (nn.ConvTranspose2d(16, 64, 4, 2, 1), (64, 16, 64, 64), normed),  # pixels of four phases
+        (nn.Conv2d(8, 64, 3), (128, 8, 128, 128), lambda x: functional.relu(x).mean(3)),  # a part of the pixels
+        (nn.Conv2d(8, 64, 3), (128, 8, 128, 128), lambda x: x * torch.tanh(x).mean((2, 3), keepdim=True)),
+    ],
+)
+def test_where_it_does_not_pay_or_fit_the_convolution_is_stored(
+    layer: nn.Module, shape: tuple[int, ...], after: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    assert not product(planned(layer, shape, after)).partials
+
+
+def test_the_form_without_is_offered_beside_it() -> None:
+    module = Then(nn.Conv2d(8, 64, 3), normed).to("meta").eval()
+    exported = capture(module, (torch.empty(128, 8, 128, 128, device="meta"),))
+    found = synthesize(module, exported, class_name="Then", import_from="torch.nn", gpu="NVIDIA H100")
+    ours = [one.variant for one in found if "float16 convolutions" in one.variant]
+    assert stages.FOLDED in ours[0]
+    assert any(stages.FOLDED not in variant for variant in ours)
