@@ -118,6 +118,24 @@ async def test_generate_edit_stale_validate(make_jobs, memory, module, kernel_of
     assert kernel_file.read(kernel).claim.verdict.status == "outdated"
 
 
+async def test_a_kernel_that_was_wrong_before_an_edit_of_its_class_is_wrong(make_jobs, module, tmp_path, kernel_of):
+    jobs, path = make_jobs(device="interpreter"), module(TINY)
+    job = await over(jobs.submit("generate", target(path, "Tiny"), path))
+    assert job.state == "done", job.error
+    kernel = kernel_of(path, "Tiny")
+    written = kernel_file.read(kernel)
+    spoiled = written.body.replace("+ 1.0", "+ 1.5")
+    assert spoiled != written.body
+    kernel_file.write(kernel, kernel_file.assemble(written.header, spoiled), written.source)
+    for text in (TINY, TINY.replace("x * 2 + 1", "(2 * x) + 1")):
+        path.write_text(text)
+        job = await over(jobs.submit("validate", target(path, "Tiny"), path))
+        assert job.state == "done", job.error
+        verdict = job.report.candidates[0].verdict
+        assert verdict.status == "wrong" and "changed since" not in verdict.reason, verdict
+    assert kernel_file.read(kernel).claim.verdict.status == "wrong"
+
+
 async def test_inputs_from_pyproject_and_their_absence(make_jobs, module, tmp_path, kernel_of):
     (tmp_path / "pyproject.toml").touch()
     jobs, path = make_jobs(device="interpreter"), module(GIVEN)
