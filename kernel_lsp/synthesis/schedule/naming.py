@@ -35,6 +35,7 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     if len(kernels) == 1:
         return {kernels[0]: f"{name}_kernel"}
     result: dict[Kernel, str] = {}
+    stepped = _given_to_steps(kernels)
     for kernel in kernels:
         value = kernel.whole or kernel.stores[0][0]
         while kernel.chain is not None and isinstance(value.op, View):
@@ -53,8 +54,22 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             what = product if _anonymous(value) or what == f"{product}_out" else what
             known = any(word in what for word in ("linear", "matmul", product))
             what = what if known else product if value is kernel.contract else f"{product}_{what}"
+            what = "project_inputs" if value in stepped else what
         result[kernel] = identifier(f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel")
     return result
+
+
+def _given_to_steps(kernels: Sequence[Kernel]) -> set[Value]:
+    """What recurrences are given a place of for each step, and what that is a view of."""
+    found: set[Value] = set()
+    for kernel in kernels:
+        given = [v for value, _ in kernel.stores if isinstance(value.op, Recur) for v in value.op.loop.given]
+        for value in given:
+            found.add(value)
+            while isinstance(value.op, View):
+                value = value.op.operand
+                found.add(value)
+    return found
 
 
 def read_by(step: Step, stored: set[Value]) -> Sequence[Value]:
