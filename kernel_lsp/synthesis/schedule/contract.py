@@ -111,9 +111,10 @@ def contract(
     ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
     blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
     one = tuple(end.is_number and end <= size for end, size in ((m, tile.m), (n, tile.n)))  # all in one block
-    # As few blocks as a group has are in L2 at once in any order.
+    # As few blocks as a group has are in L2 at once in any order. Tiles of two phases are left as they were timed: another order spills more.
     few = tuple(end.is_number and end <= size * tile.group for end, size in ((m, tile.m), (n, tile.n)))
-    group = None if any(few) else program.block("GROUP", tile.group)
+    few = (False, False) if tile.joined else few
+    group = None if any((*one, *few)) else program.block("GROUP", tile.group)
     exact = tuple(end.is_number and int(end) % size == 0 for end, size in ((m, tile.m), (n, tile.n)))
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
