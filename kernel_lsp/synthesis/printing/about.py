@@ -19,14 +19,14 @@ _MOST_SHAPES = 4
 
 
 def tilings(host: Host, width: int) -> list[str]:
-    """The sentences on the kernels' tilings in lines of ``width``; where there are several kernels each begins with the names of those that it is about."""
+    """The sentences on the kernels' tilings in lines of ``width``. Of several kernels each begins with the names of those that it is about, and an empty line ends them."""
     if len(host.kernels) == 1:
         return textwrap.wrap(" ".join(dict.fromkeys(text for _, text in host.tilings)), width)
     names: dict[str, list[str]] = {}
     for name, text in dict.fromkeys(host.tilings):
         names.setdefault(text, []).append(name)
     said = [f"{_first_of(some, _MOST_ALIKE)}: {text}" for text, some in names.items()]
-    return [line for text in said for line in textwrap.wrap(text, width, subsequent_indent="    ")]
+    return [*(line for text in said for line in textwrap.wrap(text, width, subsequent_indent="    ")), ""]
 
 
 def traffic(graph: Graph, host: Host, hints: Hints) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.names import identifier, variable_name
-from ..graph.value import Partial, Pointwise, Recur, Value, View, operands
+from ..graph.value import Concat, Partial, Pointwise, Recur, Value, View, operands
 from ..kernel.reads import read
 from ..kernel.steps import HostView, Kernel, Plan, Step
 
@@ -60,15 +60,13 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
 
 
 def _given_to_steps(kernels: Sequence[Kernel]) -> set[Value]:
-    """What recurrences are given a place of for each step, and what that is a view of."""
+    """What recurrences are given a place of for each step, what that is a view of, and what it is put together of."""
     found: set[Value] = set()
-    for kernel in kernels:
-        given = [v for value, _ in kernel.stores if isinstance(value.op, Recur) for v in value.op.loop.given]
-        for value in given:
-            found.add(value)
-            while isinstance(value.op, View):
-                value = value.op.operand
-                found.add(value)
+    waiting = [v for k in kernels for value, _ in k.stores if isinstance(value.op, Recur) for v in value.op.loop.given]
+    while waiting:
+        value = waiting.pop()
+        found.add(value)
+        waiting += operands(value) if isinstance(value.op, View | Concat) else []
     return found
 
 

@@ -51,6 +51,10 @@ LEAST = 16
 BLOCK_UNITS = "BLOCK_HIDDEN"
 
 
+#: why units that are not there are masked once more
+_SUMMED = Comment("The next step sums over the units: those beyond the last one have to be 0, also beside a NaN.")
+
+
 @dataclass(frozen=True)
 class Words:
     """What is called what along the axis of a state that steps apart from the rest; ``several``: of its places, after their number."""
@@ -359,7 +363,8 @@ def advance(frame: Frame) -> None:
         if state in frame.carried:
             in_product = state in contracted(looped.loop) and frame.units is not None and frame.units.mask is not None
             if in_product and frame.units is not None and frame.units.mask is not None:
-                result = masked(result, frame.units.mask, 0.0, state.dtype)  # it is summed over in the next step
+                result = masked(result, frame.units.mask, 0.0, state.dtype)
+                builder.inner += [] if _SUMMED in builder.inner else [_SUMMED]
             builder.inner.append(Set(frame.carried[state], result))
 
 
