@@ -27,7 +27,7 @@ from ..kernel.ir import (
 )
 from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, Leave, Set, Split, Statement, Store
 from ..schedule.program import Program
-from . import helpers, index_parts, place_names, shared_pointers, single_steps, size_names
+from . import helpers, index_parts, phase_starts, place_names, shared_pointers, single_steps, size_names
 
 #: Columns of a line with a comment, which no formatter breaks.
 _COMMENT = 88
@@ -68,11 +68,12 @@ class Printer:
         body = program.body if looped else single_steps.written_out(program)
         body, parts = index_parts.named(program, body)
         body, sizes = size_names.named(program, body)
-        self.body, places = place_names.named(body)
+        body, places = place_names.named(body)
+        self.body, firsts = phase_starts.named(body)
         self.shared = {shared.pointer: shared for shared in shared_pointers.found(self.body)}
         self.begun: set[Variable] = set()  # the pointers of which the shared part has its name by now
         self.names = kernel_names(
-            program, [*parts, *sizes, *places, *(shared.variable for shared in self.shared.values())]
+            program, [*parts, *sizes, *places, *firsts, *(shared.variable for shared in self.shared.values())]
         )
         self.wide = program.wide
 
