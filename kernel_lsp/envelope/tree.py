@@ -74,9 +74,10 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
                 continue
             if name.startswith("_") and not read(kind, name):
                 continue  # bookkeeping of a library; public names may be read by functions given the module
-            drops = own and name == "p" and source in mode and "dropout" in kind.__name__.lower()
-            if drops and not module.training:
-                continue  # how much is dropped in training matters only there
+            drops = name == "p" and "dropout" in kind.__name__.lower()
+            follows = name == "momentum" and hasattr(child, "running_mean")
+            if own and source in mode and (drops or follows) and not (module.training or child.training):
+                continue  # how much is dropped, or running statistics are moved, matters in training alone
             if (text := setting(f"{source}.{name}", value)) is not None:
                 typed = exact and not own and type(value) in (int, float)
                 result.append(f"type({source}.{name}) is {type(value).__name__} and {text}" if typed else text)

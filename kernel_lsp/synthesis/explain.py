@@ -254,7 +254,7 @@ def _text(
     functions: dict[str, tuple[Function, list[int]]] = {}
     for operation in made.host.plan.operations:
         if isinstance(operation, Launch):
-            key = form(definition(operation.program, ""))
+            key = form(definition(operation.program, "", looped=True))
             functions.setdefault(key, (made.host.kernels[key], []))[1].append(numbers[operation.kernel])
     return {
         "kernels": [

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from kernel_lsp.envelope.modes import mode_conditions
+from kernel_lsp.envelope.tree import configuration
 
 
 class ThroughAHelper(nn.Module):
@@ -39,3 +40,10 @@ class Inherits(ThroughAHelper):
 )
 def test_a_kernel_for_eval_mode_is_not_run_in_the_other(module: nn.Module, wanted: list[str]) -> None:
     assert mode_conditions(module.eval()) == wanted
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d(4), nn.InstanceNorm2d(4, track_running_stats=True)])
+def test_the_momentum_of_running_statistics_matters_in_training_alone(norm: nn.Module, training: bool) -> None:
+    found = configuration(nn.Sequential(norm).train(training), exact=False)
+    assert ("self[0].momentum == 0.1" in found) == training and "self[0].eps == 1e-05" in found

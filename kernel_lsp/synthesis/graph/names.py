@@ -71,6 +71,8 @@ _RESERVED = frozenset(
         "full_sum",
         "ks",
         "batch",
+        "batch_mask",
+        "batch_block",
         "phase",
         "group",
         "group_rows",

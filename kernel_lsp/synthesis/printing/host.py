@@ -38,6 +38,7 @@ from . import bounds
 from .formula import formulas
 from .returned import returned
 from .sharing import form
+from .single_steps import has_loop, has_single_step
 from .triton import constants, definition, kernel_names
 
 #: programs along the second and third dimension of CUDA's grid (CUDA C++ Programming Guide, compute capabilities)
@@ -46,11 +47,15 @@ _MOST_PROGRAMS = 65535
 
 @dataclass
 class Function:
-    """A kernel of the file, the formula of its first launch, and how many launches there are."""
+    """A kernel of the file, the formula of its first launch, and how many launches there are.
+
+    ``forms``: those that the launches would have without their loops of a single step; where they differ, the loops stay.
+    """
 
     program: Program
     formula: str
-    launches: int = 1
+    launches: int = 0
+    forms: set[str] = field(default_factory=set)
 
     @property
     def text(self) -> str:
@@ -59,17 +64,22 @@ class Function:
         about = textwrap.wrap(f"{self.program.tiling} {self.program.axes}", 92)
         if self.launches > 1:
             about.append(f"{self.launches} launches, each of other tensors: the formula is the first one's.")
-        return definition(self.program, "\n    ".join([*head, "", *about, ""]))
+        return definition(self.program, "\n    ".join([*head, "", *about, ""]), looped=len(self.forms) > 1)
 
 
 @dataclass
 class Host:
-    """What was written: ``parameters`` of the host function with the Values they hold, its body, the kernels."""
+    """What was written: ``parameters`` of the host function with the Values they hold, its body, the kernels.
+
+    ``tilings``: of each launch the name of its kernel, and the sentence on how it is tiled. ``variables``: what holds a value in the end.
+    """
 
     plan: HostPlan
     parameters: list[tuple[str, Value]] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     kernels: dict[str, Function] = field(default_factory=dict)  # by form, see sharing
+    tilings: list[tuple[str, str]] = field(default_factory=list)
+    variables: dict[Value, str] = field(default_factory=dict)
     requires: list[str] = field(default_factory=list)
     checks_indices: bool = False
 
@@ -100,7 +110,7 @@ class _Printer:
         self.hints, self.uncounted = graph.hints, graph.uncounted
         wanted = [operation.program.name for operation in plan.operations if isinstance(operation, Launch)]
         self.names = Names([function, *wanted])
-        self.variables: dict[Value, str] = {}
+        self.variables = self.host.variables
         for value in plan.inputs:
             self.variables[value] = self.names.fresh(variable_name(value))
             self.host.parameters.append((self.variables[value], value))
@@ -200,18 +210,18 @@ class _Printer:
         told = [*(whole for whole, _ in kernel.stores), *kernel.peaks] if kernel.partials else kernel.outputs
         pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
         text = formulas(pairs, self.variables)
-        text += (
-            f", {'chunk' if kernel.contract is None else 'tile'} by {'chunk' if kernel.contract is None else 'tile'}"
-            if kernel.partials
-            else ""
-        )
-        key = form(definition(program, ""))
-        if key in host.kernels:
-            host.kernels[key].launches += 1
-        else:
+        if kernel.partials:
+            text += ", chunk by chunk" if kernel.contract is None else ", tile by tile"
+        key = form(definition(program, "", looped=True))
+        without_loops = form(definition(program, "")) if has_single_step(program) else key
+        if key not in host.kernels:
             program = dataclasses.replace(program, name=self.kernel_names.fresh(wanted))
             host.kernels[key] = Function(program, text)
-        host.body += self._launched(program, host.kernels[key].program)
+        function = host.kernels[key]
+        function.launches += 1
+        function.forms.add(without_loops)
+        host.body += self._launched(program, function.program)
+        host.tilings.append((function.program.name, program.tiling))
         for extent, most in program.limits:
             self._require_divisors(extent)
             limit = f"{python(extent, self.given)} {'< _MOST_ELEMENTS' if most == MOST_ELEMENTS else f'<= {most}'}"
@@ -265,7 +275,7 @@ class _Printer:
             *(f"{name}={value}" for name, value in zip(constants(function), values, strict=True)),
             f"num_warps={program.num_warps}",
         ]
-        if program.num_stages is not None:
+        if program.num_stages is not None and has_loop(program):
             passed.append(f"num_stages={program.num_stages}")
         if program.together:
             passed.append("launch_cooperative_grid=True")

@@ -36,17 +36,17 @@ class _Scope:
     given: frozenset[Variable]
 
 
-def named(program: Program) -> tuple[list[Statement], list[Variable]]:
-    """The program's body with names for such parts, and the new variables."""
+def named(program: Program, body: list[Statement]) -> tuple[list[Statement], list[Variable]]:
+    """``body``, the program's, with names for such parts, and the new variables."""
     times: dict[Variable, int] = {}
-    for statement in _statements(program.body):
+    for statement in _statements(body):
         for variable in _set_by(statement):
             times[variable] = times.get(variable, 0) + 1
     given = {*program.arguments.variables, *program.blocks} - times.keys()
     scope = _Scope(frozenset(v for v, count in times.items() if count == 1), frozenset(given))
     counts: dict[Variable, dict[Expr, int]] = {}
     atoms: dict[Variable, list[sympy.Symbol]] = {}
-    for statement in _statements(program.body):
+    for statement in _statements(body):
         for part in _parts_of(statement, scope):
             axis = _index(part).axis
             of_one, atoms[axis.variable] = counts.setdefault(axis.variable, {}), axis.atoms
@@ -62,8 +62,8 @@ def named(program: Program) -> tuple[list[Statement], list[Variable]]:
         if any(width(p) >= len(name) + _LONGER or of_one[p] >= _OFTEN for p, name in names.items()):
             chosen |= {part: Variable(name) for part, name in names.items()}
     if not chosen:
-        return program.body, []
-    return _block(program.body, chosen, dict(chosen), scope, set()), list(chosen.values())
+        return body, []
+    return _block(body, chosen, dict(chosen), scope, set()), list(chosen.values())
 
 
 # -- what there is --------------------------------------------------------------------------------------------------

@@ -26,23 +26,19 @@ from ..graph.functions import FUNCTIONS
 from ..graph.lowered import Assigned, Graph
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
-from ..graph.value import Value, input_of, numel
+from ..graph.value import input_of
 from ..kernel.ir import Apply, Dot, PrefixScan
-from ..kernel.steps import Hints, Planned, hint
+from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
-from . import bounds, helpers, named_results, replay
+from . import about, bounds, helpers, named_results, replay
 from .envelope import conditions, name_arguments
 from .formula import definitions
 from .host import Host, write
 from .names import class_alias, function_name
 
 _WIDTH = 100
-#: tensors that the docstring names
-_MOST_NAMES = 12
-#: and arguments of which it gives the shape
-_MOST_SHAPES = 4
 
 
 @dataclass(frozen=True)
@@ -181,9 +177,8 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
                 indent = " " * (8 if number else 4)
                 lines += textwrap.wrap(line, _WIDTH - 8, initial_indent=indent, subsequent_indent=" " * 8)
     lines += [""]
-    tilings = list(dict.fromkeys(program.tiling for program in host.programs))
-    lines += textwrap.wrap(" ".join(tilings), _WIDTH)
-    lines += textwrap.wrap(_traffic(graph, host, hints), _WIDTH)
+    lines += about.tilings(host, _WIDTH)
+    lines += textwrap.wrap(about.traffic(graph, host, hints), _WIDTH)
     if graph.collapsed:
         lines += ["", *textwrap.wrap(_COLLAPSED.format(", ".join(dict.fromkeys(graph.collapsed))), _WIDTH)]
     if graph.precision != "strict":
@@ -191,30 +186,6 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
     if replayed:
         lines += ["", *textwrap.wrap(replay.ABOUT, _WIDTH)]
     return '"""' + "\n".join(lines) + '\n"""'
-
-
-def _traffic(graph: Graph, host: Host, hints: Hints) -> str:
-    def size(value: Value) -> int:
-        return int(numel(value.shape).subs(hints)) * value.dtype.itemsize
-
-    reads = sum(size(v) for _, v in host.parameters)
-    writes = sum(size(v) for v in graph.outputs)
-    names = ", ".join(name for name, _ in host.parameters[:_MOST_NAMES])
-    if len(host.parameters) > _MOST_NAMES:
-        names += f" and {len(host.parameters) - _MOST_NAMES} more"
-    given = [(name, v) for name, v in host.parameters if input_of(v).kind == "argument" and v.shape]
-    shapes = [f"{name} of shape {[hint(n, hints) for n in v.shape]}" for name, v in given[:_MOST_SHAPES]]
-    further = f" and {len(given) - _MOST_SHAPES} more" if len(given) > _MOST_SHAPES else ""
-    about = f"{', '.join(shapes)}{further}" if shapes else "the example inputs"
-    return f"Least traffic for {about}: {_bytes(reads)} read ({names}), {_bytes(writes)} written."
-
-
-def _bytes(n: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n < 1000 or unit == "GB":
-            return f"{n:.4g} {unit}"
-        n /= 1000
-    raise AssertionError
 
 
 def _imports(host: Host, of_the_class: list[str], standard: list[str]) -> str:

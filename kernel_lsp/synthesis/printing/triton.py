@@ -27,7 +27,7 @@ from ..kernel.ir import (
 )
 from ..kernel.statements import Add, Arrive, Await, Barrier, Comment, Leave, Set, Split, Statement, Store
 from ..schedule.program import Program
-from . import helpers, index_parts, shared_pointers, size_names
+from . import helpers, index_parts, phase_starts, place_names, shared_pointers, single_steps, size_names
 
 #: Columns of a line with a comment, which no formatter breaks.
 _COMMENT = 88
@@ -36,9 +36,9 @@ _COMMENT = 88
 _DTYPES = {torch.bool: "tl.int1", torch.float8_e4m3fn: "tl.float8e4nv", torch.float8_e5m2: "tl.float8e5"}
 
 
-def definition(program: Program, docstring: str) -> str:
-    """The kernel's definition."""
-    printer = Printer(program)
+def definition(program: Program, docstring: str, *, looped: bool = False) -> str:
+    """The kernel's definition. ``looped``: with loops of a single step, too."""
+    printer = Printer(program, looped=looped)
     parameters = [printer.names[v] for v in program.parameters()]
     parameters += [f"{name}: tl.constexpr" for name in constants(program)]
     lines = ["@triton.jit", f"def {program.name}({', '.join(parameters)}):", f'    """{docstring}"""']
@@ -64,12 +64,17 @@ def kernel_names(program: Program, further: list[Variable] | None = None) -> dic
 class Printer:
     """Writes the statements and expressions of one kernel as Triton, under the names that its variables get."""
 
-    def __init__(self, program: Program) -> None:
-        body, parts = index_parts.named(program)
-        self.body, sizes = size_names.named(program, body)
+    def __init__(self, program: Program, *, looped: bool = False) -> None:
+        body = program.body if looped else single_steps.written_out(program)
+        body, parts = index_parts.named(program, body)
+        body, sizes = size_names.named(program, body)
+        body, places = place_names.named(body)
+        self.body, firsts = phase_starts.named(body)
         self.shared = {shared.pointer: shared for shared in shared_pointers.found(self.body)}
         self.begun: set[Variable] = set()  # the pointers of which the shared part has its name by now
-        self.names = kernel_names(program, [*parts, *sizes, *(shared.variable for shared in self.shared.values())])
+        self.names = kernel_names(
+            program, [*parts, *sizes, *places, *firsts, *(shared.variable for shared in self.shared.values())]
+        )
         self.wide = program.wide
 
     def name(self, variable: Variable) -> str:

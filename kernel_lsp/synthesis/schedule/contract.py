@@ -112,7 +112,10 @@ def contract(
     ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
     blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
     one = tuple(end.is_number and end <= size for end, size in ((m, tile.m), (n, tile.n)))  # all in one block
-    group = None if any(one) else program.block("GROUP", tile.group)
+    # As few blocks as a group has are in L2 at once in any order. Tiles of two phases are left as they were timed: another order spills more.
+    few = tuple(end.is_number and end <= size * tile.group for end, size in ((m, tile.m), (n, tile.n)))
+    few = (False, False) if tile.joined else few
+    group = None if any((*one, *few)) else program.block("GROUP", tile.group)
     exact = tuple(end.is_number and int(end) % size == 0 for end, size in ((m, tile.m), (n, tile.n)))
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
@@ -123,7 +126,7 @@ def contract(
     # Phases of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     together = phases or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
     name_of_batch = "phase" if phases else "batch"
-    axes = tile_order(domain, program, ends, blocks, group, one, batch, together, name_of_batch)
+    axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += places(rows, cols, blocks, ends, one, exact)
     parts = Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)

@@ -18,10 +18,12 @@ from ..kernel.ir import Apply, Axis, Expr, FoldAxis, Number, Ref, apply
 from ..kernel.statements import Set, Statement
 
 #: what a low half in float16 is multiplied by: 2^11, one more than it has bits after the first
-RAISED = 2048.0
+RAISED = 2048
+#: the constant of a launch that says so
+SPLIT = "SPLIT"
 #: what a kernel says of its halves where it makes the first
 PLANES = (
-    "float32 as two float16 planes, high + low / 2048: 22 bits of a number, in three products (low times low is left out). "
+    "float32 as two float16 planes, high + low / SPLIT: 22 bits of a number, in three products (low times low is left out). "
     "The weight is split once, before the first step. Its rows are divided by their largest number, which keeps them in the range of float16."
 )
 
@@ -48,14 +50,14 @@ def one_for_none(arguments: Arguments, name: str, most: Expr, statements: list[S
     return found
 
 
-def halves(arguments: Arguments, value: Expr, name: str, statements: list[Statement]) -> tuple[Ref, Ref]:
-    """The low and the high half of float32 in float16, the low one times ``RAISED``."""
+def halves(arguments: Arguments, value: Expr, name: str, split: Ref, statements: list[Statement]) -> tuple[Ref, Ref]:
+    """The low and the high half of float32 in float16, the low one times ``split``, which is ``RAISED``."""
     if not isinstance(value, Ref):
         value = assigned(arguments, f"{name}_scaled", value, statements)
     high = Ref(arguments.variable(f"{name}_high"), value.axes, torch.float16)
     low = Ref(arguments.variable(f"{name}_low"), value.axes, torch.float16)
     rest = apply("sub", value, Apply("to_float32", (high,), torch.float32), dtype=torch.float32)
-    raised = apply("mul", rest, Number(RAISED), dtype=torch.float32)
+    raised = apply("mul", rest, split, dtype=torch.float32)
     statements.append(Set(high.variable, Apply("to_float16", (value,), torch.float16)))
     statements.append(Set(low.variable, Apply("to_float16", (raised,), torch.float16)))
     return low, high

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.names import identifier, variable_name
-from ..graph.value import Partial, Pointwise, Recur, Value, View, operands
+from ..graph.value import Concat, Partial, Pointwise, Recur, Value, View, operands
 from ..kernel.reads import read
 from ..kernel.steps import HostView, Kernel, Plan, Step
 
@@ -35,6 +35,7 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     if len(kernels) == 1:
         return {kernels[0]: f"{name}_kernel"}
     result: dict[Kernel, str] = {}
+    stepped = _given_to_steps(kernels)
     for kernel in kernels:
         value = kernel.whole or kernel.stores[0][0]
         while kernel.chain is not None and isinstance(value.op, View):
@@ -53,8 +54,20 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             what = product if _anonymous(value) or what == f"{product}_out" else what
             known = any(word in what for word in ("linear", "matmul", product))
             what = what if known else product if value is kernel.contract else f"{product}_{what}"
+            what = "project_inputs" if value in stepped else what
         result[kernel] = identifier(f"{what}_exact_kernel" if kernel.exact else f"{what}_kernel")
     return result
+
+
+def _given_to_steps(kernels: Sequence[Kernel]) -> set[Value]:
+    """What recurrences are given a place of for each step, what that is a view of, and what it is put together of."""
+    found: set[Value] = set()
+    waiting = [v for k in kernels for value, _ in k.stores if isinstance(value.op, Recur) for v in value.op.loop.given]
+    while waiting:
+        value = waiting.pop()
+        found.add(value)
+        waiting += operands(value) if isinstance(value.op, View | Concat) else []
+    return found
 
 
 def read_by(step: Step, stored: set[Value]) -> Sequence[Value]:

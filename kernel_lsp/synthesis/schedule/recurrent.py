@@ -51,6 +51,26 @@ LEAST = 16
 BLOCK_UNITS = "BLOCK_HIDDEN"
 
 
+#: why units that are not there are masked once more
+_SUMMED = Comment("The next step sums over the units: those beyond the last one have to be 0, also beside a NaN.")
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is called what along the axis of a state that steps apart from the rest; ``several``: of its places, after their number."""
+
+    index: str
+    mask: str
+    size: str
+    block: str
+    several: str
+
+
+#: where a product takes a state's units, what is beside them is a batch
+OF_BATCH = Words("batch", "batch_mask", "batch_size", "BLOCK_BATCH", "sequences of the batch")
+OF_ROWS = Words("rows", "row_mask", "n_rows", "BLOCK_ROWS", "rows")
+
+
 @dataclass
 class Frame:
     """A recurrence that is being written: ``units`` is the axis of the state along which its products go, None without one.
@@ -68,6 +88,11 @@ class Frame:
     member: Axis | None  # of several recurrences, which one the program is of
     shape: tuple[Variable, ...]  # of a tile of a state
     carried: dict[Value, Variable] = field(default_factory=dict)
+
+    @property
+    def words(self) -> Words:
+        """What is called what along ``rows``."""
+        return OF_ROWS if self.units is None else OF_BATCH
 
     @property
     def tile(self) -> frozenset[Axis]:
@@ -101,13 +126,14 @@ def recurrent(
     frame = framed(kernel, domain, program, stored)
     rows, units = frame.rows, frame.units
     n_rows = total(domain, rows.atoms)
-    arguments.name_size(n_rows, "n_rows")
-    block = program.block("BLOCK_ROWS", schedule.rows)
+    words = frame.words
+    arguments.name_size(n_rows, words.size)
+    block = program.block(words.block, schedule.rows)
     lane = None if units is None else (0, 2)
     program.grid = [[Blocks(n_rows, schedule.rows)]]
     program.body += set_all(
         (rows.variable, blocked(ProgramId(0), block, rows, lane)),
-        mask_of(rows, "row_mask", arguments.size(n_rows)),
+        mask_of(rows, words.mask, arguments.size(n_rows)),
     )
     frame.shape = (block,)
     if units is not None:
@@ -137,7 +163,7 @@ def recurrent(
         if not schedule.depth
         else "it reads the weights, and the state that it stored, at each"
     )
-    program.tiling = f"One program takes {schedule.rows} rows through all steps" + (
+    program.tiling = f"One program takes {schedule.rows} {words.several} through all steps" + (
         f"; {how}." if units is not None else "."
     )
     return program
@@ -162,7 +188,8 @@ def framed(kernel: Kernel, domain: Domain, program: Program, stored: set[Value])
     assert len(across) <= 1, "states that are multiplied along different dimensions"
     unit = [e for d, e in enumerate(state) if d in across]
     unit_atoms = [a for a in domain.kept if any(a in e.free_symbols for e in unit)]
-    rows = Axis(fixed("rows"), [a for a in domain.kept if a not in unit_atoms and a != looped.member], "tile")
+    words = OF_BATCH if across else OF_ROWS
+    rows = Axis(fixed(words.index), [a for a in domain.kept if a not in unit_atoms and a != looped.member], "tile")
     units = Axis(fixed("units"), unit_atoms, "tile") if across else None
     step = Axis(fixed("step"), [looped.step] if isinstance(looped.step, sympy.Symbol) else [], "scalar")
     member = None if looped.member is None else Axis(fixed("member"), [looped.member], "grid")
@@ -336,7 +363,8 @@ def advance(frame: Frame) -> None:
         if state in frame.carried:
             in_product = state in contracted(looped.loop) and frame.units is not None and frame.units.mask is not None
             if in_product and frame.units is not None and frame.units.mask is not None:
-                result = masked(result, frame.units.mask, 0.0, state.dtype)  # it is summed over in the next step
+                result = masked(result, frame.units.mask, 0.0, state.dtype)
+                builder.inner += [] if _SUMMED in builder.inner else [_SUMMED]
             builder.inner.append(Set(frame.carried[state], result))
 
 

@@ -39,11 +39,12 @@ from ..kernel.statements import Arrive, Await, Comment, Set, Split, Statement
 from ..kernel.steps import Hints, Kernel
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
-from .halves import PLANES, RAISED, assigned, halves, largest, one_for_none
+from .halves import PLANES, RAISED, SPLIT, assigned, halves, largest, one_for_none
 from .program import Blocks, OfAll, Program, fixed, set_all
 from .recurrent import (
     BLOCK_UNITS,
     LEAST,
+    OF_BATCH,
     Frame,
     advance,
     begin,
@@ -111,9 +112,9 @@ def resident(
     n_rows, n_units = total(domain, rows.atoms), total(domain, units.atoms)
     whole, parts = schedule.units >= n_units, len(next(iter(products.values())))
     name_units(arguments, n_units, parts)
-    arguments.name_size(n_rows, "n_rows")
+    arguments.name_size(n_rows, OF_BATCH.size)
     size = program.block(BLOCK_UNITS, schedule.units if whole else OfAll(n_units, schedule.units))
-    block = program.block("BLOCK_ROWS", schedule.rows)
+    block = program.block(OF_BATCH.block, schedule.rows)
     program.grid = [[Blocks(n_rows, schedule.rows)]]
     program.grid = program.grid if whole else [[OfAll(n_units, schedule.units)], *program.grid]
     frame.shape = (size, block)
@@ -123,12 +124,12 @@ def resident(
         program.body += set_all((frame.member.variable, ProgramId(len(program.grid))))
         program.grid.append([sympy.Integer(looped.loop.members)])
     if not whole or looped.loop.below is not None:
-        program.body += set_all((fixed("row_block"), row_block))
-        row_block = Ref(fixed("row_block"))
+        program.body += set_all((fixed("batch_block"), row_block))
+        row_block = Ref(fixed("batch_block"))
     program.body += set_all(
         (units.variable, Arange(size, units, (0, 2)) if whole else blocked(ProgramId(0), size, units, (0, 2))),
         (rows.variable, blocked(row_block, block, rows, (1, 2))),
-        mask_of(rows, "row_mask", arguments.size(n_rows)),
+        mask_of(rows, OF_BATCH.mask, arguments.size(n_rows)),
         *([] if n_units % max(LEAST, schedule.units) == 0 else [mask_of(units, "unit_mask", arguments.size(n_units))]),
     )
     signal, waits = _signals(frame, schedule, n_rows, n_units)
@@ -144,7 +145,7 @@ def resident(
     advance(frame)
     frame.builder.inner += [Comment(_COUNTED), *signal] if signal and not first else signal
     end(frame)
-    program.tiling = f"One program takes {schedule.rows} rows"
+    program.tiling = f"One program takes {schedule.rows} {OF_BATCH.several}"
     program.tiling += "" if whole else f" and {schedule.units} units of the state"
     program.tiling += " through all steps, with the weights of the state kept on chip"
     program.tiling += ", and waits for the others after each." if program.together else "."
@@ -168,7 +169,7 @@ def _signals(
     arrived = Value(Op(), (sympy.expand(counters),), torch.int32, "arrived")
     program.zeroed.append(arrived)
     pointer = arguments.outputs[arrived] = arguments.variable("arrived_ptr")
-    first = apply("mul", Ref(fixed("row_block")), Ref(frame.shape[1]))
+    first = apply("mul", Ref(fixed("batch_block")), Ref(frame.shape[1]))
     parts = apply("cdiv", arguments.size(n_units), Ref(frame.shape[0]))
     step: Expr = AxisIndex(frame.step)
     before = int(frame.begun)  # how often a program has stored the state before the first step
@@ -272,27 +273,28 @@ def _product(
     total_of = arguments.variable(f"acc{apart}") if apart else fixed("acc")
     acc = Ref(total_of, frozenset({lanes, frame.rows, frame.step}), torch.float32)
     lane_count = program.multiple(power_of_two(len(parts)), frame.shape[0])
-    inner.append(Set(acc.variable, Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)))
+    zeros = Full((lane_count, frame.shape[1]), 0.0, torch.float32, acc.axes)
     if half is not None:
-        inner.append(Set(acc.variable, Dot(weight, loaded, acc)))
+        inner.append(Set(acc.variable, Dot(weight, loaded, zeros)))
     else:
         about = Comment(PLANES)
         first = about not in builder.lines
         builder.lines += [about] if first else []
         scale: Expr = one_for_none(arguments, f"largest{apart}", largest(weight, beside_weight, 1), builder.lines)
         scaled = apply("div", weight, scale, dtype=torch.float32)
-        low_weight, high_weight = halves(arguments, scaled, f"weight{apart}", builder.lines)
+        split = Ref(next((v for v in program.blocks if v.wanted == SPLIT), None) or program.block(SPLIT, RAISED))
+        low_weight, high_weight = halves(arguments, scaled, f"weight{apart}", split, builder.lines)
         if not (looped.loop.bounded and made_of_numbers(looped.loop.first[0])):  # its numbers may be of any size
             most = one_for_none(arguments, f"most_{name}", largest(loaded, beside_state, 0), inner)
             loaded = assigned(arguments, f"{name}_scaled", apply("div", loaded, most, dtype=torch.float32), inner)
             scale = apply("mul", scale, most, dtype=torch.float32)
-        low_state, high_state = halves(arguments, loaded, name, inner)
-        inner.append(Set(acc.variable, Dot(high_weight, low_state, acc)))
+        low_state, high_state = halves(arguments, loaded, name, split, inner)
+        inner.append(Set(acc.variable, Dot(high_weight, low_state, zeros)))
         inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
         if first:
-            inner.append(Comment("The low parts' share, times 1 / 2048. An infinity has none: its NaN becomes 0."))
+            inner.append(Comment("The low parts' share, times 1 / SPLIT. An infinity has none: its NaN becomes 0."))
         same = apply("eq", acc, acc, dtype=torch.bool)
-        rest = apply("mul", acc, Number(1 / RAISED), dtype=torch.float32)
+        rest = apply("mul", acc, apply("div", Number(1), split, dtype=torch.float32), dtype=torch.float32)
         inner.append(Set(acc.variable, Apply("where", (same, rest, Number(0.0)), torch.float32)))
         inner.append(Set(acc.variable, Dot(high_weight, high_state, acc)))
         inner.append(Set(acc.variable, apply("mul", acc, scale, dtype=torch.float32)))

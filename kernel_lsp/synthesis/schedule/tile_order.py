@@ -25,13 +25,15 @@ def tile_order(
     blocks: dict[str, Variable],
     group: Variable | None,
     one: tuple[bool, ...],
+    few: tuple[bool, ...],
     batch: list[sympy.Symbol],
     together: bool,
     batch_name: str,
 ) -> list[Axis]:
     """The statements that give a program its tile, and the axis of the batch where there is one.
 
-    ``group``: row blocks of which all columns come before the next ones; None where all rows, or all columns, are in one block, as ``one`` says.
+    ``group``: row blocks of which all columns come before the next ones; None where rows, or columns, are in so ``few`` blocks that the order
+    does not matter. ``one``: whether all rows, and all columns, are in one block.
     ``together``: one tile of all of a batch runs before the next tile, since those are neighbours in the result.
     """
     tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
@@ -56,11 +58,22 @@ def tile_order(
         else:
             place = within_batch[1]
             program.body += set_all((axes[0].variable, within_batch[0]))
-            program.body += [] if group is None else set_all((tile.variable, place))
+            program.body += [] if any(one) else set_all((tile.variable, place))
         program.grid[0].append(total(domain, batch))
+    row_block, col_block = fixed("row_block"), fixed("col_block")
+    if any(one):
+        program.body += set_all(
+            (row_block, Number(0) if one[0] else place), (col_block, Number(0) if one[1] else place)
+        )
+        return axes
+    if group is None and few[0]:
+        program.body += set_all(
+            (row_block, apply("mod_int", tile, row_blocks)), (col_block, apply("floordiv_int", tile, row_blocks))
+        )
+        return axes
     if group is None:
         program.body += set_all(
-            (fixed("row_block"), Number(0) if one[0] else place), (fixed("col_block"), Number(0) if one[1] else place)
+            (row_block, apply("floordiv_int", tile, col_blocks)), (col_block, apply("mod_int", tile, col_blocks))
         )
         return axes
     wide = apply("mul", Ref(group), col_blocks)
@@ -70,8 +83,8 @@ def tile_order(
     program.body += set_all(
         (in_group.variable, apply("floordiv_int", tile, wide)),
         (group_rows.variable, apply("minimum_int", left, Ref(group))),
-        (fixed("row_block"), row),
-        (fixed("col_block"), apply("floordiv_int", within, group_rows)),
+        (row_block, row),
+        (col_block, apply("floordiv_int", within, group_rows)),
     )
     return axes
 

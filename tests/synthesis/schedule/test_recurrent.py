@@ -161,13 +161,13 @@ def test_one_program_has_no_axis_of_units_and_no_bare_sizes(width: int) -> None:
     units = max(32, width)
     program = written(kernel, plan, Resident(units, 16, 4, 4))
     text = definition(program, "")
-    assert len(program.grid) == 1 and "tl.program_id(1)" not in text and "row_block" not in text
+    assert len(program.grid) == 1 and "tl.program_id(1)" not in text and "batch_block" not in text
     assert (
         "tl.load(projected_tile_ptr + 3 * HIDDEN," in text and text.count("projected_tile_ptr = projected_ptr + ") == 1
     )
     assert str(2 * width) not in text and str(3 * width) not in text
     assert ("gate_row" in text) == (units != width)
-    assert [v.wanted for v in program.blocks] == ["BLOCK_HIDDEN", "BLOCK_ROWS"]
+    assert [v.wanted for v in program.blocks] == ["BLOCK_HIDDEN", "BLOCK_BATCH", "SPLIT"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_one_program_keeps_the_state_in_registers(dtype: torch.dtype) -> None:
     text = definition(written(kernel, plan, Resident(64, 16, 4, 4)), "")
     assert "tl.load(hidden_ptr" not in text and "barrier" not in text and "_wait_for" not in text
     if dtype == torch.float16:
-        assert "tl.dot(weight_hh_l0, hidden.to(tl.float16), acc)" in text  # as it would be read back
+        assert "tl.dot(weight_hh_l0, hidden.to(tl.float16))" in text  # as it would be read back
 
 
 def test_what_programs_wait_for_is_said_once() -> None:

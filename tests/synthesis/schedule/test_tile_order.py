@@ -44,3 +44,14 @@ def test_the_tiles_of_a_batch_follow_each_other() -> None:
 
     text = written(Products(), torch.randn(6, 400, 64))
     assert "batch = tile // row_blocks" in text and "row_block = tile % row_blocks" in text
+
+
+@pytest.mark.parametrize(("features", "order"), [(200, "row_block = tile // col_blocks"), (1000, "group = tile //")])
+def test_a_few_blocks_of_columns_need_no_order(features: int, order: str) -> None:
+    text = written(nn.Linear(64, features), torch.randn(500, 64))
+    assert order in text and ("GROUP" in text) == (features == 1000)
+
+
+def test_a_few_blocks_of_rows_come_before_the_next_columns() -> None:
+    text = written(nn.Conv2d(32, 200, 3), torch.randn(4, 32, 12, 14))
+    assert "row_block = tile % row_blocks" in text and "GROUP" not in text
