@@ -29,6 +29,7 @@ class Arguments:
     multiples: dict[sympy.Expr, list[Expr]] = field(default_factory=dict)  # the factors of multiples of static sizes
     sums: dict[Expr, sympy.Expr] = field(default_factory=dict)  # sizes that are sums, as the kernel computes them
     phases: set[sympy.Expr] = field(default_factory=set)  # sizes of the phases of a transposed convolution
+    places: set[sympy.Expr] = field(default_factory=set)  # sizes of the result of a product without phases
     strides: dict[sympy.Symbol, tuple[Value, int]] = field(
         default_factory=dict
     )  # of tensors addressed by their strides

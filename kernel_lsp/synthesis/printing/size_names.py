@@ -39,7 +39,7 @@ def _names(arguments: Arguments) -> dict[Expr, str]:
     found: dict[Expr, str] = {}
     for expr, size in arguments.sums.items():
         names = [arguments.symbols.get(symbol, "") for symbol in size.free_symbols]
-        kind = "out" if size in stored else "phase" if size in arguments.phases else ""
+        kind = "out" if size in stored or size in arguments.places else "phase" if size in arguments.phases else ""
         if kind and len(names) == 1 and names[0] in _EXTENTS:
             found[expr] = f"{kind}_{names[0]}"
     return found

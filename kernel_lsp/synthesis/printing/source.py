@@ -167,7 +167,7 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
         kernels += f" and {host.torch_calls} torch call{'s' if host.torch_calls > 1 else ''}"
     lines = [f"{class_name} as {kernels}.", ""]
     formulas = [k.formula + (f"  (1 of {k.launches})" if k.launches > 1 else "") for k in host.kernels.values()]
-    for text in formulas:
+    for text in dict.fromkeys(formulas):  # what seldom runs in a product's stead computes the same
         lines += textwrap.wrap(text, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
     extra = definitions(" ".join(formulas))
     if extra:

@@ -108,7 +108,9 @@ def contract(
     for text, size in (("M", m), ("N", n), ("K", k_size)):
         arguments.name_size(size, text, least=2 if text == "K" else 16)
     name_pixels(kernel, arguments)
-    arguments.phases |= {sympy.expand(domain.size[atom]) for atom in (*atoms.rows, *atoms.cols)}
+    alternate = any(name.startswith("phase") for name in program.part_names.values())
+    of_result = arguments.phases if alternate else arguments.places
+    of_result |= {sympy.expand(domain.size[atom]) for atom in (*atoms.rows, *atoms.cols)}
     ends = {text: arguments.size(size) for text, size in (("M", m), ("N", n), ("K", k_size))}
     blocks = {side: program.block(f"BLOCK_{side}", getattr(tile, side.lower())) for side in "MNK"}
     one = tuple(end.is_number and end <= size for end, size in ((m, tile.m), (n, tile.n)))  # all in one block
@@ -166,7 +168,7 @@ def contract(
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} {steps} along K."
     named = [[part for a in group if (part := program.part_names.get(a))] for group in (atoms.rows, atoms.cols, depth)]
     program.axes = in_words(*named)
-    if any(name.startswith("phase_") for name in program.part_names.values()):
+    if alternate:
         program.axes += " Each phase of the stride has tiles of its own."
     if kernel.partials:
         program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; the next kernel reduces the tiles."
