@@ -12,7 +12,7 @@ UNBOUNDED = 2**31 - 1
 CONSTANTS = {
     "_DEVICE": '_DEVICE = "cpu" if triton.knobs.runtime.interpret else "cuda"',
     "_PLAIN": "_PLAIN = (torch.Tensor, torch.nn.Parameter)",
-    "_MOST_ELEMENTS": "_MOST_ELEMENTS = 2**31 - 2**16  # offsets are 32-bit",
+    "_MOST_ELEMENTS": "_MOST_ELEMENTS = 2**31 - 2**16  # offsets have 32 bits; the last block reaches beyond",
 }
 
 #: the import of what Triton's interpreter does not have by itself: there each of its functions gives None

@@ -11,7 +11,7 @@ from ..graph.build import Build, NotLowered
 from ..graph.sizes import ONE, ZERO, quotient, same
 from ..graph.value import Convolution, Shape, Value
 from .registry import lowers
-from .windows import Sizes, Windows, each, windows_of
+from .windows import Sizes, Windows, each, told, windows_of
 
 #: Summed elements below which a group's products are added up one by one: a tensor core multiplies 16 at a time.
 _LEAST_SUMMED = 16
@@ -46,11 +46,13 @@ def convolution(
     sizes, steps, spread = weight.shape[2:], each(stride, spatial), each(dilation, spatial)
     windows = Windows(sizes, steps, spread, _padding(padding, sizes, spread, spatial))
     product = _grouped(x, weight, windows, groups, shape, out)
-    product.meaning = (f"conv{spatial}d", (x, weight))
+    settings = told(spatial, ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
+    settings += told(1, ("groups", groups, 1))
+    product.meaning = (f"conv{spatial}d", (x, weight, *settings))
     if bias is not None:
         along_channels = Build.reshape(bias, (*bias.shape, *[ONE] * spatial))
         product = Build.pointwise("add", product, along_channels, dtype=out)
-        product.meaning = (f"conv{spatial}d", (x, weight, bias))
+        product.meaning = (f"conv{spatial}d", (x, weight, bias, *settings))
     if alone:
         return Build.squeeze(product, (0,))
     if groups == 1:

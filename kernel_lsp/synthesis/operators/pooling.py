@@ -16,7 +16,7 @@ from ..graph.build import Build, NotLowered, number_or_size, size_operand
 from ..graph.sizes import ONE, ZERO
 from ..graph.value import Average, Shape, Value, numel
 from .registry import lowers
-from .windows import Windows, adaptive_windows, each, last, windows_of
+from .windows import Windows, adaptive_windows, each, last, told, windows_of
 
 
 def maximum(spatial: int, *, indices: bool) -> Any:
@@ -39,7 +39,7 @@ def maximum(spatial: int, *, indices: bool) -> Any:
         windows = _windows(size, stride, padding, dilation, spatial)
         seen = windows_of(x, windows, shape[-spatial:], -math.inf)
         pooled = Build.reduce("amax", seen, last(len(seen.shape), spatial), name="pooled")
-        pooled.dtype, pooled.meaning = x.dtype, (f"max_pool{spatial}d", (x,))
+        pooled.dtype, pooled.meaning = x.dtype, (f"max_pool{spatial}d", (x, *_told(windows)))
         result = Build.squeeze(pooled, last(len(seen.shape), spatial))
         return [result, _places(seen, x, windows)] if indices else result
 
@@ -97,7 +97,7 @@ def average(spatial: int) -> Any:
             divisor = size_operand(sympy.prod(windows.sizes))
         elif divisor is None:
             divisor = _how_many(x.shape[-spatial:], windows, counts, count_include_pad)
-        mean = _mean(x, windows_of(x, windows, counts, 0.0), divisor, out, f"avg_pool{spatial}d")
+        mean = _mean(x, windows_of(x, windows, counts, 0.0), divisor, out, f"avg_pool{spatial}d", _told(windows))
         if divisor_override is None and not ceil_mode and not any(windows.padding):
             mean.averaged = Average(x, windows.sizes, windows.step)
         return mean
@@ -122,17 +122,25 @@ def adaptive_average(spatial: int) -> Any:
     return lower
 
 
-def _mean(x: Value, seen: Value, divisor: Any, out: torch.dtype, name: str) -> Value:
+def _told(windows: Windows) -> tuple[str, ...]:
+    """The settings of a pooling, as a call has them: its windows, and what is not the default."""
+    rank = windows.rank
+    (sizes,) = (one.partition("=")[2] for one in told(rank, ("size", windows.sizes, 0)))
+    stride = told(rank, ("stride", windows.step, 0)) if windows.step != windows.sizes else ()
+    return (sizes, *stride, *told(rank, ("padding", windows.padding, 0), ("dilation", windows.dilation, 1)))
+
+
+def _mean(x: Value, seen: Value, divisor: Any, out: torch.dtype, name: str, settings: tuple[str, ...] = ()) -> Value:
     """The sum of each window, which is ``seen`` as the last dimensions, over ``divisor``."""
     inside = tuple(range(len(x.shape), len(seen.shape)))
     total = Build.squeeze(Build.reduce("sum", seen, inside, name="total"), inside)
-    return _over(total, divisor, x, out, name)
+    return _over(total, divisor, x, out, name, settings)
 
 
-def _over(total: Value, divisor: Any, x: Value, out: torch.dtype, name: str) -> Value:
+def _over(total: Value, divisor: Any, x: Value, out: torch.dtype, name: str, settings: tuple[str, ...] = ()) -> Value:
     """``total`` over ``divisor``, which is what the operator ``name`` gives for ``x``."""
     mean = Build.pointwise("div", total, divisor, dtype=out)
-    mean.meaning = (name, (x,))
+    mean.meaning = (name, (x, *settings))
     return mean
 
 

@@ -23,7 +23,7 @@ from ..graph.map import Guard, Map, dim, dims
 from ..graph.sizes import ONE, ZERO, quotient, same, same_shape
 from ..graph.value import Convolution, Shape, Value
 from .registry import lowers
-from .windows import each
+from .windows import each, told
 
 #: Summed elements of a group below which its products are added up one by one.
 _LEAST_SUMMED = 16
@@ -113,7 +113,9 @@ def transposed(
         strict=True,
     )
     axes = [_axis(*given) for given in numbers]
-    meaning = (f"conv_transpose{spatial}d", (x, weight))
+    settings = told(spatial, ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
+    settings += told(1, ("groups", groups, 1))
+    meaning = (f"conv_transpose{spatial}d", (x, weight, *settings))
     phases = _product(x, weight, axes, groups, out)
     phases.meaning = meaning
     product = _placed(phases, axes, shape[1])
@@ -121,7 +123,7 @@ def transposed(
     if bias is not None:
         along_channels = Build.reshape(bias, (*bias.shape, *[ONE] * spatial))
         product = Build.pointwise("add", product, along_channels, dtype=out)
-        product.meaning = (f"conv_transpose{spatial}d", (x, weight, bias))
+        product.meaning = (f"conv_transpose{spatial}d", (x, weight, bias, *settings))
     if alone:
         return Build.squeeze(product, (0,))
     if groups == 1:

@@ -38,6 +38,21 @@ class Windows:
         return self.sizes[k], self.step[k], self.dilation[k], self.padding[k]
 
 
+def told(rank: int, *settings: tuple[str, Any, int]) -> tuple[str, ...]:
+    """Those of ``settings``, (name, numbers, default), that are not the default, as a call has them: ``stride=2``."""
+    found: list[str] = []
+    for name, given, default in settings:
+        if isinstance(given, str):
+            found.append(f'{name}="{given}"')
+            continue
+        numbers = each(given, rank)
+        if any(n != default for n in numbers):
+            alike = all(n == numbers[0] for n in numbers)
+            text = str(numbers[0]) if alike else "({})".format(", ".join(map(str, numbers)))
+            found.append(f"{name}={text}")
+    return tuple(found)
+
+
 def each(given: Any, rank: int) -> Sizes:
     """A number for each of ``rank`` dimensions: one for all, or one each.
 

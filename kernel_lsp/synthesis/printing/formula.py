@@ -71,9 +71,15 @@ class _Printer:
             if name == "matmul":
                 left, right = (wrap(*self.text(v), 85) for v in operands[:2])
                 return f"{left} @ {right}{'.T' if operands[2:] else ''}", 80  # the right one's transpose
-            parts = [self.text(v)[0] if isinstance(v, Value) else f"dim={_dims(v)}" for v in operands]
+            parts = [self._argument(v) for v in operands]
             return f"{name}({', '.join(parts)})", ATOM
         return self._plain(value)
+
+    def _argument(self, given: Any) -> str:
+        """An argument of a named operation: a tensor, the dimensions that it is over, or a setting as it is written."""
+        if isinstance(given, Value):
+            return self.text(given)[0]
+        return given if isinstance(given, str) else f"dim={_dims(given)}"
 
     def _plain(self, value: Value) -> tuple[str, int]:
         op = value.op

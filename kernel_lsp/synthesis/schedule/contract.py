@@ -169,7 +169,8 @@ def contract(
     named = [[part for a in group if (part := program.part_names.get(a))] for group in (atoms.rows, atoms.cols, depth)]
     program.axes = in_words(*named)
     if alternate:
-        program.axes += " Each phase of the stride has tiles of its own."
+        program.axes = program.axes.replace("the pixels of all", "the pixels of one phase of all")
+        program.axes += " Each phase of the stride is a convolution with tiles of its own; what it gives beyond the result is not stored."
     if kernel.partials:
         program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; the next kernel reduces the tiles."
     if group is not None:

@@ -52,7 +52,7 @@ BLOCK_UNITS = "BLOCK_HIDDEN"
 
 
 #: why units that are not there are masked once more
-_SUMMED = Comment("The next step sums over the units: those beyond the last one have to be 0, also beside a NaN.")
+_SUMMED = Comment("The next step sums over all units of the tile: those beyond the last one are set to 0.")
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,11 @@ def _product(
         inner.append(Set(acc.variable, Dot(high_weight, low_state, zeros)))
         inner.append(Set(acc.variable, Dot(low_weight, high_state, acc)))
         if first:
-            inner.append(Comment("The low parts' share, times 1 / SPLIT. An infinity has none: its NaN becomes 0."))
+            inner.append(
+                Comment(
+                    "The low parts' share, times 1 / SPLIT. The low part of an infinity is inf - inf, a NaN: it counts as 0 here."
+                )
+            )
         same = apply("eq", acc, acc, dtype=torch.bool)
         rest = apply("mul", acc, apply("div", Number(1), split, dtype=torch.float32), dtype=torch.float32)
         inner.append(Set(acc.variable, Apply("where", (same, rest, Number(0.0)), torch.float32)))
