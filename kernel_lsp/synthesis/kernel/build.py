@@ -223,6 +223,9 @@ class Builder:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
         if other is None:
             other = self.pad_hint if value.dtype.is_floating_point else 0
+        loaded_there = (value, ()), (where, *masks, Number(other))
+        if (known := self.memo.get(loaded_there)) is not None:  # the same elements as another shape
+            return known
         result: Expr = Load(pointer, where, masks, other, value.dtype)
         if value.dtype in (torch.float16, torch.bfloat16) and not self.raw_half:
             result = Apply("to_float32", (result,), torch.float32, result.pad)
@@ -231,7 +234,8 @@ class Builder:
         name = name or variable_name(value)
         if len(self.places.get(value, ())) > 1 and self.needs and self.needs[-1] != name:
             name = f"{name}_{self.needs[-1]}"  # one of several parts: whose it is
-        return self.assign(name, result, value.dtype)
+        self.memo[loaded_there] = self.assign(name, result, value.dtype)
+        return self.memo[loaded_there]
 
     def peak(self, value: Value, index: Index) -> None:
         """Note the largest magnitude of what is stored, see ``value.Peak``; its pointer was registered before."""

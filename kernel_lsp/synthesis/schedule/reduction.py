@@ -109,8 +109,9 @@ def _masked(term: Expr, running: Running, tiling: Tiling) -> Expr:
         return term
     if tiling.reduced in term.axes and term.pad == neutral:
         return term
-    term = spread(term, tiling.reduced)  # an expanded value does not vary along the reduced axis
-    return term if mask is None else masked(term, mask, neutral, dtype)
+    if mask is None:
+        return spread(term, tiling.reduced)  # an expanded value does not vary along the reduced axis
+    return masked(term, mask, neutral, dtype)
 
 
 def _in_passes(kernel: Kernel, builder: Builder, tiling: Tiling, apart: bool) -> list[Statement]:
