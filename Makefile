@@ -2,7 +2,7 @@
 # make test     the test suite
 # make test-corpus  all of the hostile and honest kernels (tests/validation/adversarial) and all of the tests of the
 #               confinement, of which make test and make test-slow run a few of each kind
-# make test-slow  the tests that take long: the rest of what make test runs a part of
+# make test-slow  the tests that take long: the rest of what make test runs a part of, but for test-cases and test-corpus
 # make test-cases  all of the synthesizer's cases, of which make test and make test-slow leave out those that differ little from another
 # make test-opinfo  PyTorch's own sample inputs of each of its operators against the synthesizer (about an hour); writes
 #               benchmarks/results/opinfo.md. OPINFO_FLAGS="--most 4 --only add,sum" is less

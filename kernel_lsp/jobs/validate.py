@@ -46,7 +46,7 @@ async def validate(run: Run) -> None:
         validated = await several.validate(run, candidate, measure, lambda fraction: 20 + 75 * fraction)
     assert validated is not None  # with no candidate before it, validate raises instead
     misfits = bool(several.unserved(validated)) and any(one.status == "eager" for one in validated.verdict.examples)
-    if not _was_wrong(parsed, known):  # then the change of the class is not why
+    if not _was_wrong(parsed):  # then the change of the class is not why
         _name_outdated(parsed, validated.verdict, job.target.class_name, unchanged, misfits)
     if job.follow_up and known.valid is not None:
         _keep_times(report, known.valid, validated)
@@ -75,9 +75,9 @@ async def validate(run: Run) -> None:
         report.why = f"{report.why} The file was edited since it was written; its header was left as it is.".strip()
 
 
-def _was_wrong(parsed: kernel_file.KernelFile, known: Known) -> bool:
-    """Whether the same kernel was wrong before the class was changed."""
-    return any(found is not None and found.verdict.status in _UNFIT for found in (parsed.claim, known.before))
+def _was_wrong(parsed: kernel_file.KernelFile) -> bool:
+    """Whether the kernel was wrong for the class that it was validated with last."""
+    return parsed.claim is not None and parsed.claim.verdict.status in _UNFIT
 
 
 def _name_outdated(

@@ -44,10 +44,10 @@ def check_source(path: str, class_name: str) -> None:
 
 
 class _Fresh(importlib.machinery.SourceFileLoader):
-    """A file as it is now. Compiled code is kept with the file's size and age in seconds: of two edits within a second the later might not be seen."""
+    """A file as it is now. Compiled code is kept with the file's size and the second of its last change: of two edits within a second the later might not be seen."""
 
     def path_stats(self, path: str) -> Mapping[str, Any]:
-        """None, so that no compiled code is read or kept."""
+        """Raises, so that no compiled code is read or kept."""
         raise OSError(f"no compiled code is kept for {path}")
 
 

@@ -146,10 +146,11 @@ def _candidates(
     result: list[Candidate] = []
     chosen: Chosen = {}
     # Where convolutions are rounded, cuDNN's are those that round no more than torch, so that no kernel of ours needs to.
-    cudnn = strict and faster and bool(convolutions) and not recurrent
-    if cudnn:
+    cudnn = first = strict and faster and bool(convolutions) and not recurrent
+    if first:
         rounded = also(halves=True, most=_ROUNDED)[0][:_ROUNDED]
         cudnn = bool(rounded) and not any(pairs[0]) and LEFT["convolutions"].isdisjoint(rounded[0].kept)
+    halved = pairs[-1] if pairs else (False, False)
     if not cudnn:
         pairs.clear()
         collapsed.clear()
@@ -164,12 +165,13 @@ def _candidates(
     together = any(pairs[0])
     if together:  # what is measured decides whether scores go through memory
         result += _new(also(chained=not pairs[0][0], most=_CHAINED)[0], result)
-    if faster and not cudnn:
+    if faster and not first:
         rounded = also(halves=True, most=_ROUNDED)[0][:_ROUNDED]
+        halved = pairs[-1]
     if not strict:  # what is not a convolution was rounded before
         rounded = _new(rounded, result)
     if together and gpu is not None:
-        other = also(halves=True, chained=not pairs[-1][0], most=_CHAINED)[0][:_CHAINED]
+        other = also(halves=True, chained=not halved[0], most=_CHAINED)[0][:_CHAINED]
         other = other if strict else _new(other, result)
         rounded, result = (rounded + other, result) if rounded else (rounded, result + other)
     into = rounded or result
@@ -211,13 +213,14 @@ def _candidates(
         if words != "convolutions":
             place = 0 if slow else len(result)
         else:
-            first = collapsed[0] or (rounded and "float16 convolutions" in rounded[0].arithmetic)
-            place = len(_default(result[:2])) if first else 0
+            ours = collapsed[0] or (rounded and "float16 convolutions" in rounded[0].arithmetic)
+            place = len(_default(result[:2])) if ours else 0
         result[place:place] = left
         if words == "convolutions" and rounded:  # then cuDNN's are the ones that round no more than torch
             result = [one for one in result if not any(one is other for other in exact)]
     if cudnn and all(one.kept == rounded[0].kept for one in result):  # there are none of cuDNN's
-        result += _default(also(most=1)[0])
+        others = also()[0]
+        result += [*_default(others), *_in_other_arithmetic(others)]
     # They are validated and timed as schedules of one kernel, under one precision; strict where there is nothing to round.
     under = next((one.precision for one in result if one.precision != "strict"), "strict")
     for place, candidate in enumerate(result):

@@ -16,7 +16,7 @@ LONGEST = ["state_space", "loop_selective_scan"]
 @pytest.mark.skipif(not torch.__version__.startswith(golden.TORCH), reason=f"the files are for torch {golden.TORCH}")
 @pytest.mark.parametrize(
     "name",
-    # Those that test_cases.py runs in the same session: torch.export, which takes most of the time, is called once for both.
+    # Most are those that test_cases.py runs in the same session: torch.export, which takes most of the time, is called once for both.
     [pytest.param(name, marks=pytest.mark.slow) if name in (*golden.REST, *LONGEST) else name for name in golden.NAMES],
 )
 def test_the_text_is_the_one_that_was_read(name: str, written_texts: Path) -> None:

@@ -73,3 +73,21 @@ def test_it_raises_in_tests(failing: Any) -> None:
     failing(Malformed("relu is read before it is stored"))
     with pytest.raises(Malformed):
         written()
+
+
+def arithmetic(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
+    """What the candidates compute with, each way once, and what is left to torch."""
+    exported = capture(module.to("meta").eval(), (torch.empty(shape, device="meta"),))
+    found = synthesize(module, exported, class_name="Features", import_from="here", gpu="H100")
+    return list(dict.fromkeys(one.arithmetic or one.variant.partition(",")[0] for one in found))
+
+
+def test_where_convolutions_are_rounded_those_of_torch_stand_for_what_is_not() -> None:
+    module = nn.Sequential(nn.Conv2d(64, 128, 3), nn.ReLU())
+    found = arithmetic(module, (64, 64, 64, 64))
+    assert found == ["float16 convolutions", "convolutions left to torch", "convolutions of float16 planes"]
+
+
+def test_a_convolution_alone_has_kernels_that_do_not_round() -> None:
+    found = arithmetic(nn.Conv2d(64, 128, 3), (64, 64, 64, 64))
+    assert found == ["float16 convolutions", "convolutions of float16 planes", "tf32x3", "bf16x6"]

@@ -135,8 +135,8 @@ class Partial(Op):
     kind: str
     operand: Value
     dims: tuple[int, ...]
+    length: int
     part: str = ""
-    length: int = 0
 
 
 @dataclass(eq=False)
@@ -169,6 +169,10 @@ class Iota(Op):
     step: sympy.Expr = sympy.S.One
 
 
+#: Letters of a convolution's result and window (``Build.convolve``): a pixel's place, the phase of a transposed one's, a tap's place.
+PLACES, PHASES, TAPS = "tuv", "xyz", "ijk"
+
+
 @dataclass(eq=False)
 class Contract(Op):
     """The sum of products of ``left`` and ``right``, as einsum writes it: a letter names an axis.
@@ -190,9 +194,8 @@ class Contract(Op):
     #: what the operands hold beyond does not count
     lengths: tuple[tuple[str, sympy.Expr], ...] = ()
     exact: Exact | None = None
-    begins_again: int = (
-        0  # of planes: elements of a step, in each of which the tensor cores' sum begins at zero, for less error
-    )
+    #: of planes: after how many elements the tensor cores' sum begins at zero again, for less error; 0: where that is the fastest
+    begins_again: int = 0
     short_sums: bool = False  # of float8: tensor cores may add up in the fewer bits that they have for it
     full_sums: bool = False  # of half precision operands: the sum has to have float32's error
 

@@ -70,7 +70,10 @@ class Operator:
 OPERATORS: dict[str, Operator] = {}
 
 #: What the named operations compute (``Value.meaning``), for the line under a kernel's formula: name → definition.
-DEFINITIONS: dict[str, str] = {}
+DEFINITIONS: dict[str, str] = {
+    # of what ``passes/tile_parts.py`` makes
+    "squares_about_mean": "squares_about_mean(v) = sum((v - mean(v))^2), per tile and channel"
+}
 
 
 def lowers(

@@ -111,7 +111,7 @@ def _partial(
     assert isinstance(op, Reduce)
     symbol = chunks_of(numel(tuple(element.shape[d] for d in op.dims)), CHUNK, hints, chunks)
     name = f"partial_{part}" if part else "partial"
-    return Value(Partial(kind, element, op.dims, part, CHUNK), (symbol, *value.shape), dtype, name)
+    return Value(Partial(kind, element, op.dims, CHUNK, part), (symbol, *value.shape), dtype, name)
 
 
 def put_together(
@@ -173,7 +173,7 @@ def _split_scan(value: Value, op: Scan, hints: dict[sympy.Symbol, int], chunks: 
         return
     symbol = chunks_of(length, CHUNK, hints, chunks)
     each = (*value.shape[:d], ONE, *value.shape[d + 1 :])
-    partial = Value(Partial("sum", op.operand, op.dims, length=CHUNK), (symbol, *each), value.dtype, "partial")
+    partial = Value(Partial("sum", op.operand, op.dims, CHUNK), (symbol, *each), value.dtype, "partial")
     op.start = Value(Scan("sum", partial, (0,)), partial.shape, value.dtype, "ends")
 
 

@@ -7,6 +7,7 @@ reads that, it is not stored at all. A variance is put together from sums of squ
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import sympy
 import torch
@@ -17,25 +18,48 @@ from ..graph.lowered import Graph
 from ..graph.monoids import MONOIDS
 from ..graph.order import Order, order_of
 from ..graph.sizes import ONE, same
-from ..graph.value import Contract, Iota, Partial, Reduce, Shape, Value, View, numel
+from ..graph.value import (
+    PHASES,
+    PLACES,
+    Contract,
+    Iota,
+    Partial,
+    Reduce,
+    Scan,
+    Shape,
+    TorchCall,
+    Value,
+    View,
+    numel,
+)
 from .fusion import epilogues
 from .splitting import Chunks, chunks_of, put_together
 from .tile_parts import PIXELS
-
-#: The letters of a convolution's result that are its pixels, and those of a transposed one's phases, among which pixels alternate.
-_PLACES, _PHASES = frozenset("tuv"), frozenset("xyz")
 
 #: What a tile's elements may be reduced by alone.
 _ALONE = ("sum", "max", "min", "amax", "amin")
 
 
-def reduce_in_tiles(
-    graph: Graph, chunks: Chunks, apart: set[Value], pays: Callable[[Value, Value, sympy.Expr, bool], bool]
-) -> None:
+@dataclass(frozen=True)
+class TileSums:
+    """Reductions over all ``pixels`` of ``root``, the last value that the kernel of the convolution ``product`` computes.
+
+    ``stored``: whether that kernel stores ``root`` anyway. ``read_again``: whether what follows them reads it in a kernel of its own in any case;
+    else it could be computed while a row of ``length`` elements is in registers.
+    """
+
+    product: Value
+    root: Value
+    pixels: sympy.Expr
+    stored: bool
+    read_again: bool
+    length: int
+
+
+def reduce_in_tiles(graph: Graph, chunks: Chunks, apart: set[Value], pays: Callable[[TileSums], bool]) -> None:
     """Split such reductions into what each tile comes to, and what these come to; ``chunks`` gets how many tiles an image has.
 
-    ``apart``: products that share a kernel with another. ``pays``: whether it takes less time, given the product, the last value that its kernel computes,
-    the pixels of an image, and whether that value is stored anyway.
+    ``apart``: products that share a kernel with another. ``pays``: whether it takes less time.
     """
     order = order_of(graph.outputs)
     for root, product in epilogues(graph, order).items():
@@ -43,18 +67,31 @@ def reduce_in_tiles(
         assert isinstance(op, Contract)
         if product in apart or root.dtype != torch.float32 or (count := _pixels(op)) is None:
             continue
+        rank = next((n for n in range(len(root.shape), 0, -1) if same(numel(root.shape[-n:]), count)), None)
         found = {v: lead for v in order.below(root) if (lead := _over_pixels(v, root, count)) is not None}
-        if not found:
+        if not found or rank is None:
             continue
-        if pays(product, root, count, _read_by_others(graph, order, root, found)):
-            _split(graph, root, count, found, chunks)
+        others = _read_by_others(order, root, found)
+        over_pixels = [v for v in others if isinstance(v.op, Reduce) and _of_pixels(v, count)]
+        if any(not _waits(v, order, found) for v in over_pixels):
+            continue  # that reads what is reduced as often
+        stored = root in graph.outputs or any(v in graph.outputs for v in others)
+        again = any(_apart(v) and v not in over_pixels for v in others)
+        length = max(_length(v, graph) for v in found)
+        if pays(TileSums(product, root, count, stored, again, length)):
+            _split(graph, root, rank, count, found, chunks)
 
 
 def _pixels(op: Contract) -> sympy.Expr | None:
     """How many pixels an image of a convolution's result has; None where it is none, or has phases."""
     whole = op.exact.product if op.exact is not None else op
-    places = [letter for letter in op.axes if letter in _PLACES]
-    if not whole.convolves or not places or not _PHASES.isdisjoint(op.axes) or not op.axes.endswith("".join(places)):
+    places = [letter for letter in op.axes if letter in PLACES]
+    if (
+        not whole.convolves
+        or not places
+        or any(letter in PHASES for letter in op.axes)
+        or not op.axes.endswith("".join(places))
+    ):
         return None
     return sympy.expand(sympy.prod([op.size(letter) for letter in places]))
 
@@ -86,27 +123,54 @@ def _over_pixels(v: Value, root: Value, count: sympy.Expr) -> int | None:
     return None
 
 
-def _read_by_others(graph: Graph, order: Order, root: Value, found: dict[Value, int]) -> bool:
-    """Whether an output is computed from ``root`` in another way than through what is ``found``."""
-    seen, stack = set(found), [root]
+def _read_by_others(order: Order, root: Value, found: dict[Value, int]) -> list[Value]:
+    """What is computed from ``root`` in another way than through what is ``found``."""
+    seen, stack = set(found), list(order.users.get(root, []))
+    others: list[Value] = []
     while stack:
         v = stack.pop()
-        if v in graph.outputs:
-            return True
         if v not in seen:
             seen.add(v)
+            others.append(v)
             stack += order.users.get(v, [])
-    return False
+    return others
 
 
-def _split(graph: Graph, root: Value, count: sympy.Expr, found: dict[Value, int], chunks: Chunks) -> None:
+def _waits(v: Value, order: Order, found: dict[Value, int]) -> bool:
+    """Whether another reduction over the pixels needs a pass after those that are ``found``; a sum of exponentials needs none after the greatest."""
+    one = early(v, found)
+    return any(order.above[v] & order.bit(u) for u in found) and (one is None or one.kind == "squares")
+
+
+def _apart(v: Value) -> bool:
+    """Whether ``v`` is not computed element by element of a row that a program has."""
+    moved = isinstance(v.op, View) and not v.op.map.keeps_order
+    return moved or isinstance(v.op, Reduce | Scan | Contract | TorchCall)
+
+
+def _length(v: Value, graph: Graph) -> int:
+    """How many elements of the example ``v`` reduces to one."""
+    assert isinstance(v.op, Reduce)
+    return int(numel(tuple(v.op.operand.shape[d] for d in v.op.dims)).subs(graph.hints))
+
+
+def _of_pixels(v: Value, count: sympy.Expr) -> bool:
+    """Whether ``v`` reduces at least the last dimensions, which have ``count`` elements."""
+    assert isinstance(v.op, Reduce)
+    shape, dims = v.op.operand.shape, v.op.dims
+    return any(
+        same(numel(shape[lead:]), count) and set(range(lead, len(shape))) <= set(dims) for lead in range(len(shape))
+    )
+
+
+def _split(graph: Graph, root: Value, rank: int, count: sympy.Expr, found: dict[Value, int], chunks: Chunks) -> None:
+    """``rank``: the last dimensions of ``root`` that are the pixels."""
     tiles = chunks_of(count, PIXELS, graph.hints, chunks)
-    rank = next(n for n in range(len(root.shape), 0, -1) if same(numel(root.shape[-n:]), count))
     pixels = tuple(range(len(root.shape) - rank, len(root.shape)))
     kept = tuple(ONE if d in pixels else n for d, n in enumerate(root.shape))
 
     def part(kind: str, name: str, key: str = "") -> Value:
-        return Value(Partial(kind, root, pixels, key, PIXELS), (tiles, *kept), torch.float32, name)
+        return Value(Partial(kind, root, pixels, PIXELS, key), (tiles, *kept), torch.float32, name)
 
     parts: dict[str, Value] = {}
     for v, lead in found.items():

@@ -127,7 +127,7 @@ def contract(
     phases = bool(batch) and all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
     # Phases of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     together = phases or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
-    name_of_batch = "phase" if phases else "batch"
+    name_of_batch = "phase" if phases else "image" if kernel.partials else "batch"
     axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += places(rows, cols, blocks, ends, one, exact)
@@ -172,7 +172,7 @@ def contract(
         program.axes = program.axes.replace("the pixels of all", "the pixels of one phase of all")
         program.axes += " Each phase of the stride is a convolution with tiles of its own; what it gives beyond the result is not stored."
     if kernel.partials:
-        program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; the next kernel reduces the tiles."
+        program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; later kernels put the tiles together."
     if group is not None:
         program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from ..graph.value import Contract
+from ..graph.value import PHASES, PLACES, TAPS, Contract
 
-_PLACES, _PHASES, _TAPS = "tuv", "xyz", "ijk"
 _DIMENSIONS = {2: ("row", "col"), 3: ("depth", "row", "col")}
 
 
@@ -19,9 +18,9 @@ def names_of_letters(op: Contract) -> dict[str, str]:
     if not (op.exact.product if op.exact is not None else op).convolves:
         return {}
     letters = {*op.left_axes, *op.right_axes}
-    spatial = sum(letter in letters for letter in _PLACES)
+    spatial = sum(letter in letters for letter in PLACES)
     found = {"n": "image" if spatial == 2 else "sample", "g": "group", "c": "channel", "o": "out_channel"}
-    for way, prefix in ((_PLACES, "pixel_"), (_PHASES, "phase_"), (_TAPS, "tap_")):
+    for way, prefix in ((PLACES, "pixel_"), (PHASES, "phase_"), (TAPS, "tap_")):
         dimensions = _DIMENSIONS.get(spatial, ("",))
         found |= {letter: f"{prefix}{name}".rstrip("_") for letter, name in zip(way, dimensions, strict=False)}
     return found

@@ -9,17 +9,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import sympy
 import torch
 
 from ..graph.value import Contract, Value, View, numel
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.tile_parts import PIXELS
+from ..passes.tile_sums import TileSums
 from .chain_atoms import chain_extents
 from .chain_space import REGISTERS, chain_registers, chain_shared, most_columns
 from .chained import hides_half
-from .extents import inner_atoms, multiplied, power_of_two, product_extents, share_of_places, split_in_tile, total
+from .extents import (
+    LONGEST_ROW,
+    inner_atoms,
+    multiplied,
+    power_of_two,
+    product_extents,
+    share_of_places,
+    split_in_tile,
+    total,
+)
+from .folding import folded_side
 from .recurrent_space import extents
 from .running import passes
 from .schedules import Chained, Columns, Flat, Passes, Product, Resident, Rows, Schedule, Steps, Unrolled
@@ -114,7 +124,8 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints, st
         right, deep = 2 * read, k // hint(kernel.product.size(kernel.product.planes), hints)
     if stored is None:
         stored = sum(_bytes(v, hints) for v in kernel.outputs) if kernel.folds else batch * m * n * written
-    moved = batch * (m * deep * left + deep * n * right) + stored
+    side = folded_side(kernel) if kernel.partials else None  # then the images are the batch, and all have one weight
+    moved = (1 if side == "N" else batch) * m * deep * left + (1 if side == "M" else batch) * deep * n * right + stored
     through_l2 = programs * (schedule.m * left + schedule.n * right) * deep
     products = _PARTS[schedule.precision] if dtype == torch.float32 else 1
     around = kernel.product.planes if schedule.flat else kernel.product.outer
@@ -296,14 +307,17 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     return seconds < otherwise / ((_WINDOWS_SPLIT if rounded.planes else _WINDOWS) * target.rate("tf32"))
 
 
-def tile_sums_pay(product: Value, root: Value, pixels: sympy.Expr, stored: bool, target: Target, hints: Hints) -> bool:
-    """Whether a convolution and reductions over all ``pixels`` of ``root``, which follows it, take less time where its tiles reduce their own.
+def tile_sums_pay(one: TileSums, target: Target, hints: Hints) -> bool:
+    """Whether a convolution and reductions over its pixels take less time where its tiles reduce their own.
 
-    ``root`` is read once less, and not written where it is not ``stored`` anyway. The last tile of each image is not full, and there are two launches more.
+    What the convolution gives is read once less, but for rows that are read once anyway, and not written where nothing else needs it.
+    The last tile of each image is not full, and there are two launches more.
     """
-    op = product.op
+    op, root, stored = one.product.op, one.root, one.stored
     assert isinstance(op, Contract)
-    count = hint(pixels, hints)
+    if stored and not one.read_again and one.length <= LONGEST_ROW:
+        return False
+    count = hint(one.pixels, hints)
     empty = -(-count // PIXELS) * PIXELS / count - 1
     reached = (
         REACHED * target.rate("float16")

@@ -10,7 +10,7 @@ from ..graph.value import Contract, Sample, Value
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, loaded, masked, spread
 from ..kernel.domain import Domain
-from ..kernel.ir import Apply, Axis, Expr, FoldAxis, Load, Number, Ref, Variable, apply
+from ..kernel.ir import Apply, Axis, Expr, FoldAxis, Load, Number, ProgramId, Ref, Variable, apply
 from ..kernel.statements import Set, Statement, Store
 from .elementwise import blocked, mask_of
 from .program import fixed, set_all
@@ -53,7 +53,7 @@ def note_samples(
         found += set_all(
             (some.variable, blocked(Ref(fixed(block)), blocks[size], some)),
             mask_of(some, "some_mask", ends[size]),
-            (one.variable, apply("mod_int", Ref(fixed("tile")), ends["K"])),
+            (one.variable, apply("mod_int", ProgramId(0), ends["K"])),
         )
         builder = Builder(domain, [*axes, one, some], arguments, stored, {})
         builder.before, builder.beside = loaded([*earlier, *found]), "sample"

@@ -40,7 +40,7 @@ def name_pixels(kernel: Kernel, arguments: Arguments) -> None:
         arguments.factors[pixels] = "pixels"
 
 
-def pointwise_tiles(kernel: Kernel, m: int, n: int, k: int, target: Target, hints: Hints) -> list[Product]:
+def pointwise_tiles(kernel: Kernel, m: int, n: int, k: int, batch: int, target: Target, hints: Hints) -> list[Product]:
     """Tiles of a convolution of one element whose input is rounded as it is read, the default first.
 
     All columns in one tile if they fit, so that the input is read from memory once and from shared memory seldom. Where elements are read one
@@ -54,7 +54,9 @@ def pointwise_tiles(kernel: Kernel, m: int, n: int, k: int, target: Target, hint
         *([Product(64, 128, 64, 4, 3)] if n > 64 else []),
         Product(64, 64, 64, 4, 3),
     ]
-    enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) >= target.multiprocessors] or tiles[-1:]
+    enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors] or tiles[
+        -1:
+    ]
     return list(dict.fromkeys(_fitted(tile, m, n, k, target) for tile in enough))[:_MOST]
 
 

@@ -57,7 +57,7 @@ _SUMMED = Comment("The next step sums over all units of the tile: those beyond t
 
 @dataclass(frozen=True)
 class Words:
-    """What is called what along the axis of a state that steps apart from the rest; ``several``: of its places, after their number."""
+    """Names along the axis of a state beside its units: of the index, its mask, how many there are, a program's block; ``several``: what they are, after a number."""
 
     index: str
     mask: str

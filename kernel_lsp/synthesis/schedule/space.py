@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ..graph.value import Contract, numel
+from ..graph.value import Contract, Partial, numel
 from ..kernel.reads import calls_library
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.planes import SHORT_SUM
+from ..passes.tile_parts import PIXELS
 from .chain_space import chains
 from .extents import (
     LONGEST_ROW,
@@ -65,6 +66,10 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         return [Passes(block, 8), Passes(block, 16), Passes(block, 4)]
     domain = kernel.domain
     length, count = hint(total(domain, domain.reduced), hints), hint(total(domain, domain.kept), hints)
+    if any(isinstance(v.op, Partial) and v.op.length == PIXELS for v in kernel.leaves):
+        # Tiles of images that may become larger than a row in registers.
+        block = max(128, min(4096, power_of_two(length)))
+        return [Passes(block, 4), Passes(block, 8), Passes(block, 2)]
     if length > LONGEST_ROW:
         return [Passes(8192, 16), Passes(8192, 32), Passes(8192, 8)]
     rows = 1
@@ -106,7 +111,7 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     if any(split_in_tile(kernel.product)):
         return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:
-        return list(pointwise_tiles(kernel, m, n, k, target, hints))
+        return list(pointwise_tiles(kernel, m, n, k, batch, target, hints))
     if of_float8(kernel.product):
         return _float8_products(kernel.product, m, n, k, batch, target)
     if (op := kernel.product).begins_again:

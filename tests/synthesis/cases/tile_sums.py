@@ -106,6 +106,24 @@ in_tiles(
 in_tiles("planes_pool", lambda: nn.Conv2d(16, 20, 3), pooled, image(16, 14, 15), **PLANES)
 in_tiles("planes_few", lambda: nn.Conv2d(3, 8, 3), normed, image(3, 14, 15), lambda: nn.InstanceNorm2d(8), **PLANES)
 in_tiles("pointwise", lambda: nn.Conv2d(100, 24, 1), normed, image(100, 12, 13), lambda: nn.InstanceNorm2d(24), **HALF)
+in_tiles("small", lambda: nn.Conv2d(3, 6, 3), normed, image(3, 5, 6), lambda: nn.GroupNorm(2, 6))
+in_tiles(
+    "full",
+    lambda: nn.Conv1d(3, 6, 3, padding=1),
+    normed,
+    lambda n: [r(2, 3, 128 + 128 * n)],
+    lambda: nn.InstanceNorm1d(6),
+)
+in_tiles("no_batch", lambda: nn.Conv2d(3, 6, 3), lambda _, y: torch.relu(y).mean((1, 2)), lambda n: [r(3, 14 + n, 15)])
+in_tiles("kept_dims", lambda: nn.Conv2d(3, 6, 3), lambda _, y: y.amax((2, 3), keepdim=True), image(3, 14, 15))
+in_tiles(
+    "bfloat16",  # it is rounded before the norm: the convolution is stored
+    lambda: nn.Conv2d(4, 6, 3).to(torch.bfloat16),
+    normed,
+    lambda n: [r(2, 4, 14 + n, 15).to(torch.bfloat16)],
+    lambda: nn.GroupNorm(2, 6).to(torch.bfloat16),
+    tolerance=3e-2,
+)
 in_tiles(
     "not_all",  # a part of the pixels, or values that the kernel does not give: the convolution is stored
     lambda: nn.Conv2d(3, 6, 3),

@@ -13,7 +13,7 @@ from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.value import numel
 from kernel_lsp.synthesis.kernel.steps import Kernel, Planned, hint
-from kernel_lsp.synthesis.schedule.schedules import Product
+from kernel_lsp.synthesis.schedule.schedules import Product, Rows
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target
 
@@ -37,6 +37,12 @@ def pooled(x: torch.Tensor) -> torch.Tensor:
 
 def normed(x: torch.Tensor) -> torch.Tensor:
     return functional.relu(functional.group_norm(x, 4))
+
+
+def merged(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What is stored has another shape, in which pixels have no dimensions of their own."""
+    flat = functional.relu(x.flatten(1))
+    return flat, flat.view(x.shape).mean((2, 3))
 
 
 def planned(layer: nn.Module, shape: tuple[int, ...], after: Callable[[torch.Tensor], torch.Tensor]) -> Planned:
@@ -70,6 +76,25 @@ def test_a_norm_reads_the_convolution_once() -> None:
     assert len(readers) == 1 and not readers[0].folds
 
 
+def test_what_is_reduced_to_an_output_is_not_stored() -> None:
+    found = planned(nn.Conv2d(8, 64, 3), (16, 8, 128, 128), lambda x: x.amax((2, 3), keepdim=True))
+    assert len(product(found).outputs) == len(product(found).partials) == 1
+
+
+def test_tiles_of_all_images_count() -> None:
+    found = planned(nn.Conv2d(256, 256, 1), (64, 256, 56, 56), lambda x: functional.max_pool2d(normed(x), 2))
+    kernel = product(found)
+    assert kernel.partials
+    tiles = [(tile.m, tile.n) for tile in space(kernel, H100, found.hints) if isinstance(tile, Product)]
+    assert {m for m, _ in tiles} == {128} and tiles[0] == (128, 128)
+
+
+def test_larger_images_have_more_tiles_than_a_row_in_registers() -> None:
+    found = planned(nn.Conv2d(8, 64, 3), (128, 8, 128, 128), normed)
+    together = [one for one in found.kernels if set(product(found).partials) & set(one.leaves)]
+    assert together and not any(isinstance(space(one, H100, found.hints)[0], Rows) for one in together)
+
+
 def test_each_tile_has_pixels_of_one_image() -> None:
     found = planned(nn.Conv2d(16, 128, 3), (64, 16, 64, 64), normed)
     for kernel in (one for one in found.kernels if one.contract is not None):
@@ -87,6 +112,18 @@ def test_each_tile_has_pixels_of_one_image() -> None:
         (nn.ConvTranspose2d(16, 64, 4, 2, 1), (64, 16, 64, 64), normed),  # pixels of four phases
         (nn.Conv2d(8, 64, 3), (128, 8, 128, 128), lambda x: functional.relu(x).mean(3)),  # a part of the pixels
         (nn.Conv2d(8, 64, 3), (128, 8, 128, 128), lambda x: x * torch.tanh(x).mean((2, 3), keepdim=True)),
+        (
+            nn.Conv2d(64, 64, 3),
+            (64, 64, 64, 64),
+            lambda x: functional.instance_norm(x).relu(),
+        ),  # one kernel reads it once
+        (
+            nn.Conv2d(8, 64, 3),
+            (16, 8, 512, 512),
+            lambda x: x.flatten(2).softmax(-1),
+        ),  # the sum of exponentials reads it
+        (nn.Conv2d(8, 64, 3), (16, 8, 512, 512), lambda x: (x.mean((2, 3)), (x * x).mean((2, 3)))),
+        (nn.Conv2d(8, 64, 3), (128, 8, 128, 128), lambda x: merged(x)),
     ],
 )
 def test_where_it_does_not_pay_or_fit_the_convolution_is_stored(
