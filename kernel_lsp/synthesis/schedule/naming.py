@@ -5,20 +5,55 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.names import identifier, variable_name
-from ..graph.value import Concat, Partial, Pointwise, Recur, Value, View, operands
+from ..graph.value import Concat, Fold, Partial, Pointwise, Recur, Value, View, operands
 from ..kernel.reads import read
 from ..kernel.steps import HostView, Kernel, Plan, Step
 
+#: Words of the name of a product's kernel.
+_MOST_WORDS = 5
+
 
 def name_between(plan: Plan) -> set[Value]:
-    """What a step reads that another one made; what a product's kernel makes of it gets a name, ``conv2d_out``, where it has none."""
+    """What a step reads that another one made; what a product's kernel makes of it gets a name, ``silu_add``, where it has none."""
     found = {value for step in plan.steps for value in read_by(step, plan.stored)}
     for step in plan.steps:
         if isinstance(step, Kernel) and step.contract is not None and len(step.outputs) == 1:
             (value,) = step.outputs
             if value in found and _anonymous(value):
-                value.name = f"{_product_of(step.contract)}_out"
+                value.name = _short(_made_of(step.contract, value, plan.stored))
     return found
+
+
+def _short(words: list[str]) -> str:
+    return "_".join(words[-2:]) if len(words) > 1 else f"{words[0]}_out"
+
+
+def _made_of(product: Value, last: Value, stored: set[Value]) -> list[str]:
+    """``conv2d``, ``batch_norm``, ``silu``, ``add``: a product, the named operations after it up to ``last``, and whether something is added at the end.
+
+    What is ``stored`` lies beside them.
+    """
+    leads: dict[Value, bool] = {product: True}
+
+    def visit(v: Value) -> bool:
+        """Whether ``v`` is computed from the product. Those that are are known in their order."""
+        if v not in leads:
+            alone = v is not last and (v in stored or not isinstance(v.op, Pointwise | View | Fold))
+            leads[v] = False  # until its operands are known; none of them is computed from it
+            leads[v] = not alone and any([visit(o) for o in operands(v)])
+            if leads[v]:
+                order.append(v)
+        return leads[v]
+
+    order: list[Value] = []
+    visit(last)
+    named = [v.meaning[0] for v in order if v.meaning and v is not last]
+    words = list(dict.fromkeys([_product_of(product), *named]))
+    if "linear" in words:  # which has a product
+        words = [word for word in words if word != "matmul"]
+    if isinstance(last.op, Pointwise) and last.op.function == "add":
+        words.append("add")
+    return words
 
 
 def _anonymous(value: Value) -> bool:
@@ -51,7 +86,9 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
             what = f"partial_{ {'amax': 'max', 'amin': 'min'}.get(op.kind, op.kind.partition('_')[0]) }"
         elif kernel.contract is not None and not value.module:
             product = _product_of(kernel.contract)
-            what = product if _anonymous(value) or what == f"{product}_out" else what
+            words = _made_of(kernel.contract, value, plan.stored)
+            if _anonymous(value) or value.name == _short(words):  # which another candidate gave it
+                what = "_".join(words[:_MOST_WORDS])
             known = any(word in what for word in ("linear", "matmul", product))
             what = what if known else product if value is kernel.contract else f"{product}_{what}"
             what = "project_inputs" if value in stepped else what
