@@ -39,7 +39,7 @@ def chains(graph: Graph) -> dict[Value, Value]:
             known = first in result or first in result.values()
             if known or not _plain(first.op):
                 continue
-            inside = _between(order, first, op.left)
+            inside = between(first, op.left, order)
             if not all(isinstance(v.op, Pointwise | View | Reduce) for v in inside):
                 continue
             within = {*inside, second}
@@ -106,19 +106,9 @@ def _products_before(left: Value) -> list[Value]:
     return sorted(found, key=lambda v: sympy.expand(numel(v.shape) - size) != 0)
 
 
-def between(first: Value, left: Value) -> list[Value]:
-    """What ``left`` is computed from and that depends on ``first``, operands first, ``left`` last."""
-    depends: set[Value] = {first}
-    found: list[Value] = []
-    for v in topological([left]):
-        if v is not first and any(o in depends for o in operands(v)):
-            depends.add(v)
-            found.append(v)
-    return found
-
-
-def _between(order: Order, first: Value, left: Value) -> list[Value]:
-    """The same, of values whose order is known."""
+def between(first: Value, left: Value, order: Order | None = None) -> list[Value]:
+    """What ``left`` is computed from and that depends on ``first``, operands first, ``left`` last. ``order``: one that has both."""
+    order = order or order_of([left])
     bit, above = order.bit(first), order.above[left]
     places = range(order.place[first] + 1, order.place[left] + 1)
     candidates = (order.values[place] for place in places if above >> place & 1)
