@@ -48,6 +48,12 @@ from .schedules import Product
 from .summation import summation
 from .tile_order import places, tile_order
 
+#: said of a transposed convolution with a stride
+_PHASES = (
+    " Each phase of the stride is a convolution of its own, over the taps of the filter that its results meet."
+    " Taps that a phase lacks are left out, or masked on both sides, since zero times infinity is NaN; results that it lacks are not stored."
+)
+
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
     """Tensors that the product addresses by their own strides: arguments, and what the module holds that is not contiguous."""
@@ -170,7 +176,8 @@ def contract(
     program.axes = in_words(*named)
     if alternate:
         program.axes = program.axes.replace("the pixels of all", "the pixels of one phase of all")
-        program.axes += " Each phase of the stride is a convolution with tiles of its own; what it gives beyond the result is not stored."
+        program.axes = program.axes.replace("taps of the filter", "the phase's taps of the filter")
+        program.axes += _PHASES
     if kernel.partials:
         program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; later kernels put the tiles together."
     if group is not None:
