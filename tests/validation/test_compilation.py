@@ -37,4 +37,4 @@ def test_kernels_that_call_libdevice_are_compiled(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert report["error"] is None
-    assert [kernel["name"] for kernel in report["kernels"]] == ["matmul_inputs_kernel", "lstm_kernel"]
+    assert [kernel["name"] for kernel in report["kernels"]] == ["project_inputs_kernel", "lstm_kernel"]
