@@ -1,4 +1,4 @@
-"""What a kernel file has for its envelope, whoever wrote the kernel. The standard library alone: both sides import this."""
+"""What a kernel file has for its envelope, of rules and of models alike. The standard library alone: both sides import this."""
 
 from __future__ import annotations
 

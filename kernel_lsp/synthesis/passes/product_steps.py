@@ -33,7 +33,7 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
         return _store_chain(planner, root, product, planner.chained[product])
     if any(v is not root and _follows(planner, v, product) and _follows(planner, root, v) for v in planner.forced):
         return _instead(planner, root, product, cut)
-    partials = partials_of(planner.order, root)
+    partials, needed = partials_of(planner.order, root), _needed(planner, root)
     shared = needed_again(planner.order, product)
     for one in [op, op.exact.product] if op.exact else [op]:
         for operand, axes in ((one.left, one.left_axes), (one.right, one.right_axes)):
@@ -46,7 +46,7 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
                 if o not in planner.plan.stored and o not in tree and o is not product:
                     planner.store(o, [])
         try:
-            kernel = place_product(root, product, planner.plan.stored, tree, partials, _needed(planner, root))
+            kernel = place_product(root, product, planner.plan.stored, tree, partials, needed)
             if not partials and kernel.folds and not (planner.folding is not None and planner.folding(kernel)):
                 raise Unalignable("reductions of what no tile has whole")
             break
@@ -68,7 +68,7 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
         kernel.peaks = [peak for peak in op.exact.peaks if isinstance(peak.op, Sample)]
     planner.append(kernel, kernel.outputs)
     if op.exact is not None:
-        again = place_product(root, product, planner.plan.stored - {root}, tree, partials, _needed(planner, root))
+        again = place_product(root, product, planner.plan.stored - {root}, tree, partials, needed)
         again.exact, again.cut = True, cut
         planner.append(again, [])
 

@@ -35,11 +35,11 @@ def of_a_tile(parts: Sequence[Value]) -> tuple[list[Value], list[Value]]:
             squared = Build.pointwise("mul", apart, apart)
             found.append(Build.reduce("sum", squared, dims, name="tile_squares"))
             found[-1].meaning = ("squares_about_mean", (root,))
-            order += [ones, pixels, *([] if total in order else [total]), mean, apart, squared, found[-1]]
+            order += [ones, pixels, total, mean, apart, squared, found[-1]]
         elif op.kind == "sum":
             found.append(total)
-            order += [] if total in order else [total]
+            order.append(total)
         else:
             found.append(Build.reduce(op.kind, root, dims, name=value.name))
             order.append(found[-1])
-    return found, order
+    return found, list(dict.fromkeys(order))

@@ -72,7 +72,8 @@ def reduce_in_tiles(graph: Graph, chunks: Chunks, apart: set[Value], pays: Calla
         if not found or rank is None:
             continue
         others = _read_by_others(order, root, found)
-        over_pixels = [v for v in others if isinstance(v.op, Reduce) and _of_pixels(v, count)]
+        reduced = ((v, v.op) for v in others if isinstance(v.op, Reduce))
+        over_pixels = [v for v, op in reduced if _before_pixels(op.operand.shape, op.dims, count) is not None]
         if any(not _waits(v, order, found) for v in over_pixels):
             continue  # that reads what is reduced as often
         stored = root in graph.outputs or any(v in graph.outputs for v in others)
@@ -117,6 +118,11 @@ def _over_pixels(v: Value, root: Value, count: sympy.Expr) -> int | None:
         if not isinstance(element.op, View) or not element.op.map.keeps_order:
             return None
         element = element.op.operand
+    return _before_pixels(shape, dims, count)
+
+
+def _before_pixels(shape: Shape, dims: tuple[int, ...], count: sympy.Expr) -> int | None:
+    """How many dimensions come before the last ones that have ``count`` elements, where all of these are among ``dims``."""
     for lead in range(len(shape)):
         if same(numel(shape[lead:]), count) and set(range(lead, len(shape))) <= set(dims):
             return lead
@@ -152,15 +158,6 @@ def _length(v: Value, graph: Graph) -> int:
     """How many elements of the example ``v`` reduces to one."""
     assert isinstance(v.op, Reduce)
     return int(numel(tuple(v.op.operand.shape[d] for d in v.op.dims)).subs(graph.hints))
-
-
-def _of_pixels(v: Value, count: sympy.Expr) -> bool:
-    """Whether ``v`` reduces at least the last dimensions, which have ``count`` elements."""
-    assert isinstance(v.op, Reduce)
-    shape, dims = v.op.operand.shape, v.op.dims
-    return any(
-        same(numel(shape[lead:]), count) and set(range(lead, len(shape))) <= set(dims) for lead in range(len(shape))
-    )
 
 
 def _split(graph: Graph, root: Value, rank: int, count: sympy.Expr, found: dict[Value, int], chunks: Chunks) -> None:

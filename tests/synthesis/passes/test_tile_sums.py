@@ -16,19 +16,9 @@ from kernel_lsp.synthesis.kernel.steps import Kernel, Planned, hint
 from kernel_lsp.synthesis.schedule.schedules import Product, Rows
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target
+from tests.synthesis.schedule.test_folding import Then
 
 H100 = target("H100")
-
-
-class Then(nn.Module):
-    """A convolution, then a function of its result."""
-
-    def __init__(self, layer: nn.Module, after: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.layer, self.after = layer, after
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.after(self.layer(x))
 
 
 def pooled(x: torch.Tensor) -> torch.Tensor:
