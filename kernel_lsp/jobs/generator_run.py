@@ -188,7 +188,9 @@ class GeneratorRun:
         status = await self._tune(good)
         while status == "wrong":  # another arithmetic may be right; of those, too, what is measured decides
             wrong = good[0].arithmetic
-            good = [one for one in good[1:] if one.arithmetic != wrong and self._worth_validating(one)]
+            known = [entry.candidate for entry in self.run.report.candidates if entry.verdict.status == "wrong"]
+            good = [one for one in good[1:] if one.arithmetic != wrong and all(one is not other for other in known)]
+            good = [one for one in good if self._worth_validating(one)]
             if len(good) < 2:
                 for candidate in good:
                     await self._validate(candidate)

@@ -195,7 +195,7 @@ _ANSWERS: dict[str, dict[str, Callable[[Any], Any]]] = {
         **_CHANGED,
     },
     "precompile": {},
-    "precompile_variants": {},
+    "precompile_variants": {"compiled": _count},
     "kernels": {"kernels": _list(_kernel)},
     "keep": {},
     "choose": {},

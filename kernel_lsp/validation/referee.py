@@ -254,13 +254,13 @@ class Referee:
         self.reach.send(message)
         self.reach.owed.append(message["do"])
 
-    def heard(self) -> None:
-        """Wait for the first of what ``begin`` began.
+    def heard(self) -> dict[str, Any]:
+        """The answer to the first of what ``begin`` began.
 
         Raises:
             Failure: as for an answer that is waited for at once.
         """
-        self._received(self.reach.owed.pop(0), 0)
+        return self._received(self.reach.owed.pop(0), 0)[0]
 
     def settle(self) -> None:
         """Wait for all that ``begin`` began.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,6 +28,9 @@ MOST_TIMED = 8
 WORTH = 0.02
 #: processors from which variants are compiled while the first is checked
 _LEAST_PROCESSORS = 8
+#: kernels from which on variants are compiled one after the other, and the share of the time that is left after which no further one is begun:
+#: a deep network's take minutes on a busy machine, and what time is left is for the checks of the fastest
+_TOGETHER, _COMPILING = 24, 0.4
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 1024
 
@@ -90,11 +95,28 @@ def begin(referee: Referee, sources: list[str]) -> None:
         referee.begin({"do": "load", "path": path, "training": referee.training})
         referee.begin({"do": "keep", "name": str(i)})
     cases = [*candidate_state.cases(referee, [dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
-    referee.begin({"do": "precompile_variants", "cases": cases})
+    seconds = _COMPILING * max(0.0, referee.reach.deadline - time.monotonic())
+    referee.begin({"do": "precompile_variants", "cases": cases, "groups": _groups(sources), "seconds": seconds})
+
+
+def _groups(sources: list[str]) -> list[list[str]]:
+    """The names of the variants, in their order, by which are compiled at once: as many as have ``_TOGETHER`` kernels."""
+    groups: list[list[str]] = [[]]
+    kernels = 0
+    for i, path in enumerate(sources):
+        if kernels >= _TOGETHER:
+            groups.append([])
+            kernels = 0
+        groups[-1].append(str(i))
+        kernels += Path(path).read_text(errors="replace").count("@triton.jit")
+    return groups
 
 
 def load(referee: Referee, sources: list[str]) -> list[schema.Tried]:
-    """Wait until every variant is imported and compiled, and give the first the module's state: all share its tensors."""
+    """Wait until every variant is imported and compiled, and give the first the module's state: all share its tensors.
+
+    Those that there was no time to compile are told so.
+    """
     if not referee.reach.owed:
         begin(referee, sources)
     tried = []
@@ -113,6 +135,9 @@ def load(referee: Referee, sources: list[str]) -> list[schema.Tried]:
                 raise
             one.reason = one.reason or failure.reason
         tried.append(one)
+    compiled = referee.heard()["compiled"]
+    for one in tried[max(1, compiled) :]:
+        one.reason = one.reason or "it was not compiled, since the time for that was over"
     referee.settle()
     referee.ask({"do": "choose", "name": "0"})
     candidate_state.send_state(referee)

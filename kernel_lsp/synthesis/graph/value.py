@@ -295,8 +295,8 @@ class Recur(Op):
 class Exact:
     """What a product of rounded operands stands for.
 
-    That is ``product`` where the largest magnitude of one, in ``peaks``, is not between ``least`` and ``most``. ``tf32``: what is
-    rounded keeps ten bits, as torch's convolutions do where they may.
+    That is ``product`` where the largest magnitude of one, in ``peaks``, is not between ``least`` and ``most``, and where one of the
+    sizes ``sides`` is below ``least_side``. ``tf32``: what is rounded keeps ten bits, as torch's convolutions do where they may.
     """
 
     product: Contract
@@ -304,6 +304,8 @@ class Exact:
     least: float
     most: float
     tf32: bool = False
+    sides: tuple[sympy.Expr, ...] = ()
+    least_side: int = 0
 
 
 @dataclass(eq=False)

@@ -45,6 +45,10 @@ LEFT, RIGHT = Quotient(dim(0) + 1, _TWO), Remainder(dim(0) + 1, _TWO)
 LEAST_PEAK, MOST_PEAK = 2.0**-12, 65504.0
 
 
+#: Rows, columns or summed elements below which planes are not used: there float32 units round so little that what tensor cores truncate shows, and
+#: the passes over the operands take longer than the product.
+LEAST_SIDE = 64
+
 #: Summed elements that are one step of a product's kernel, which then takes all three products in it.
 SHORT_SUM = 64
 
@@ -86,10 +90,19 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, b
             op.axes,
             outer=LETTER,
             scaled=1 / SCALE,
-            exact=Exact(op, peaks, LEAST_PEAK, MOST_PEAK),
+            exact=Exact(
+                op, peaks, LEAST_PEAK, MOST_PEAK, sides=_may_be_short(op, graph.hints), least_side=LEAST_SIDE
+            ),
             begins_again=SHORT_SUM if _is_short(op, graph.hints) else begins_again,
         )
     return len(products)
+
+
+def _may_be_short(op: Contract, hints: dict[sympy.Symbol, int]) -> tuple[sympy.Expr, ...]:
+    """How many rows, columns and summed elements there are, where that varies and is not below ``LEAST_SIDE`` at the example's sizes."""
+    sides = [[letter for letter in op.axes if op.varies(letter) == only] for only in ((True, False), (False, True))]
+    sizes = [sympy.expand(math.prod(op.size(letter) for letter in side)) for side in [*sides, list(op.summed)]]
+    return tuple(n for n in sizes if not n.is_number and n.subs(hints) >= LEAST_SIDE)
 
 
 def _is_short(op: Contract, hints: dict[sympy.Symbol, int]) -> bool:

@@ -17,7 +17,7 @@ import torch
 from ..graph.build import FLOAT8, Build
 from ..graph.map import Map, dim, dims
 from ..graph.names import variable_name
-from ..graph.value import Contract, Input, Value, View
+from ..graph.value import Contract, Exact, Input, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, loaded
@@ -168,7 +168,10 @@ def contract(
     chunk = Ref(fixed("row_block" if folded is rows else "col_block"))
     program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk)
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
-    only = "Only where the rounded operands leave their range. " if kernel.exact else ""
+    only = ""
+    if kernel.exact:
+        assert isinstance(value.op, Contract) and value.op.exact is not None
+        only = _only_where(value.op.exact)
     one_step = not outer and k_size.is_number and k_size <= tile.k
     steps = "in one step" if one_step else f"in steps of {tile.k}"
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} {steps} along K."
@@ -257,7 +260,16 @@ def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
             holds = apply(function, Ref(variable), Number(bound), dtype=torch.bool)
             inside = holds if inside is None else apply("and", inside, holds, dtype=torch.bool)
     assert inside is not None
+    for size in exact.sides:
+        holds = apply("ge", arguments.size(size), Number(exact.least_side), dtype=torch.bool)
+        inside = apply("and", inside, holds, dtype=torch.bool)
     return [*found, Leave(inside)]
+
+
+def _only_where(exact: Exact) -> str:
+    """When a kernel runs that computes what a product of rounded operands stands for, as a sentence."""
+    short = f", or where the product has fewer than {exact.least_side} rows, columns or summed elements"
+    return f"Only where the rounded operands leave their range{short if exact.sides else ''}. "
 
 
 def _summed(op: Contract, at: dict[str, sympy.Expr], tile: Product) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
