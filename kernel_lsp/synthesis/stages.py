@@ -30,6 +30,7 @@ from .passes import asked
 from .passes.chains import between, chains
 from .passes.collapsing import collapse
 from .passes.cuts import cut_last
+from .passes.exclusive_scans import pad_operands
 from .passes.first_states import leave_out
 from .passes.float8_products import of_float8, unconverted_products
 from .passes.joining import join_recurrences
@@ -135,6 +136,9 @@ def lowered(
         if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
             graph.ways.append("recurrences in one launch")
     leave_out(graph)
+    if pad_operands(graph):
+        verify(graph)
+        share(graph)
     if torch_last and torch_channels_last(graph):
         graph.ways.append(TORCH_LAST)
         verify(graph)

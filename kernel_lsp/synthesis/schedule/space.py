@@ -107,9 +107,11 @@ _MOST_WHOLE = 4
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
     if kernel.exact:  # seldom runs, but is compiled: a small tile
+        tile = _fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)
+        assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
         # Few results are compared with what float32 units make of them: of long sums TF32 loses too much.
-        precision = "tf32x3" if kernel.product.convolves else "bf16x6"
-        return [_fitted(Product(64, 64, 32, 4, 3, precision), m, n, k, dtype.itemsize, target)]
+        short = kernel.contract.op.exact is not None and kernel.contract.op.exact.sides
+        return [dataclasses.replace(tile, precision="bf16x6") if short else tile]
     if any(split_in_tile(kernel.product)):
         return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:

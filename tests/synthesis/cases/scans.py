@@ -25,6 +25,28 @@ case("cumsum", lambda self, x: torch.cumsum(x, -1), lambda n: [r(4, 37 + n)], ke
 case("cumsum_columns", lambda self, x: torch.cumsum(x, 1) * 2.0, lambda n: [r(4, 150 + n, 5)], kernels=1)
 case("cumsum_reversed", lambda self, x: x.flip(-1).cumsum(-1).flip(-1), lambda n: [r(4, 37 + n)], kernels=1)
 case("cumsum_exclusive", lambda self, x: torch.cumsum(x, -1) - x, lambda n: [r(4, 37 + n)], kernels=1)
+case(
+    "cumsum_behind_zeros",
+    lambda self, x: torch.cat((torch.zeros_like(x[:, :1]), torch.cumsum(x[:, :-1], 1)), 1),
+    lambda n: [r(4, 37 + n)],
+    kernels=1,
+)
+case("cumsum_padded", lambda self, x: F.pad(torch.cumsum(x, 1), (0, 0, 2, 0)), lambda n: [r(4, 37 + n, 5)], kernels=1)
+case(
+    "cumprod_behind_ones",
+    lambda self, x: torch.cat([torch.ones(1, 6), torch.cumprod(x, 0)]) * 2.0,
+    lambda n: [r(9 + n, 6)],
+    kernels=1,
+)
+# the scan is read elsewhere, or something else is before or behind it
+case(
+    "cumsum_behind_zeros_and_alone",
+    lambda self, x: (lambda s: torch.cat((torch.zeros_like(x[:, :1]), s), 1)[:, :-1] + s)(torch.cumsum(x, 1)),
+    lambda n: [r(4, 37 + n)],
+)
+case("cumsum_behind_ones", lambda self, x: F.pad(torch.cumsum(x, 1), (1, 0), value=1.0), lambda n: [r(4, 37 + n)])
+case("cumsum_before_zeros", lambda self, x: F.pad(torch.cumsum(x, 1), (1, 1)), lambda n: [r(4, 37 + n)])
+case("cumsum_beside_zeros", lambda self, x: F.pad(torch.cumsum(x, 1), (0, 0, 1, 0)), lambda n: [r(4, 37 + n)])
 case("cumsum_softmax", lambda self, x: torch.softmax(torch.cumsum(x, -1), -1), lambda n: [r(4, 37 + n)])
 case("cumsum_long", lambda self, x: torch.cumsum(x, 1), lambda n: [r(2, 40000 + n)], kernels=3)
 case(
