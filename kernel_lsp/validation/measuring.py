@@ -76,11 +76,12 @@ def measure(
             measurement, shape = begin(referee, specimen, rates)
             recorded.begin(referee, measurement)
             tree = fresh(referee)
+            reference = right_answer(referee, tree)
             candidate_state.reload(referee)
             request = {"do": "time", "beyond": referee.beyond}
             with referee.asking(request, (*tree, None), referee.outputs) as answer:
                 found = answer.message
-                problem = same_results(referee, tree, answer.tree)
+                problem = difference(referee, tree, reference, answer.tree)
             if problem:
                 problem = f"while it is timed it computes something else: {problem}"
                 measurement.missing = "what was timed computes something else"
@@ -120,13 +121,11 @@ def fresh(referee: Referee, scale: float = 1.0, given: Given | None = None) -> A
     return pytree.tree_map(changed, tree)
 
 
-def same_results(referee: Referee, tree: Any, out: Any) -> str:
-    """Why what was computed while it was timed is not right; "" if it is."""
-    return difference(referee, tree, _reference(referee, tree), out)
+def right_answer(referee: Referee, tree: Any) -> Reference | None:
+    """What is right for a timed call; None where what was timed has drawn numbers of its own.
 
-
-def _reference(referee: Referee, tree: Any) -> Reference | None:
-    """What is right for a timed call; None where what was timed has drawn numbers of its own."""
+    It takes another copy of the inputs for a moment: ask for it before memory is lent to a trial.
+    """
     return referee.oracle.answer(tree, seconds=0.1) if referee.oracle.seed is None else None
 
 
@@ -151,7 +150,7 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
         return ""
     tree = fresh(referee, 0.75, given)
     try:
-        reference = _reference(referee, tree)
+        reference = right_answer(referee, tree)
         took, problem = _by_our_clock(referee, tree, reference, given, shape.kernel.median)
         if not problem and shape.kernel_graph is not None:
             with referee.asking({"do": "replay"}, (*tree, None), given.outputs) as answer:

@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from kernel_lsp import devices
+
 
 def size(tensor: torch.Tensor) -> int:
     """Bytes of its elements; a dimension of stride 0 counts once."""
@@ -54,6 +56,21 @@ def free(tensors: list[torch.Tensor]) -> int:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return 1 << 62
+
+
+def limited() -> bool:
+    """Whether ``keep_to`` sets a limit: what lacks memory may have it where no other lane of an evaluation uses the GPU."""
+    return _most is not None
+
+
+def free_alone(tensors: list[torch.Tensor]) -> int:
+    """Bytes that could be had where these tensors are if nobody else used that GPU; 0 where nothing is ``limited``."""
+    device = _cuda(tensors)
+    if device is None or not limited():
+        return 0
+    return (
+        torch.cuda.get_device_properties(device).total_memory - devices.CONTEXTS - torch.cuda.memory_allocated(device)
+    )
 
 
 def wait(tensors: list[torch.Tensor]) -> None:

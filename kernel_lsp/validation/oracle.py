@@ -185,6 +185,8 @@ class Oracle:
 
         Raises:
             Exception: what eager raises.
+            torch.OutOfMemoryError: float64 would fit, but for what other lanes of an evaluation have of the GPU: the verdict must not
+                depend on them.
         """
         given = copied(tree)
         before = tensors_of(tree)
@@ -229,6 +231,8 @@ class Oracle:
             reference.slices = lambda: self._slices(reference, tree, train, independent[0], need, seconds)
         elif need <= _SHARE * there:
             reference.exact = self._exact(tree, eager, train, reference.exact_after)
+        elif need <= _SHARE * memory.free_alone(before):
+            raise torch.OutOfMemoryError(f"CUDA out of memory: float64 would take {memory.text(need)}")
         else:
             reference.need, reference.there = need, there
             reference.said = (

@@ -34,10 +34,11 @@ def compare(referee: Referee, sources: list[str], emit: Callable[[str, Any], Non
             return schema.SpeedComparison(missing=wrong)
         emit("progress", {"stage": "time", "message": "timing the kernel beside the one before", "fraction": 0.7})
         names = [str(i) for i in range(len(sources))]
+        reference = measuring.right_answer(referee, tree)
         request = {"do": "time_rounds", "names": names}
         with referee.alone(), referee.asking(request, (*tree, None), referee.outputs) as answer:
             rounds = answer.message["rounds"]
-            problem = measuring.same_results(referee, tree, answer.tree)
+            problem = measuring.difference(referee, tree, reference, answer.tree)
     except failures.Failure as failure:
         return schema.SpeedComparison(missing=failure.reason)
     if problem:

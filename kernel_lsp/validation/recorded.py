@@ -201,10 +201,11 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
     given = measuring.Given(recorded.make, without_memory(reference.eager))
     del tree, reference
     tree = measuring.fresh(referee, given=given)
+    right = measuring.right_answer(referee, tree)
     candidate_state.rewind(referee)
     with referee.asking({"do": "time", "beyond": referee.beyond}, (*tree, None), given.outputs) as answer:
         found = answer.message
-        problem = measuring.same_results(referee, tree, answer.tree)
+        problem = measuring.difference(referee, tree, right, answer.tree)
     if problem:
         problem = f"while it is timed it computes something else: {problem}"
         return "cheating", f"at the recorded shape {recorded.text}: {problem}"

@@ -332,13 +332,13 @@ class Referee:
         """Go on after the context where this process has no memory for a step, and say that it was not made.
 
         Raises:
-            errors.GpuOutOfMemory: the step has to be made.
+            errors.GpuOutOfMemory: the step has to be made, or could be where other lanes of an evaluation leave the GPU alone.
         """
         try:
             yield
         except torch.OutOfMemoryError as error:
             there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
-            if step.required:
+            if step.required or memory.limited():
                 raise errors.GpuOutOfMemory(
                     device=str(self.inputs.device),
                     class_name=type(self.module).__name__,

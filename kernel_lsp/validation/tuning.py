@@ -199,11 +199,12 @@ def _time(
         referee.ask({"do": "choose", "name": name})
         candidate_state.rewind(referee)
     tree = measuring.fresh(referee)
+    reference = measuring.right_answer(referee, tree)
     request = {"do": "time_variants", "names": names, "worth": WORTH, "beyond": referee.beyond}
     request |= {"elsewhere": elsewhere, "weight": weight}
     with referee.asking(request, (*tree, None), referee.outputs) as answer:
         found = answer.message
-        problem = measuring.same_results(referee, tree, answer.tree)
+        problem = measuring.difference(referee, tree, reference, answer.tree)
     for name in names:
         one = tried[int(name)]
         one.timing = schema.from_json(schema.Timing, found["timings"][name])

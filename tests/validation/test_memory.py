@@ -41,6 +41,15 @@ def test_within_a_quota_it_does_not_matter_what_others_leave(gpu: SimpleNamespac
     assert memory.free(ON_THE_GPU) == 5_000
 
 
+def test_what_could_be_had_without_other_lanes(gpu: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = SimpleNamespace(total_memory=80_000_000_000)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda *_: whole)
+    assert not memory.limited() and memory.free_alone(ON_THE_GPU) == 0
+    memory.keep_to(10_000_000_000)
+    gpu.allocated = 3_000_000_000
+    assert memory.limited() and memory.free_alone(ON_THE_GPU) == 72_000_000_000
+
+
 def test_inputs_are_rotated_by_the_quota_and_not_by_what_others_leave(gpu: SimpleNamespace) -> None:
     x = torch.arange(250.0)  # 1000 bytes
     assert len(timing.rotated((x,), {}, 8)) == 8

@@ -42,21 +42,24 @@ def _shifted(value: Value) -> tuple[Value, Map] | None:
     op = value.op
     if isinstance(op, Concat) and len(op.operands) == 2:
         before, scan = op.operands
-        if not _scans(scan, op.dim, value.dtype) or _constant(before) != MONOIDS[scan.op.kind].neutral:
+        neutral = _neutral(scan, op.dim, value.dtype)
+        if neutral is None or _constant(before) != neutral:
             return None
         margins = tuple((before.shape[d] if d == op.dim else ZERO, ZERO) for d in range(len(scan.shape)))
-        return scan, maps.pad(scan.shape, margins, _constant(before))
+        return scan, maps.pad(scan.shape, margins, neutral)
     if isinstance(op, View) and isinstance(op.operand.op, Scan):
-        scan, (along,) = op.operand, op.operand.op.dims
-        if not _scans(scan, along, value.dtype) or op.map.pad != MONOIDS[op.operand.op.kind].neutral:
-            return None
-        if _starts_later(op.map, along):
-            return scan, op.map
+        (along,) = op.operand.op.dims
+        neutral = _neutral(op.operand, along, value.dtype)
+        if neutral is not None and op.map.pad == neutral and _starts_later(op.map, along):
+            return op.operand, op.map
     return None
 
 
-def _scans(value: Value, along: int, dtype: torch.dtype) -> bool:
-    return isinstance(value.op, Scan) and value.op.start is None and value.op.dims == (along,) and value.dtype == dtype
+def _neutral(value: Value, along: int, dtype: torch.dtype) -> float | None:
+    """The element that changes nothing in a scan along a dimension; None where ``value`` is none."""
+    op = value.op
+    scans = isinstance(op, Scan) and op.start is None and op.dims == (along,) and value.dtype == dtype
+    return MONOIDS[op.kind].neutral if isinstance(op, Scan) and scans else None
 
 
 def _starts_later(map: Map, along: int) -> bool:
@@ -68,7 +71,15 @@ def _starts_later(map: Map, along: int) -> bool:
     alike = all(same(a, b) for d, (a, b) in enumerate(zip(map.shape, map.operand, strict=True)) if d != along)
     ((guarded, low, high),) = map.guard
     to_the_end = same(sympy.expand(shift + high), map.shape[along])
-    return others and alike and shift.is_number and shift > 0 and guarded == map.index[along] and low == ZERO and to_the_end
+    return (
+        others
+        and alike
+        and shift.is_number
+        and shift > 0
+        and guarded == map.index[along]
+        and low == ZERO
+        and to_the_end
+    )
 
 
 def _constant(value: Value) -> float | None:

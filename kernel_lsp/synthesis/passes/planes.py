@@ -90,9 +90,7 @@ def split_into_planes(graph: Graph, worthwhile: Callable[[Contract], bool], *, b
             op.axes,
             outer=LETTER,
             scaled=1 / SCALE,
-            exact=Exact(
-                op, peaks, LEAST_PEAK, MOST_PEAK, sides=_may_be_short(op, graph.hints), least_side=LEAST_SIDE
-            ),
+            exact=Exact(op, peaks, LEAST_PEAK, MOST_PEAK, sides=_may_be_short(op, graph.hints), least_side=LEAST_SIDE),
             begins_again=SHORT_SUM if _is_short(op, graph.hints) else begins_again,
         )
     return len(products)

@@ -24,13 +24,14 @@ _LOG = logging.getLogger("kernel_lsp.{class_name}")
 _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module"""
 
 
-def _class(settings: str) -> str:
+def _class(held: str, settings: str) -> str:
     return f'''class _Graphs:
     """The graphs of one module on one device, which share memory: they run one after the other."""
 
     def __init__(self):
         """No graph yet."""
         self.captured = {{}}  # signature -> graph, its inputs, its results; the longest unused first
+        self.latest = None
         self.captures = 0
         self.pool = torch.cuda.graph_pool_handle()
         self.stream = torch.cuda.Stream()  # for captures; what they allocate is reused on it alone
@@ -39,10 +40,14 @@ def _class(settings: str) -> str:
     def run(self, function, inputs, held):
         """The results of ``function(*inputs, *held)``, as tensors of the caller's own."""
         # The copies of the inputs are contiguous, so strides of the inputs are not in it.
-        signature = (*(x.shape for x in inputs), *((t.data_ptr(), t.stride()) for t in held){settings})
-        if signature not in self.captured and not self.capture(signature, function, inputs, held):
-            return function(*inputs, *held)
-        graph, copies, results = self.captured[signature] = self.captured.pop(signature)
+        signature = (*[x.shape for x in inputs], *[{held} for t in held]{settings})
+        if (found := self.captured.get(signature)) is None:
+            if not self.capture(signature, function, inputs, held):
+                return function(*inputs, *held)
+            found = self.captured[signature]
+        if found is not self.latest:
+            self.latest = self.captured[signature] = self.captured.pop(signature)
+        graph, copies, results = found
         stream = torch.cuda.current_stream()
         stream.wait_event(self.done)
         for copy, x in zip(copies, inputs):
@@ -131,11 +136,15 @@ _SETTINGS = '''def _settings():
     )'''
 
 
-def definitions(class_name: str, *, torch_calls: bool) -> list[str]:
-    """The file's parts that replay. ``torch_calls``: the host function has some, which go by settings of torch."""
+def definitions(class_name: str, *, torch_calls: bool, strides: bool) -> list[str]:
+    """The file's parts that replay.
+
+    ``torch_calls``: the host function has some, which go by settings of torch. ``strides``: the envelope leaves open how parameters and
+    buffers lie in memory.
+    """
     parts = [
         _head(class_name),
-        _class(", *_settings()" if torch_calls else ""),
+        _class("(t.data_ptr(), t.stride())" if strides else "t.data_ptr()", ", *_settings()" if torch_calls else ""),
         _COPIED,
         _FUNCTION,
     ]

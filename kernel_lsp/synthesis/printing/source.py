@@ -139,10 +139,16 @@ def compose(
         *made.kernels,
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         made.host_function,
-        *(replay.definitions(class_name, torch_calls=host.torch_calls > 0) if replayed else []),
+        *(_replays(class_name, host) if replayed else []),
         _class(plain, made.base, host, signature, checks, function, replayed, graph.assigned),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _replays(class_name: str, host: Host) -> list[str]:
+    held = [v for _, v in host.parameters if input_of(v).kind != "argument"]
+    strides = any(all(v is not other for other in host.plan.held) for v in held)
+    return replay.definitions(class_name, torch_calls=host.torch_calls > 0, strides=strides)
 
 
 #: what a file says of products that were rounded because the setting ``precision`` asked for it
