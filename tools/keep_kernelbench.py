@@ -3,12 +3,14 @@
     python tools/keep_kernelbench.py KERNELBENCH STAND_INS RESULTS.jsonl…
 
 KERNELBENCH: the folder with level1/ to level3/. STAND_INS: the times of torch.compile that ``--stand-ins`` was given. Each device
-has its own file, and records of several are refused. A record replaces the one of the same problem and mode where it is newer. What only whoever ran it can use is left out of the records:
+has its own file, and records of several are refused. A record replaces the one of the same problem and mode where it is newer. Where torch.compile
+was not timed, a time of STAND_INS is taken if eager agrees. What only whoever ran it can use is left out of the records:
 sources of kernels, the compiler's figures, schedules that were tried, the modules' parameters, checks that passed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -17,7 +19,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from kernel_lsp.evaluation import results_file
+from kernel_lsp import schema
+from kernel_lsp.evaluation import results_file, stand_ins
 from kernel_lsp.evaluation.records import Record
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -45,6 +48,14 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+def filled(record: Record, times: Path) -> Record:
+    """A record with the time of torch.compile that the file ``times`` has for it, where it has none of its own."""
+    report, stand_in = record.read_report(), stand_ins.read(times).get(record.problem.id)
+    if report is None or stand_in is None or stand_ins.fill(report, stand_in, stand_ins.mark(times)) != "filled":
+        return record
+    return dataclasses.replace(record, report=schema.to_json(report))
+
+
 def device_of(records: list[Record]) -> str:
     """The name of the device that the records are of.
 
@@ -60,7 +71,7 @@ def device_of(records: list[Record]) -> str:
     return names[0]
 
 
-def main(kernelbench: str, stand_ins: str, *new: str) -> None:
+def main(kernelbench: str, times: str, *new: str) -> None:
     contents = [results_file.read(Path(path)) for path in new]
     device = device_of([record for one in contents for record in one.records])
     kept = RESULTS / f"{re.sub(r'[^a-z0-9]+', '-', f'kernelbench {device}'.lower()).strip('-')}.jsonl"
@@ -68,7 +79,8 @@ def main(kernelbench: str, stand_ins: str, *new: str) -> None:
         contents.insert(0, results_file.read(kept))
     records = [record for one in contents for record in one.records]
     device_of(records)
-    lines = [contents[0].header, *(slim(one.to_json()) for one in results_file.merged(records).values())]
+    merged = [filled(record, Path(times)) for record in results_file.merged(records).values()]
+    lines = [contents[0].header, *(slim(one.to_json()) for one in merged)]
     kept.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "scores.md"
@@ -77,7 +89,7 @@ def main(kernelbench: str, stand_ins: str, *new: str) -> None:
         problems = ",".join(
             f"{record.problem.level}:{record.problem.number}" for record in results_file.read(kept).records
         )
-        command += ["--problem", problems, "--stand-ins", stand_ins, "--resume", str(kept), "--markdown", str(page)]
+        command += ["--problem", problems, "--stand-ins", times, "--resume", str(kept), "--markdown", str(page)]
         subprocess.run(command, check=True)
         table = page.read_text()
     results = kept.with_suffix(".md")

@@ -82,6 +82,7 @@ def measure(
             with referee.asking(request, (*tree, None), referee.outputs) as answer:
                 found = answer.message
                 problem = difference(referee, tree, reference, answer.tree)
+            del tree, reference  # what comes next makes its own
             if problem:
                 problem = f"while it is timed it computes something else: {problem}"
                 measurement.missing = "what was timed computes something else"

@@ -206,6 +206,7 @@ def _measure_at(referee: Referee, measurement: schema.Measurement, recorded: Rec
     with referee.asking({"do": "time", "beyond": referee.beyond}, (*tree, None), given.outputs) as answer:
         found = answer.message
         problem = measuring.difference(referee, tree, right, answer.tree)
+    del tree, right
     if problem:
         problem = f"while it is timed it computes something else: {problem}"
         return "cheating", f"at the recorded shape {recorded.text}: {problem}"

@@ -205,6 +205,7 @@ def _time(
     with referee.asking(request, (*tree, None), referee.outputs) as answer:
         found = answer.message
         problem = measuring.difference(referee, tree, reference, answer.tree)
+    del tree, reference  # what comes next makes its own
     for name in names:
         one = tried[int(name)]
         one.timing = schema.from_json(schema.Timing, found["timings"][name])

@@ -34,7 +34,7 @@ case(
 case("cumsum_padded", lambda self, x: F.pad(torch.cumsum(x, 1), (0, 0, 2, 0)), lambda n: [r(4, 37 + n, 5)], kernels=1)
 case(
     "cumprod_behind_ones",
-    lambda self, x: torch.cat([torch.ones(1, 6), torch.cumprod(x, 0)]) * 2.0,
+    lambda self, x: torch.cat([torch.ones_like(x[:1]), torch.cumprod(x, 0)]) * 2.0,
     lambda n: [r(9 + n, 6)],
     kernels=1,
 )
