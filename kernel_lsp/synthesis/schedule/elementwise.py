@@ -29,7 +29,7 @@ def elementwise(
     for v in kernel.outputs:
         arguments.outputs[v] = arguments.variable(f"{variable_name(v)}_ptr" if len(kernel.outputs) > 1 else "out_ptr")
     if isinstance(schedule, Flat):
-        axes = _flat(kernel, program, schedule.block)
+        axes = _across(kernel, program, schedule) if schedule.across else _flat(kernel, program, schedule.block)
     else:
         turned = transposed_atom(kernel, hints)
         assert turned is not None
@@ -56,6 +56,23 @@ def _flat(kernel: Kernel, program: Program, block: int) -> list[Axis]:
     if not (n.is_Integer and n % block == 0):
         program.body += set_all(mask_of(axis, "mask", arguments.size(n)))
     program.tiling = f"One program takes {block} consecutive elements."
+    return [axis]
+
+
+def _across(kernel: Kernel, program: Program, schedule: Flat) -> list[Axis]:
+    """As ``_flat`` where a row is a whole number of blocks, in another order of the programs."""
+    domain, arguments, block = kernel.domain, program.arguments, schedule.block
+    rows = total(domain, domain.kept[: schedule.across])
+    blocks = total(domain, domain.kept[schedule.across :]) / block
+    arguments.name_size(rows, "n_rows")
+    size = program.block("BLOCK", block)
+    program.grid = [[Blocks(total(domain, domain.kept), block)]]
+    axis = Axis(fixed("offsets"), list(domain.kept), "tile")
+    row = apply("mod_int", ProgramId(0), arguments.size(rows))
+    place = apply("floordiv_int", ProgramId(0), arguments.size(rows))
+    of_all = plus(apply("mul", row, arguments.size(blocks)), place)
+    program.body += set_all((axis.variable, blocked(of_all, size, axis)))
+    program.tiling = f"One program takes {block} consecutive elements. Programs next to each other take the same block of all rows: what these share stays in L2."
     return [axis]
 
 

@@ -75,6 +75,32 @@ def goes_over_windows(kernel: Kernel, hints: Hints) -> bool:
     return any(0 < c < reach and any(c * n > step for step, _ in reduced) for c, n in kept)
 
 
+def shared_by(kernel: Kernel, hints: Hints, l2: int) -> int:
+    """How many leading dimensions of an elementwise kernel read operands again that ``l2`` bytes no longer hold by then; 0 for none.
+
+    In the order of memory a tensor that all rows share comes round after everything else that a row moves. Half of the cache counts, an
+    estimate: what is streamed through it displaces other things before it is full.
+    """
+    domain, found = kernel.domain, []
+    for value, index, shape in kernel.accesses:
+        try:
+            coefficients, _ = domain.terms(offset(index, shape))
+        except Unalignable:
+            return 0
+        found.append((value.dtype.itemsize, {a for a in domain.kept if coefficients.get(a, ZERO) != ZERO}))
+    found += [(value.dtype.itemsize, set(domain.kept)) for value, _ in kernel.stores]
+    for count in range(1, len(domain.kept)):
+        rows, inner = domain.kept[:count], domain.kept[count:]
+        shared = sum(size for size, atoms in found if atoms == set(inner))
+        length = total(domain, inner)
+        if not shared or not length.is_Integer or hint(total(domain, rows), hints) < 2:
+            continue
+        moved = shared + sum(size for size, atoms in found if atoms >= set(inner) and atoms != set(inner))
+        if int(length) * moved > l2 // 2:
+            return count
+    return 0
+
+
 def inner_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
     """The trailing kept atoms that the main load walks contiguously."""
     coefficients = main_access(kernel, hints)

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Flat:
-    """Blocks of consecutive elements."""
+    """Blocks of consecutive elements.
+
+    ``across``: so many leading dimensions are gone through first: programs next to each other take one block of each, and what these share
+    is in L2 then (``extents.shared_by``).
+    """
 
     block: int = 1024
     warps: int = 4
+    across: int = 0
 
     def __str__(self) -> str:
-        return f"blocks of {self.block}, {_warps(self.warps)}"
+        order = ", the same block of all rows in turn" if self.across else ""
+        return f"blocks of {self.block}, {_warps(self.warps)}{order}"
 
 
 @dataclass(frozen=True)

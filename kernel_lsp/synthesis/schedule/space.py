@@ -22,6 +22,7 @@ from .extents import (
     power_of_two,
     product_extents,
     share_of_places,
+    shared_by,
     split_in_tile,
     total,
     transposed_atom,
@@ -46,7 +47,7 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if kernel.loop is not None:
         return recurrences(kernel, target, hints)
     if not kernel.folds:
-        return _elementwise(kernel, hints)
+        return _elementwise(kernel, target, hints)
     if goes_over_windows(kernel, hints):
         return [Unrolled(), Unrolled(256), Unrolled(1024)]
     if contiguous_is_kept(kernel, hints):
@@ -54,10 +55,14 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     return _rows(kernel, target, hints)
 
 
-def _elementwise(kernel: Kernel, hints: Hints) -> list[Schedule]:
+def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if transposed_atom(kernel, hints) is not None:
         return [Turned(), Turned(warps=8), Turned(64, 32)]
-    return [Flat(), Flat(512, 8), Flat(512, 2)]
+    flat = [Flat(), Flat(512, 8), Flat(512, 2)]
+    across = shared_by(kernel, hints, target.l2)
+    if across and total(kernel.domain, kernel.domain.kept[across:]) % flat[0].block == 0:
+        flat.insert(0, dataclasses.replace(flat[0], across=across))
+    return list(flat)
 
 
 def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -97,7 +102,11 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if rows < length:  # what is carried along stays in registers beside the tile
         rows = max(1, min(rows, 8192 // cols // tiles_carried(kernel)))
     first = Columns(rows, cols)
-    return [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
+    found = [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
+    programs = hint(total(domain, outer), hints) * (width // (2 * cols))
+    if rows >= length and programs >= 2 * target.multiprocessors:  # in registers whole: more that lies next to each other
+        found.insert(1, Columns(rows, 2 * cols, 8))
+    return list(found)
 
 
 #: Tiles that are offered of a product whose kernel reduces its rows or columns.

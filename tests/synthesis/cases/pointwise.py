@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .registry import CASES, case, positive, r
+from .registry import CASES, case, module, positive, r
 
 
 def unary(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,3 +109,18 @@ case(
     lambda self, x, y: torch.logical_and(x > 0, y),
     lambda n: [r(5 + n), torch.tensor(0.5)],
 )
+
+
+# what all rows share, where L2 does not hold it until the next row: programs take the same block of all rows
+class Shared(nn.Module):
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(r(*shape)), nn.Parameter(r(*shape))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x * self.weight + self.bias) * x[..., :1]
+
+
+module("shared_by_rows", Shared, (2048,), lambda n: [r(3 + n, 2048)], no_cache=True)
+module("shared_by_planes", Shared, (3, 1024), lambda n: [r(2, 2 + n, 3, 1024)], no_cache=True)
+module("shared_by_uneven_rows", Shared, (1500,), lambda n: [r(3 + n, 1500)], no_cache=True)  # no whole number of blocks

@@ -15,7 +15,9 @@ import kernel_lsp.synthesis
 from kernel_lsp.schema import Candidate
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
+from kernel_lsp.synthesis.schedule import space
 from kernel_lsp.synthesis.schedule.choices import choices
+from kernel_lsp.synthesis.schedule.extents import shared_by
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Case:
         ""  # with ``halves``: products split their larger operand, or both, in their tiles
     )
     tile_sums: bool = False  # tiles of convolutions reduce their pixels, whether that pays or not
+    no_cache: bool = False  # L2 holds nothing of what a row reads by the time that the next one reads it
     precision: str = "strict"  # the setting; products are made of float16 ones whether that pays or not
 
 
@@ -70,6 +73,9 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
     if case.tile_sums:
         with mock.patch.object(stages, "tile_sums_pay", lambda *_, **__: True):
             return proposed(dataclasses.replace(case, tile_sums=False), module, arguments, origin)
+    if case.no_cache:
+        with mock.patch.object(space, "shared_by", lambda kernel, hints, l2: shared_by(kernel, hints, 0)):
+            return proposed(dataclasses.replace(case, no_cache=False), module, arguments, origin)
     if not case.halves and case.precision == "strict":
         return synthesize(module, exported, **names)
     pay = dict.fromkeys(("planes_pay", "float16_pays", "half_pays", "pointwise_pays"), lambda *_: True)

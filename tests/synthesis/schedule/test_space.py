@@ -28,9 +28,11 @@ H100, L4 = target("H100"), target("L4")
 GPUS = (None, "NVIDIA L4", "NVIDIA H100 80GB HBM3", "a GPU of tomorrow")
 
 
-def kernels_of(forward: Callable[..., Any], *inputs: torch.Tensor) -> tuple[list[Kernel], Hints]:
-    """The planned kernels of a forward; its inputs are on the meta device, of any size."""
+def kernels_of(forward: Callable[..., Any], *inputs: torch.Tensor, **given: torch.Tensor) -> tuple[list[Kernel], Hints]:
+    """The planned kernels of a forward; its inputs, and the parameters that its module is ``given``, are on the meta device, of any size."""
     module = type("Module", (nn.Module,), {"forward": forward})().eval()
+    for name, tensor in given.items():
+        module.register_parameter(name, nn.Parameter(tensor))
     graph = lower(capture(module, tuple(inputs)))
     name_quotients(graph)
     share(graph)
@@ -40,6 +42,29 @@ def kernels_of(forward: Callable[..., Any], *inputs: torch.Tensor) -> tuple[list
 
 def meta(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.empty(shape, device="meta", dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("x", "shared", "across"),
+    [
+        (
+            (16, 64, 256, 256),
+            (64, 256, 256),
+            1,
+        ),  # a row reads and writes 33.6 MB, and 16.8 MB that the next one reads, too
+        ((4, 16, 64, 256, 256), (64, 256, 256), 2),
+        ((64, 512, 1024), (512, 1024), 0),  # 6.3 MB: L2 still holds them
+        ((1, 64, 256, 256), (64, 256, 256), 0),  # there is no next row
+        ((16, 64, 256, 256), (16, 1, 256, 256), 0),  # what is read again was read just before
+        ((16, 64, 256, 256), (1,), 0),
+        ((16, 33, 501, 501), (33, 501, 501), 0),  # a row is no whole number of blocks
+    ],
+)
+def test_what_rows_share_stays_in_l2(x: tuple[int, ...], shared: tuple[int, ...], across: int) -> None:
+    (kernel,), hints = kernels_of(lambda self, x: x * self.weight, meta(*x), weight=meta(*shared))
+    first, *others = space(kernel, H100, hints)
+    assert isinstance(first, Flat) and first.across == across
+    assert all(isinstance(one, Flat) and one.across == 0 for one in others)
 
 
 @pytest.mark.parametrize(
