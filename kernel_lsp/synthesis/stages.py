@@ -40,6 +40,7 @@ from .passes.pointwise import rounded_in_tiles
 from .passes.regions import plan
 from .passes.rewrite import share
 from .passes.rolling import roll
+from .passes.short_scans import add_in_float64
 from .passes.sizes import name_quotients
 from .passes.split_products import split_products
 from .passes.splitting import Chunks, split_long_reductions
@@ -136,7 +137,7 @@ def lowered(
         if join_recurrences(graph, functools.partial(together, layers=True), functools.partial(together, layers=False)):
             graph.ways.append("recurrences in one launch")
     leave_out(graph)
-    if pad_operands(graph):
+    if pad_operands(graph) + add_in_float64(graph):
         verify(graph)
         share(graph)
     if torch_last and torch_channels_last(graph):

@@ -104,7 +104,9 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     first = Columns(rows, cols)
     found = [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
     programs = hint(total(domain, outer), hints) * (width // (2 * cols))
-    if rows >= length and programs >= 2 * target.multiprocessors:  # in registers whole: more that lies next to each other
+    if (
+        rows >= length and programs >= 2 * target.multiprocessors
+    ):  # in registers whole: more that lies next to each other
         found.insert(1, Columns(rows, 2 * cols, 8))
     return list(found)
 

@@ -25,6 +25,12 @@ case("cumsum", lambda self, x: torch.cumsum(x, -1), lambda n: [r(4, 37 + n)], ke
 case("cumsum_columns", lambda self, x: torch.cumsum(x, 1) * 2.0, lambda n: [r(4, 150 + n, 5)], kernels=1)
 case("cumsum_reversed", lambda self, x: x.flip(-1).cumsum(-1).flip(-1), lambda n: [r(4, 37 + n)], kernels=1)
 case("cumsum_exclusive", lambda self, x: torch.cumsum(x, -1) - x, lambda n: [r(4, 37 + n)], kernels=1)
+case("cumsum_short", lambda self, x: torch.exp(torch.cumsum(x.reshape(-1, 64), -1)), lambda n: [r(4, 128)], kernels=1)
+case(
+    "cumsum_short_columns",
+    lambda self, x: (lambda s: torch.exp(s[:, -1:] - s))(torch.cumsum(x.reshape(-1, 32, 5), 1)),
+    lambda n: [r(4, 160)],
+)
 case(
     "cumsum_behind_zeros",
     lambda self, x: torch.cat((torch.zeros_like(x[:, :1]), torch.cumsum(x[:, :-1], 1)), 1),
