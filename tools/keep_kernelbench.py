@@ -48,10 +48,10 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def filled(record: Record, times: Path) -> Record:
-    """A record with the time of torch.compile that the file ``times`` has for it, where it has none of its own."""
-    report, stand_in = record.read_report(), stand_ins.read(times).get(record.problem.id)
-    if report is None or stand_in is None or stand_ins.fill(report, stand_in, stand_ins.mark(times)) != "filled":
+def filled(record: Record, times: dict[str, dict[str, float]], mark: str) -> Record:
+    """A record with the time of torch.compile that ``times`` have for it, where it has none of its own."""
+    report, stand_in = record.read_report(), times.get(record.problem.id)
+    if report is None or stand_in is None or stand_ins.fill(report, stand_in, mark) != "filled":
         return record
     return dataclasses.replace(record, report=schema.to_json(report))
 
@@ -79,7 +79,8 @@ def main(kernelbench: str, times: str, *new: str) -> None:
         contents.insert(0, results_file.read(kept))
     records = [record for one in contents for record in one.records]
     device_of(records)
-    merged = [filled(record, Path(times)) for record in results_file.merged(records).values()]
+    known, mark = stand_ins.read(Path(times)), stand_ins.mark(Path(times))
+    merged = [filled(record, known, mark) for record in results_file.merged(records).values()]
     lines = [contents[0].header, *(slim(one.to_json()) for one in merged)]
     kept.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
     with tempfile.TemporaryDirectory() as folder:

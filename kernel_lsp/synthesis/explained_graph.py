@@ -165,6 +165,8 @@ def _op(value: Value, names: ValueNames) -> str:
     if isinstance(op, Contract):
         outer = f", outer {op.outer}" if op.outer else ""
         exact = f", exact where {' or '.join(names[p] for p in op.exact.peaks)} is out of range" if op.exact else ""
+        if op.exact and op.exact.sides:
+            exact += f" or a side is below {op.exact.least_side}"
         return f"contract({names[op.left]}, {names[op.right]}, {op.left_axes},{op.right_axes}->{op.axes}{outer}{exact})"
     if isinstance(op, Peak):
         return f"peak({names[op.rounded]})"

@@ -50,7 +50,7 @@ RANDOM = "float64: the module draws random numbers, so it is compared with eager
 class Reference:
     """What the module answers: in its own dtype, in float64, and which inputs it changed.
 
-    ``exact`` is None where float64 does not fit as a whole: ``slices`` then computes it part by part, each to be let go
+    ``exact`` is None where float64 does not fit as a whole: ``slices``, called with the reference, then computes it part by part, each to be let go
     before the next, and ``said`` tells how much of it was, once they are through; or there are no independent parts,
     and ``need`` bytes of which ``there`` were. Results of types of their own are as ``channel.plain`` gives them.
     """
@@ -58,7 +58,8 @@ class Reference:
     eager: Any
     exact: Any
     mutated: list[int]
-    slices: Callable[[], Iterator[Part]] | None = None
+    #: it does not hold the reference itself: that would keep the tensors of both until the next garbage collection
+    slices: Callable[[Reference], Iterator[Part]] | None = None
     said: str = ""
     need: int = 0
     there: int = 0
@@ -105,6 +106,8 @@ class Oracle:
         try:
             self.double = widen(copy.deepcopy(self.module))
         except torch.OutOfMemoryError:
+            if memory.limited():
+                raise
             self.no_double(f"its weights alone take {memory.text(2 * memory.held(self.module))}")
         except Exception as error:
             self.no_double(f"the module cannot be copied: {type(error).__name__}")
@@ -222,18 +225,20 @@ class Oracle:
         independent = self.independent if self.training or not train else []
         there = memory.free(before)
         if self.seed is not None:
-            if need > _SHARE * there or not self._replayed(reference, tree, train):
+            if need > _SHARE * there:
+                _want_no_more_than_alone(need, before)
+                self._not_replayed()
+            elif not self._replayed(reference, tree, train):
                 self._not_replayed()
             return reference
         if need <= _SHARE * there and (need <= _LITTLE or not independent):
             reference.exact = self._exact(tree, eager, train, reference.exact_after)
         elif independent and self._sliceable(tree, eager, independent[0]):
-            reference.slices = lambda: self._slices(reference, tree, train, independent[0], need, seconds)
+            reference.slices = lambda said_of: self._slices(said_of, tree, train, independent[0], need, seconds)
         elif need <= _SHARE * there:
             reference.exact = self._exact(tree, eager, train, reference.exact_after)
-        elif need <= _SHARE * memory.free_alone(before):
-            raise torch.OutOfMemoryError(f"CUDA out of memory: float64 would take {memory.text(need)}")
         else:
+            _want_no_more_than_alone(need, before)
             reference.need, reference.there = need, there
             reference.said = (
                 f"float64 at the example's own size: it would take {memory.text(need)}, there were {memory.text(there)}"
@@ -367,3 +372,13 @@ def widen(module: torch.nn.Module) -> torch.nn.Module:
     """The module in float64, buffers and plain attributes too."""
     attributes.widened(module)
     return module.double()
+
+
+def _want_no_more_than_alone(need: int, tensors: list[torch.Tensor]) -> None:
+    """Stop where float64 lacks memory that other lanes of an evaluation have.
+
+    Raises:
+        torch.OutOfMemoryError: it would fit if nobody else used the GPU.
+    """
+    if need <= _SHARE * memory.free_alone(tensors):
+        raise torch.OutOfMemoryError(f"CUDA out of memory: float64 would take {memory.text(need)}")

@@ -28,7 +28,7 @@ def compare(referee: Referee, sources: list[str], emit: Callable[[str, Any], Non
         tree = measuring.fresh(referee)
         referee.outputs = without_memory(referee.oracle.answer(tree, seconds=0.0).eager)
         emit("progress", {"stage": "time", "message": "compiling the kernel and the one before", "fraction": 0.3})
-        tried = tuning.load(referee, sources)
+        tried = tuning.load(referee, sources, all_needed=True)
         tuning.check(referee, tried)
         if wrong := next((one.reason for one in tried if one.reason), ""):
             return schema.SpeedComparison(missing=wrong)

@@ -258,8 +258,10 @@ class Referee:
         """The answer to the first of what ``begin`` began.
 
         Raises:
-            Failure: as for an answer that is waited for at once.
+            Failure: as for an answer that is waited for at once, and where the trial was lost before all was begun.
         """
+        if not self.reach.owed:
+            raise failures.Failure("crashed", "its process ended before it was asked for all")
         return self._received(self.reach.owed.pop(0), 0)[0]
 
     def settle(self) -> None:
@@ -338,11 +340,12 @@ class Referee:
             yield
         except torch.OutOfMemoryError as error:
             there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
-            if step.required or memory.limited():
+            needed = checks.needed(self, step)
+            if step.required or needed <= memory.free_alone([torch.empty(0, device=self.inputs.device)]):
                 raise errors.GpuOutOfMemory(
                     device=str(self.inputs.device),
                     class_name=type(self.module).__name__,
-                    needed=memory.text(checks.needed(self, step)),
+                    needed=memory.text(needed),
                     there=there,
                     detail=str(error).splitlines()[0],
                 ) from None

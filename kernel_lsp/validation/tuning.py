@@ -28,8 +28,8 @@ MOST_TIMED = 8
 WORTH = 0.02
 #: processors from which variants are compiled while the first is checked
 _LEAST_PROCESSORS = 8
-#: kernels from which on variants are compiled one after the other, and the share of the time that is left after which no further one is begun:
-#: a deep network's take minutes on a busy machine, and what time is left is for the checks of the fastest
+#: Variants are compiled at once until they have so many kernels together, by ``@triton.jit`` in their text, then the next ones. No further ones
+#: are begun after this share of the time that is left: those of a deep network take minutes on a busy machine, and the checks of the fastest follow.
 _TOGETHER, _COMPILING = 24, 0.4
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 1024
@@ -89,14 +89,15 @@ def begin_early(referee: Referee, reach: Reach, sources: list[str]) -> None:
             referee.compiling = reach
 
 
-def begin(referee: Referee, sources: list[str]) -> None:
-    """Have every variant imported, and the launches of all of them compiled."""
+def begin(referee: Referee, sources: list[str], all_needed: bool = False) -> None:
+    """Have every variant imported, and the launches of all of them compiled: of as many as there is time for, unless ``all_needed``."""
     for i, path in enumerate(sources):
         referee.begin({"do": "load", "path": path, "training": referee.training})
         referee.begin({"do": "keep", "name": str(i)})
     cases = [*candidate_state.cases(referee, [dict(referee.inputs.example_sizes)]), *recorded.cases(referee)]
+    groups = [[str(i) for i in range(len(sources))]] if all_needed else _groups(sources)
     seconds = _COMPILING * max(0.0, referee.reach.deadline - time.monotonic())
-    referee.begin({"do": "precompile_variants", "cases": cases, "groups": _groups(sources), "seconds": seconds})
+    referee.begin({"do": "precompile_variants", "cases": cases, "groups": groups, "seconds": seconds})
 
 
 def _groups(sources: list[str]) -> list[list[str]]:
@@ -112,13 +113,13 @@ def _groups(sources: list[str]) -> list[list[str]]:
     return groups
 
 
-def load(referee: Referee, sources: list[str]) -> list[schema.Tried]:
+def load(referee: Referee, sources: list[str], all_needed: bool = False) -> list[schema.Tried]:
     """Wait until every variant is imported and compiled, and give the first the module's state: all share its tensors.
 
-    Those that there was no time to compile are told so.
+    Those that there was no time to compile are told so; there are none where ``all_needed``.
     """
     if not referee.reach.owed:
-        begin(referee, sources)
+        begin(referee, sources, all_needed)
     tried = []
     for i in range(len(sources)):
         one = schema.Tried()
@@ -135,7 +136,7 @@ def load(referee: Referee, sources: list[str]) -> list[schema.Tried]:
                 raise
             one.reason = one.reason or failure.reason
         tried.append(one)
-    compiled = referee.heard()["compiled"]
+    compiled = referee.heard().get("compiled", 0)  # a trial may leave out what it is asked for
     for one in tried[max(1, compiled) :]:
         one.reason = one.reason or "it was not compiled, since the time for that was over"
     referee.settle()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -31,7 +34,7 @@ def test_slices_together_are_the_whole(little_memory):
     assert reference.exact is None
     whole = module.double()(x.double())
     seen = torch.zeros(64, dtype=torch.bool)
-    for part in reference.slices():
+    for part in reference.slices(reference):
         torch.testing.assert_close(part.exact, whole[part.start : part.stop], rtol=1e-12, atol=1e-12)
         seen[part.start : part.stop] = True
     assert seen.all() and reference.said == ""
@@ -39,7 +42,7 @@ def test_slices_together_are_the_whole(little_memory):
 
 def test_the_ends_are_computed_when_time_is_short_and_that_is_said(little_memory):
     _, _, reference = answered(seconds=0.0)
-    parts = [(part.start, part.stop) for part in reference.slices()]
+    parts = [(part.start, part.stop) for part in reference.slices(reference)]
     assert parts[0][0] == 0 and parts[1][1] == 64 and len(parts) == 2
     assert "of 64 slices" in reference.said
 
@@ -49,6 +52,28 @@ def test_without_independent_dimensions_and_room_it_says_how_much_it_would_take(
     _, _, reference = answered(independent=[])
     assert reference.exact is None and reference.slices is None
     assert "it would take" in reference.said and "there were 100 bytes" in reference.said
+
+
+def test_what_only_lacks_memory_that_other_lanes_have_is_not_answered_without_float64(little_memory, monkeypatch):
+    monkeypatch.setattr(memory, "free", lambda tensors: 100)
+    monkeypatch.setattr(memory, "free_alone", lambda tensors: 1 << 30)
+    with pytest.raises(torch.OutOfMemoryError, match="float64 would take"):
+        answered(independent=[])
+    monkeypatch.setattr(memory, "free_alone", lambda tensors: 200)  # nor would it fit alone
+    assert "it would take" in answered(independent=[])[2].said
+
+
+def test_a_reference_keeps_no_tensors_when_it_is_gone(little_memory):
+    gc.collect()
+    gc.disable()  # what goes only with a collection is there while the next thing is timed
+    try:
+        _, x, reference = answered()
+        list(reference.slices(reference))
+        kept = [weakref.ref(x), weakref.ref(reference.eager)]
+        del x, reference
+        assert [one() for one in kept] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_a_small_example_is_computed_as_a_whole():

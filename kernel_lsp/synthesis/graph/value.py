@@ -295,7 +295,7 @@ class Recur(Op):
 class Exact:
     """What a product of rounded operands stands for.
 
-    That is ``product`` where the largest magnitude of one, in ``peaks``, is not between ``least`` and ``most``, and where one of the
+    That is ``product`` where the largest magnitude of one, in ``peaks``, is not between ``least`` and ``most``, or where one of the
     sizes ``sides`` is below ``least_side``. ``tf32``: what is rounded keeps ten bits, as torch's convolutions do where they may.
     """
 

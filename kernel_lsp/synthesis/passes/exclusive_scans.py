@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import sympy
 import torch
 
@@ -19,7 +21,7 @@ from ..graph.value import Concat, Pointwise, Scan, Value, View
 
 
 def pad_operands(graph: Graph) -> int:
-    """Pad the operands of scans instead of their results, where neutral elements come before these and nobody else reads them. Returns how many."""
+    """Pad the operands of scans whose results stand behind neutral elements, and are read nowhere else. Returns how many."""
     count = 0
     users = order_of(graph.outputs).users
     for value in topological(graph.outputs):
@@ -31,7 +33,7 @@ def pad_operands(graph: Graph) -> int:
             continue
         op = scan.op
         assert isinstance(op, Scan)
-        value.op = Scan(op.kind, Build.view(op.operand, map, "pad"), op.dims)
+        value.op = dataclasses.replace(op, operand=Build.view(op.operand, map, "pad"))
         value.meaning = (MONOIDS[op.kind].scanned, (value.op.operand, op.dims))
         count += 1
     return count
@@ -48,7 +50,7 @@ def _shifted(value: Value) -> tuple[Value, Map] | None:
         margins = tuple((before.shape[d] if d == op.dim else ZERO, ZERO) for d in range(len(scan.shape)))
         return scan, maps.pad(scan.shape, margins, neutral)
     if isinstance(op, View) and isinstance(op.operand.op, Scan):
-        (along,) = op.operand.op.dims
+        along = op.operand.op.dims[0]
         neutral = _neutral(op.operand, along, value.dtype)
         if neutral is not None and op.map.pad == neutral and _starts_later(op.map, along):
             return op.operand, op.map
@@ -56,10 +58,11 @@ def _shifted(value: Value) -> tuple[Value, Map] | None:
 
 
 def _neutral(value: Value, along: int, dtype: torch.dtype) -> float | None:
-    """The element that changes nothing in a scan along a dimension; None where ``value`` is none."""
+    """The element that changes nothing in ``value``; None where that is no scan along a dimension that gives ``dtype``."""
     op = value.op
-    scans = isinstance(op, Scan) and op.start is None and op.dims == (along,) and value.dtype == dtype
-    return MONOIDS[op.kind].neutral if isinstance(op, Scan) and scans else None
+    if not isinstance(op, Scan) or op.start is not None or op.dims != (along,) or value.dtype != dtype:
+        return None
+    return MONOIDS[op.kind].neutral
 
 
 def _starts_later(map: Map, along: int) -> bool:

@@ -147,7 +147,7 @@ def compose(
 
 def _replays(class_name: str, host: Host) -> list[str]:
     held = [v for _, v in host.parameters if input_of(v).kind != "argument"]
-    strides = any(all(v is not other for other in host.plan.held) for v in held)
+    strides = any(v.shape and all(v is not other for other in host.plan.held) for v in held)
     return replay.definitions(class_name, torch_calls=host.torch_calls > 0, strides=strides)
 
 

@@ -104,9 +104,8 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     first = Columns(rows, cols)
     found = [first, dataclasses.replace(first, warps=8), dataclasses.replace(first, warps=2)]
     programs = hint(total(domain, outer), hints) * (width // (2 * cols))
-    if (
-        rows >= length and programs >= 2 * target.multiprocessors
-    ):  # in registers whole: more that lies next to each other
+    # Where a tile has all rows, more that lies next to each other. 8192 elements are 32 a thread.
+    if rows >= length and 2 * rows * cols <= 8192 and programs >= 2 * target.multiprocessors:
         found.insert(1, Columns(rows, 2 * cols, 8))
     return list(found)
 
@@ -120,9 +119,9 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     if kernel.exact:  # seldom runs, but is compiled: a small tile
         tile = _fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)
         assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
-        # Few results are compared with what float32 units make of them: of long sums TF32 loses too much.
-        short = kernel.contract.op.exact is not None and kernel.contract.op.exact.sides
-        return [dataclasses.replace(tile, precision="bf16x6") if short else tile]
+        # Also for products of few results: long sums in tf32x3 are further from eager's than is allowed there, in bf16x6 they are not.
+        for_few = kernel.contract.op.exact is not None and kernel.contract.op.exact.sides
+        return [dataclasses.replace(tile, precision="bf16x6") if for_few else tile]
     if any(split_in_tile(kernel.product)):
         return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:
