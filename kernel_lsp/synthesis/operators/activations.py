@@ -7,7 +7,7 @@ import math
 import torch
 
 from ..graph.build import Build, opmath
-from ..graph.value import Value
+from ..graph.value import Pointwise, Value
 from .elementwise import clamp
 from .registry import lowers
 
@@ -159,17 +159,44 @@ def softplus(x: Value, beta: float = 1.0, threshold: float = 20.0, *, out: torch
     return value
 
 
+def _mish_gate(x: Value, out: torch.dtype) -> Value:
+    """tanh(log(1 + exp(x))) as n / (n + 2) with n = e * (e + 2) and e = exp(x), without a logarithm; 1 from x = 20 on."""
+    e = Build.pointwise("exp", Build.pointwise("minimum", x, 20.0))
+    n = Build.pointwise("mul", e, Build.pointwise("add", e, 2.0))
+    return Build.arithmetic("div", n, Build.pointwise("add", n, 2.0), result=out)
+
+
 @lowers("aten.mish", about="x * tanh(softplus(x))")
 def mish(x: Value, *, out: torch.dtype) -> Value:
-    """x * n / (n + 2) with n = e * (e + 2) and e = exp(x), which is tanh(log(1 + e)) without a logarithm; 1 from x = 20 on.
+    """``_mish_gate`` times x, the gate in ``out``'s opmath.
 
     Source: Misra, Mish, 2019.
     """
-    e = Build.pointwise("exp", Build.pointwise("minimum", x, 20.0))
-    n = Build.pointwise("mul", e, Build.pointwise("add", e, 2.0))
-    value = Build.arithmetic("mul", x, Build.pointwise("div", n, Build.pointwise("add", n, 2.0)), result=out)
+    value = Build.arithmetic("mul", x, _mish_gate(x, opmath(out)), result=out)
     value.meaning = ("mish", (x,))
     return value
+
+
+@lowers("aten.tanh", about="tanh(x); of a softplus as in mish")
+def tanh(x: Value, *, out: torch.dtype) -> Value:
+    """libdevice's function, but for a ``mish`` that is written out: there two functions of libdevice would cost more than the rest."""
+    base = _argument_of_softplus(x)
+    if base is None or not out.is_floating_point:
+        return Build.arithmetic("tanh", x, result=out)
+    value = _mish_gate(base, out)
+    value.meaning = ("tanh", (x,))
+    return value
+
+
+def _argument_of_softplus(value: Value) -> Value | None:
+    """x where ``value`` is log(1 + exp(x)), up to an x from which on the hyperbolic tangent of either is 1; else None."""
+    if not isinstance(value.op, Pointwise) or value.meaning is None or value.meaning[0] != "softplus":
+        return None
+    (base,) = value.meaning[1]
+    condition = value.op.operands[0]
+    assert isinstance(condition, Value) and isinstance(condition.op, Pointwise)
+    compared, threshold = condition.op.operands
+    return base if compared is base and isinstance(threshold, float) and threshold >= 20.0 else None
 
 
 @lowers("aten.log_sigmoid", about="log(sigmoid(x))")

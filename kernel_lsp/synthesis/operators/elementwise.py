@@ -21,7 +21,6 @@ _UNARY = [
     "sin",
     "cos",
     "tan",
-    "tanh",
     "sigmoid",
     "erf",
     "abs",

@@ -53,6 +53,13 @@ for _name in [
 ]:
     case(f"act_{_name}", unary(getattr(F, _name)), lambda n: [r(5, 40 + 3 * n) * 3])
 CASES["act_logsigmoid"].tolerance = 5e-5
+case("mish_written_out", lambda self, x: torch.tanh(F.softplus(x)) * x, lambda n: [r(5, 40 + n) * 15])
+case(
+    "tanh_of_other_softplus",
+    lambda self, x: torch.tanh(F.softplus(x, 0.5) - F.softplus(x, 1, 3)),
+    lambda n: [r(5, 40 + n)],
+)
+case("tanh_of_softplus_that_ends_early", lambda self, x: torch.tanh(F.softplus(x, 1, 3)), lambda n: [r(5, 40 + n) * 3])
 case("gelu_by_tanh", lambda self, x: F.gelu(x, approximate="tanh"), lambda n: [r(5, 40 + n)])
 case("broadcast_row", lambda self, x, y: x * y + 1.0, lambda n: [r(4 + n, 9, 17), r(17)])
 case("broadcast_col", lambda self, x, y: x / (y.abs() + 1.0), lambda n: [r(4, 9 + n, 17), r(4, 9 + n, 1)])
