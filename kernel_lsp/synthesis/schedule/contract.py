@@ -50,9 +50,12 @@ from .tile_order import places, tile_order
 
 #: said of a transposed convolution with a stride
 _PHASES = (
-    " Each phase of the stride is a convolution of its own, over the taps of the filter that its results meet."
-    " Taps that a phase lacks are left out, or masked on both sides, since zero times infinity is NaN; results that it lacks are not stored."
+    " Each phase of the stride is a convolution of its own. Along an axis, without padding and dilation, place q * stride + p of the result has"
+    " phase p, and sums up place q - t of the input times place p + t * stride of the filter, for each tap t."
+    " {} All phases are gone through as far as the longest; what others lack of its results is not stored."
 )
+_LEFT_OUT = "Taps that a phase lacks are left out."
+_MASKED = "Taps that a phase lacks are masked on both sides, since zero times infinity is NaN."
 
 
 def strided_operands(kernel: Kernel, stored: set[Value]) -> list[Value]:
@@ -180,7 +183,7 @@ def contract(
     if alternate:
         program.axes = program.axes.replace("the pixels of all", "the pixels of one phase of all")
         program.axes = program.axes.replace("taps of the filter", "the phase's taps of the filter")
-        program.axes += _PHASES
+        program.axes += _PHASES.format(_LEFT_OUT if _end_early(op, at, outer, tile) else _MASKED)
     if kernel.partials:
         program.tiling += f" It reduces its {'rows' if folded is rows else 'columns'}, which are pixels of one image; later kernels put the tiles together."
     if group is not None:
@@ -196,8 +199,9 @@ def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:
     arguments, acc = program.arguments, Ref(fixed("acc"), frozenset({rows, cols}), torch.float32)
     dtype = multiplied(op)
     eighths = dtype in FLOAT8
-    lengths = {} if tile.flat else _lengths(op, at, outer, Builder(domain, parts.axes, arguments, parts.stored, {}))
-    if lengths:
+    lengths: dict[sympy.Expr, Expr] = {}
+    if _end_early(op, at, outer, tile):
+        lengths = _lengths(op, at, Builder(domain, parts.axes, arguments, parts.stored, {}))
         op = _without_what_ends_early(op)
     whole = dataclasses.replace(tile, restart=0) if eighths or tile.together else tile
     scaled = 1.0 if tile.together else op.scaled
@@ -294,12 +298,13 @@ def _without_what_ends_early(op: Contract) -> Contract:
     return dataclasses.replace(op, left=Build.view(windows.op.operand, map, windows.op.name))
 
 
-def _lengths(
-    op: Contract, at: dict[str, sympy.Expr], outer: list[sympy.Symbol], program: Builder
-) -> dict[sympy.Expr, Expr]:
+def _end_early(op: Contract, at: dict[str, sympy.Expr], outer: list[sympy.Symbol], tile: Product) -> bool:
+    """Whether loops over places end where the program's place has fewer of them; else what is beyond is masked."""
+    return bool(op.lengths) and not tile.flat and not set(outer) <= {at[letter] for letter in op.planes}
+
+
+def _lengths(op: Contract, at: dict[str, sympy.Expr], program: Builder) -> dict[sympy.Expr, Expr]:
     """How many places the outer atoms have of which that depends on the program's place; for 0 how many all those of one place have."""
-    if set(outer) <= {at[letter] for letter in op.planes}:
-        return {}
     place = {dim(d): at[letter] for d, letter in enumerate(op.axes)}
     found: dict[sympy.Expr, Expr] = {}
     for letter, length in op.lengths:
