@@ -24,7 +24,7 @@ SPLIT = "SPLIT"
 #: what a kernel says of its halves where it makes the first
 PLANES = (
     "float32 as two float16 planes, high + low / SPLIT: 22 bits of a number, in three products (low times low is left out). "
-    "The weight is split once, before the first step. Its rows are divided by their largest number, which keeps them in the range of float16."
+    "The weight is split once, before the first step. Its rows are divided by their largest finite number, which keeps them in the range of float16."
 )
 
 
