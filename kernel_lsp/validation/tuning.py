@@ -30,7 +30,7 @@ WORTH = 0.02
 _LEAST_PROCESSORS = 8
 #: Variants are compiled at once until they have so many kernels together, by ``@triton.jit`` in their text, then the next ones. No further ones
 #: are begun after this share of the time that is left: those of a deep network take minutes on a busy machine, and the checks of the fastest follow.
-_TOGETHER, _COMPILING = 24, 0.4
+_TOGETHER, _COMPILING = 64, 0.4
 #: bytes of spilled registers a thread beyond which a variant is not timed
 MOST_SPILLED = 1024
 
