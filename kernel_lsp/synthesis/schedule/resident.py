@@ -149,7 +149,9 @@ def resident(
     program.tiling += "" if whole else f" and {schedule.units} units of the state"
     program.tiling += " through all steps, with the recurrent weights kept on chip"
     program.tiling += ", and waits for the others after each." if program.together else "."
-    program.tiling += " A tile's rows are units of the state, its columns sequences; tiles of several gates lie below each other."
+    program.tiling += (
+        " A tile's rows are units of the state, its columns sequences; tiles of several gates lie below each other."
+    )
     return program
 
 
