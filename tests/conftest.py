@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from kernel_lsp.jobs import client
@@ -23,6 +24,11 @@ TOGETHER = {
     "synthesis/test_cases.py": "synthesis/texts",
     "synthesis/test_golden.py": "synthesis/texts",
 }
+
+
+# The machine is shared: how long one example takes says nothing of what is tested.
+hypothesis.settings.register_profile("kernel-lsp", deadline=None)
+hypothesis.settings.load_profile("kernel-lsp")
 
 
 def pytest_configure() -> None:
