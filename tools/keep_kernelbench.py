@@ -4,7 +4,7 @@
 
 KERNELBENCH: the folder with level1/ to level3/. STAND_INS: the times of torch.compile that ``--stand-ins`` was given. Each device
 has its own file, and records of several are refused. A record replaces the one of the same problem and mode where it is newer. Where torch.compile
-was not timed, a time of STAND_INS is taken if eager agrees. What only whoever ran it can use is left out of the records:
+was not timed, a time of STAND_INS is taken if eager agrees. What only the user who ran it needs is left out of the records:
 sources of kernels, the compiler's figures, schedules that were tried, the modules' parameters, checks that passed.
 """
 

@@ -64,7 +64,7 @@ def limited() -> bool:
 
 
 def free_alone(tensors: list[torch.Tensor]) -> int:
-    """Bytes that could be had where these tensors are if nobody else used that GPU; 0 where nothing is ``limited``."""
+    """Bytes that are left where these tensors are when no other lane uses that GPU; 0 without a limit (``limited``)."""
     device = _cuda(tensors)
     if device is None or not limited():
         return 0

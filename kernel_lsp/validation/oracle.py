@@ -225,10 +225,10 @@ class Oracle:
         independent = self.independent if self.training or not train else []
         there = memory.free(before)
         if self.seed is not None:
-            if need > _SHARE * there:
-                _want_no_more_than_alone(need, before)
-                self._not_replayed()
-            elif not self._replayed(reference, tree, train):
+            fits = need <= _SHARE * there
+            if not fits:
+                _raise_if_it_fits_alone(need, before)
+            if not fits or not self._replayed(reference, tree, train):
                 self._not_replayed()
             return reference
         if need <= _SHARE * there and (need <= _LITTLE or not independent):
@@ -238,7 +238,7 @@ class Oracle:
         elif need <= _SHARE * there:
             reference.exact = self._exact(tree, eager, train, reference.exact_after)
         else:
-            _want_no_more_than_alone(need, before)
+            _raise_if_it_fits_alone(need, before)
             reference.need, reference.there = need, there
             reference.said = (
                 f"float64 at the example's own size: it would take {memory.text(need)}, there were {memory.text(there)}"
@@ -374,11 +374,11 @@ def widen(module: torch.nn.Module) -> torch.nn.Module:
     return module.double()
 
 
-def _want_no_more_than_alone(need: int, tensors: list[torch.Tensor]) -> None:
+def _raise_if_it_fits_alone(need: int, tensors: list[torch.Tensor]) -> None:
     """Stop where float64 lacks memory that other lanes of an evaluation have.
 
     Raises:
-        torch.OutOfMemoryError: it would fit if nobody else used the GPU.
+        torch.OutOfMemoryError: it would fit if no other lane used the GPU.
     """
     if need <= _SHARE * memory.free_alone(tensors):
         raise torch.OutOfMemoryError(f"CUDA out of memory: float64 would take {memory.text(need)}")

@@ -339,9 +339,9 @@ class Referee:
         try:
             yield
         except torch.OutOfMemoryError as error:
-            there = memory.text(memory.free([torch.empty(0, device=self.inputs.device)]))
-            needed = checks.needed(self, step)
-            if step.required or needed <= memory.free_alone([torch.empty(0, device=self.inputs.device)]):
+            on_the_device = [torch.empty(0, device=self.inputs.device)]
+            there, needed = memory.text(memory.free(on_the_device)), checks.needed(self, step)
+            if step.required or needed <= memory.free_alone(on_the_device):
                 raise errors.GpuOutOfMemory(
                     device=str(self.inputs.device),
                     class_name=type(self.module).__name__,

@@ -379,3 +379,10 @@ def _leaves(tree: Any) -> list[Any]:
 def numel(shape: Shape) -> sympy.Expr:
     """The number of elements, 1 for the shape ()."""
     return sympy.prod(shape) if shape else sympy.Integer(1)
+
+
+def constant_of(value: Value) -> Any:
+    """The number that all elements are; None where that is not known."""
+    while isinstance(value.op, View) and not value.op.map.guard:
+        value = value.op.operand
+    return value.op.operands[0] if isinstance(value.op, Pointwise) and value.op.function == "constant" else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph.functions import FUNCTIONS
-from ..graph.value import Contract, Pointwise, Sample, Scan, Value, operands
+from ..graph.value import Pointwise, Sample, Scan, Value, operands
 from .steps import Kernel
 
 
@@ -16,9 +16,8 @@ def read(kernel: Kernel, stored: set[Value]) -> list[Value]:
     for peak in kernel.peaks:
         if isinstance(peak.op, Sample):
             result |= dict.fromkeys(beneath([peak.op.operand], stored))
-    if kernel.exact and kernel.contract is not None and isinstance(kernel.contract.op, Contract):
-        assert kernel.contract.op.exact is not None
-        result |= dict.fromkeys(kernel.contract.op.exact.peaks)
+    if kernel.exact:
+        result |= dict.fromkeys(kernel.stands_for.peaks)
     return list(result)
 
 

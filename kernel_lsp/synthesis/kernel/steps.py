@@ -9,7 +9,7 @@ import sympy
 
 from ..graph.lowered import Graph
 from ..graph.sizes import ZERO, Index
-from ..graph.value import Concat, Contract, Fold, Recurrence, Shape, Value
+from ..graph.value import Concat, Contract, Exact, Fold, Recurrence, Shape, Value
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -104,11 +104,14 @@ class Kernel:
     def product(self) -> Contract:
         """What it multiplies."""
         assert self.contract is not None and isinstance(self.contract.op, Contract)
-        op = self.contract.op
-        if self.exact:
-            assert op.exact is not None
-            return op.exact.product
-        return op
+        return self.stands_for.product if self.exact else self.contract.op
+
+    @property
+    def stands_for(self) -> Exact:
+        """What its product of rounded operands stands for."""
+        assert self.contract is not None and isinstance(self.contract.op, Contract)
+        assert self.contract.op.exact is not None
+        return self.contract.op.exact
 
     @property
     def outputs(self) -> list[Value]:

@@ -15,7 +15,7 @@ from ..graph.build import Build, NotLowered, expr_of, number_or_size
 from ..graph.division import Quotient
 from ..graph.map import Map, dims
 from ..graph.sizes import ZERO, offset, strides
-from ..graph.value import Input, Pointwise, Shape, Value, View, numel
+from ..graph.value import Input, Shape, Value, View, constant_of, numel
 from .registry import lowers
 from .scattering import placed
 
@@ -96,10 +96,7 @@ def _spread(
     source: Value, shape: Shape, first: sympy.Expr, step: sympy.Expr, count: sympy.Expr, out: torch.dtype
 ) -> Any:
     """``source`` at every ``step``-th place of a tensor of ``shape``; what stands at the others is not used."""
-    number = source
-    while isinstance(number.op, View) and not number.op.map.guard:
-        number = number.op.operand
-    if isinstance(number.op, Pointwise) and number.op.function == "constant":
-        return number.op.operands[0]
+    if (number := constant_of(source)) is not None:
+        return number
     linear = sympy.expand(offset(dims(len(shape)), shape) - first)
     return Build.cast(placed(source, shape, (Quotient(linear, step),), linear, step * count), out)

@@ -17,7 +17,7 @@ from ..graph.map import Map, dim
 from ..graph.monoids import MONOIDS
 from ..graph.order import order_of, topological
 from ..graph.sizes import ZERO, same
-from ..graph.value import Concat, Pointwise, Scan, Value, View
+from ..graph.value import Concat, Scan, Value, View, constant_of
 
 
 def pad_operands(graph: Graph) -> int:
@@ -45,7 +45,7 @@ def _shifted(value: Value) -> tuple[Value, Map] | None:
     if isinstance(op, Concat) and len(op.operands) == 2:
         before, scan = op.operands
         neutral = _neutral(scan, op.dim, value.dtype)
-        if neutral is None or _constant(before) != neutral:
+        if neutral is None or constant_of(before) != neutral:
             return None
         margins = tuple((before.shape[d] if d == op.dim else ZERO, ZERO) for d in range(len(scan.shape)))
         return scan, maps.pad(scan.shape, margins, neutral)
@@ -83,13 +83,3 @@ def _starts_later(map: Map, along: int) -> bool:
         and low == ZERO
         and to_the_end
     )
-
-
-def _constant(value: Value) -> float | None:
-    """The number that all elements are; None where that is not known."""
-    while isinstance(value.op, View) and not value.op.map.guard:
-        value = value.op.operand
-    if isinstance(value.op, Pointwise) and value.op.function == "constant":
-        number = value.op.operands[0]
-        return float(number) if isinstance(number, int | float) else None
-    return None

@@ -130,7 +130,7 @@ def contract(
     exact = tuple(end.is_number and int(end) % size == 0 for end, size in ((m, tile.m), (n, tile.n)))
     rows, cols = Axis(fixed("rows"), atoms.rows, "tile"), Axis(fixed("cols"), atoms.cols, "tile")
     if kernel.exact:
-        program.body += _leave_in_range(value, arguments)
+        program.body += _leave_in_range(kernel.stands_for, arguments)
     pair = alternating(kernel, atoms) if tile.joined else None
     batch = [atom for atom in atoms.batch if atom is not pair]
     phases = bool(batch) and all(program.part_names.get(atom, "").startswith("phase") for atom in batch)
@@ -171,10 +171,7 @@ def contract(
     chunk = Ref(fixed("row_block" if folded is rows else "col_block"))
     program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk)
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
-    only = ""
-    if kernel.exact:
-        assert isinstance(value.op, Contract) and value.op.exact is not None
-        only = _only_where(value.op.exact)
+    only = _only_where(kernel.stands_for) if kernel.exact else ""
     one_step = not outer and k_size.is_number and k_size <= tile.k
     steps = "in one step" if one_step else f"in steps of {tile.k}"
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} {steps} along K."
@@ -250,10 +247,8 @@ def exchanged(op: Contract) -> Contract:
     return dataclasses.replace(op, left=op.right, right=op.left, left_axes=op.right_axes, right_axes=op.left_axes)
 
 
-def _leave_in_range(product: Value, arguments: Arguments) -> list[Statement]:
-    """The program ends at once where the rounded operands stayed in their range."""
-    assert isinstance(product.op, Contract) and product.op.exact is not None
-    exact = product.op.exact
+def _leave_in_range(exact: Exact, arguments: Arguments) -> list[Statement]:
+    """The program ends at once where the rounded operands stayed in their range, and no side is short."""
     found: list[Statement] = []
     inside: Expr | None = None
     for peak in dict.fromkeys(exact.peaks):

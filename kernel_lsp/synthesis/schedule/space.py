@@ -118,10 +118,8 @@ def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
     if kernel.exact:  # seldom runs, but is compiled: a small tile
         tile = _fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)
-        assert kernel.contract is not None and isinstance(kernel.contract.op, Contract)
         # Also for products of few results: long sums in tf32x3 are further from eager's than is allowed there, in bf16x6 they are not.
-        for_few = kernel.contract.op.exact is not None and kernel.contract.op.exact.sides
-        return [dataclasses.replace(tile, precision="bf16x6") if for_few else tile]
+        return [dataclasses.replace(tile, precision="bf16x6") if kernel.stands_for.sides else tile]
     if any(split_in_tile(kernel.product)):
         return list(thin_tiles(m, n, k // hint(kernel.product.size(kernel.product.planes), hints), batch, target))
     if kernel.peaks:
