@@ -130,7 +130,7 @@ def _kernel(kernel: Kernel, target: Target, plan: Planned) -> tuple[_One, float]
         rate = target.rate(multiplied_as(dtype, schedule.precision)) * (SPLIT if split else REACHED)
         busy = min(1.0, found.programs / target.multiprocessors)
         # Windows overlap: what is not in the cache is read once.
-        moved = sum(hint(numel(v.shape), plan.hints) * v.dtype.itemsize for v in (*kernel.leaves, *kernel.outputs))
+        moved = sum(hint(numel(v.shape), plan.hints) * v.dtype.itemsize for v in (*kernel.leaves, *kernel.results))
         took = max(found.operations / rate / busy, moved / target.bandwidth / COPIED)
     elif isinstance(schedule, Steps | Resident):
         took = found.seconds

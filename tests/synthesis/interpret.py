@@ -1,7 +1,8 @@
 """Runs cases in a process of its own, where TRITON_INTERPRET is set before triton is imported (or on a GPU).
 
-One JSON object a line: ``{"case": name, "folder": path, "variant": words, "written": path}`` in, the outcome out. ``variant``: what the
-label of the candidate that is run has in it, by default of any. ``written``: a folder with what was written of cases before (written.py).
+One JSON object a line: ``{"case": name, "folder": path, "variant": words, "written": path, "programs": 1}`` in, the outcome out.
+``variant``: what the label of the candidate that is run has in it, by default of any. ``written``: a folder with what was written of cases
+before (written.py). ``programs``: the most of a kernel that seldom has anything to do.
 """
 # ruff: noqa: E402 (the environment is set before triton is imported)
 
@@ -16,6 +17,7 @@ import sys
 import traceback
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 DEVICE = os.environ.get("KERNEL_LSP_TEST_DEVICE", "cpu")
 if DEVICE == "cpu":
@@ -25,6 +27,8 @@ import cases
 import torch
 import written
 from torch.utils import _pytree as pytree
+
+from kernel_lsp.synthesis.schedule import space
 
 if DEVICE == "cpu":
     from kernel_lsp.validation.interpreter import repair
@@ -151,7 +155,8 @@ def main() -> None:
         request = json.loads(line)
         try:
             kept = Path(request["written"]) if "written" in request else None
-            answer = run(request["case"], Path(request["folder"]), request.get("variant", ""), kept)
+            with mock.patch.object(space, "_MOST_PROGRAMS", request.get("programs", space._MOST_PROGRAMS)):
+                answer = run(request["case"], Path(request["folder"]), request.get("variant", ""), kept)
         except Exception as problem:
             answer = {"problem": f"{type(problem).__name__}: {problem}", "trace": traceback.format_exc()}
         print(json.dumps(answer), flush=True)

@@ -9,7 +9,7 @@ import sympy
 
 from ..graph.lowered import Graph
 from ..graph.sizes import ZERO, Index
-from ..graph.value import Concat, Contract, Exact, Fold, Recurrence, Shape, Value
+from ..graph.value import Concat, Contract, Exact, Fold, Recurrence, Shape, Value, operands
 from .domain import Domain
 
 #: The size symbols' values for the example inputs.
@@ -93,7 +93,7 @@ class Kernel:
     accesses: list[tuple[Value, Index, Shape]] = field(default_factory=list)  # each load: index into which shape
     chunked: Value | None = None  # a scan that runs in chunks
     partials: list[Value] = field(default_factory=list)  # the buffers that split reductions fill, for the last stores
-    whole: Value | None = None  # the Concat whose pieces it stores, all of them
+    whole: Value | None = None  # the Concat of which it stores pieces: all of them, or the one that its product gives
     cut: Value | None = None  # the beginning of what it computes, which is all that it stores
     peaks: list[Value] = field(
         default_factory=list
@@ -120,6 +120,16 @@ class Kernel:
             return [*(v for v, _ in self.stores[: -len(self.partials)]), *self.partials, *self.peaks]
         filled = self.whole or self.cut
         return [*([filled] if filled is not None else [v for v, _ in self.stores]), *self.peaks]
+
+    @property
+    def results(self) -> list[Value]:
+        """What it stores: as ``outputs``, but pieces in place of what they are put together to."""
+        return self.outputs if self.whole is None else [*(v for v, _ in self.stores), *self.peaks]
+
+    @property
+    def one_piece(self) -> bool:
+        """Whether other kernels store the rest of what it fills."""
+        return self.whole is not None and len(self.stores) < len(operands(self.whole))
 
     def destination(self, value: Value, index: Index) -> tuple[Value, Index]:
         """What has the memory for a stored value, and where in that the element at ``index`` goes, if there is a place."""

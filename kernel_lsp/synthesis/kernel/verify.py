@@ -33,7 +33,7 @@ def verify(graph: Graph, plan: Plan) -> None:
             - what a kernel stores and loads is indexed by its own atoms, an index for each dimension, and what it stores lies inside the
               tensor for the example inputs, each element once.
     """
-    known, viewed = set(graph.inputs), set[Value]()
+    known, viewed, pieces = set(graph.inputs), set[Value](), set[Value]()
     for step in plan.steps:
         again = isinstance(step, Kernel) and step.exact
         for value in _read(step, plan.stored):
@@ -43,9 +43,14 @@ def verify(graph: Graph, plan: Plan) -> None:
             viewed.add(step.value)
             continue
         for value in _stored(step):
-            if value in known and not again:
+            if value in known | pieces and not again:
                 raise Malformed(f"{named(value)} is stored twice")
             known.add(value)
+        if isinstance(step, Kernel) and step.one_piece:
+            assert step.whole is not None
+            stored = {value for value, _ in step.stores}  # for nobody to read: they have no memory of their own
+            pieces, known = pieces | stored, known - stored
+            known |= {step.whole} if pieces.issuperset(operands(step.whole)) else set()
         if isinstance(step, Kernel):
             _check_indices(step, graph)
     for value in graph.outputs:
@@ -63,7 +68,7 @@ def _read(step: Step, stored: set[Value]) -> list[Value]:
 
 def _stored(step: Step) -> list[Value]:
     if isinstance(step, Kernel):
-        return step.outputs
+        return step.results if step.one_piece else step.outputs
     return step.values if isinstance(step, Call) else [step.value]
 
 

@@ -1,6 +1,8 @@
-"""Concatenations that one kernel fills piece by piece, because their pieces are computed from one tensor."""
+"""Concatenations that are filled piece by piece: by one kernel, or by those of the products that the pieces are."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from ..graph.sizes import same_shape
 from ..graph.value import Concat, Pointwise, Value, View, operands
@@ -19,6 +21,25 @@ def in_pieces(value: Value, stored: set[Value]) -> bool:
         return False
     sources = [_source(piece) for piece in pieces]
     return sources[0] is not None and all(source is sources[0] for source in sources)
+
+
+def are_products(
+    value: Value,
+    completes: Mapping[Value, Value],
+    chained: Mapping[Value, Value],
+    users: Mapping[Value, list[Value]],
+    apart: set[Value],
+) -> bool:
+    """Whether ``value`` is a concatenation of what products give, and nothing else needs a piece.
+
+    ``completes``: what is stored of a product, with the product; ``chained``: products that share a kernel with another;
+    ``users``: what needs each value; ``apart``: what has memory of its own.
+    """
+    pieces = operands(value)
+    return len(set(pieces)) == len(pieces) and all(
+        piece in completes and completes[piece] not in chained and users[piece] == [value] and piece not in apart
+        for piece in pieces
+    )
 
 
 def _source(piece: Value) -> Value | None:

@@ -25,8 +25,13 @@ class Unchained(Exception):
         self.product = product
 
 
-def store_product(planner: Planner, root: Value, product: Value, cut: Value | None = None) -> None:
-    """A product with what it completes; only the beginning of that where ``cut`` is given."""
+def store_product(
+    planner: Planner, root: Value, product: Value, cut: Value | None = None, whole: Value | None = None
+) -> None:
+    """A product with what it completes; only the beginning of that where ``cut`` is given.
+
+    ``whole``: the concatenation that ``root`` is a piece of, which it is stored in.
+    """
     op = product.op
     assert isinstance(op, Contract)
     if product in planner.chained:
@@ -63,13 +68,13 @@ def store_product(planner: Planner, root: Value, product: Value, cut: Value | No
                 raise
             _instead(planner, root, product, cut)
             return
-    kernel.cut = cut
+    kernel.cut, kernel.whole = cut, whole
     if op.exact is not None:
         kernel.peaks = [peak for peak in op.exact.peaks if isinstance(peak.op, Sample)]
     planner.append(kernel, kernel.outputs)
     if op.exact is not None:
         again = place_product(root, product, planner.plan.stored - {root}, tree, partials, needed)
-        again.exact, again.cut = True, cut
+        again.exact, again.cut, again.whole = True, cut, whole
         planner.append(again, [])
 
 

@@ -33,7 +33,7 @@ from .cuts import is_cut
 from .fusion import epilogues
 from .host_views import APART, filled, on_host
 from .looping import place_recurrence, results_of
-from .pieces import in_pieces
+from .pieces import are_products, in_pieces
 from .placing import place
 from .product_steps import Unchained, partials_of, store_product
 
@@ -162,7 +162,7 @@ class Planner:
                 store_product(self, value, self.completes[value])
             elif is_cut(value) and self._only_read_by(value) and (whole := operands(value)[0]) in self.completes:
                 store_product(self, whole, self.completes[whole], value)
-            elif in_pieces(value, self.plan.stored) and self._store_pieces(value):
+            elif isinstance(value.op, Concat) and self._store_piece_by_piece(value):
                 pass
             else:
                 self._store_kernel(value, pending)
@@ -249,6 +249,15 @@ class Planner:
         """The peaks of what it stores."""
         return [p for v, _ in kernel.stores for p in self.peaks.get(v, [])]
 
+    def _store_piece_by_piece(self, value: Value) -> bool:
+        """A concatenation whose pieces no other kernel has to copy; False where that cannot be, and then nothing is planned."""
+        if in_pieces(value, self.plan.stored):
+            return self._store_pieces(value)
+        apart = {*self.graph.outputs, *self.plan.stored, *self.forced, *self.peaks}
+        if value in self.peaks or not are_products(value, self.completes, self.chained, self.order.users, apart):
+            return False
+        return self._store_products(value)
+
     def _store_pieces(self, value: Value) -> bool:
         """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
 
@@ -268,6 +277,25 @@ class Planner:
             return False
         kernel.whole, kernel.peaks = value, self.peaks.get(value, [])
         self.append(kernel, kernel.outputs)
+        return True
+
+    def _store_products(self, value: Value) -> bool:
+        """The kernel of each product stores its piece where that belongs.
+
+        False where a piece is not what a product's kernel stores in the end.
+        """
+        steps, multiplied, stored = [*self.plan.steps], [*self.multiplied], set(self.plan.stored)
+        completes, viewed = dict(self.completes), set(self.viewed)
+        for piece in operands(value):
+            self.busy.append(piece)
+            store_product(self, piece, self.completes[piece], whole=value)
+            self.busy.pop()
+            if piece in self.plan.stored:  # with memory of its own
+                self.plan.steps, self.multiplied, self.viewed = steps, multiplied, viewed
+                self.plan.stored = stored
+                self.completes.clear()
+                self.completes.update(completes)
+                return False
         return True
 
     def _store_partial(self, value: Value) -> None:

@@ -15,10 +15,9 @@ from kernel_lsp.size_text import python, unwrapped
 
 from ..graph.functions import literal
 from ..graph.lowered import Graph
-from ..graph.map import dim
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same, same_shape
-from ..graph.value import Contract, Scalar, Shape, TorchCall, Value, View, input_of, numel, operands
+from ..graph.value import Contract, Scalar, TorchCall, Value, input_of, numel, operands
 from ..kernel.steps import Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,
@@ -34,7 +33,7 @@ from ..schedule.plan import (
     Update,
 )
 from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
-from . import bounds
+from . import bounds, tensors
 from .formula import formulas
 from .returned import returned
 from .sharing import form
@@ -151,7 +150,7 @@ class _Printer:
             self._launch(operation.kernel, operation.program)
         elif isinstance(operation, TakeView):
             (operand,) = operands(operation.value)
-            self.variables[operation.value] = f"{self.variables[operand]}{_view(operation.value, self.sizes)}"
+            self.variables[operation.value] = f"{self.variables[operand]}{tensors.view(operation.value, self.sizes)}"
         elif isinstance(operation, InPlace):
             buffer = self.variables[operation.value] = self.variables[operation.buffer]
             # An operator that changes a tensor in place counts that, and a backward that has saved the tensor raises an error then.
@@ -186,7 +185,7 @@ class _Printer:
         plain = operation.alone and value.meaning is None and not (value.name or value.module)
         variable = self.names.fresh("out" if plain else variable_name(value))
         first = self.host.parameters[0][0]
-        zeros = f"torch.zeros({_shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
+        zeros = f"torch.zeros({tensors.shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
         self.host.body.append(f"{variable} = {zeros if operation.zero else self._empty(value)}")
         self.variables[value] = variable
 
@@ -201,7 +200,7 @@ class _Printer:
             ):
                 return f"torch.empty_like({name}, memory_format=torch.contiguous_format)"
         first = self.host.parameters[0][0]
-        return f"torch.empty({_shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
+        return f"torch.empty({tensors.shape(value.shape, self.sizes)}, device={first}.device, dtype={value.dtype})"
 
     # -- launches ---------------------------------------------------------------------------------------------------
 
@@ -209,6 +208,8 @@ class _Printer:
         host, wanted = self.host, program.name
         told = [*(whole for whole, _ in kernel.stores), *kernel.peaks] if kernel.partials else kernel.outputs
         pairs = [(self.variables[v], w) for v, w in zip(kernel.outputs, told, strict=True) if v in self.variables]
+        if kernel.one_piece:
+            pairs[0] = (tensors.piece(kernel, self.variables, self.sizes), kernel.results[0])
         text = formulas(pairs, self.variables)
         if kernel.partials:
             text += ", chunk by chunk" if kernel.contract is None else ", tile by tile"
@@ -263,6 +264,7 @@ class _Printer:
                     alone = _constant(value.alone, sizes, known, shared)
                     prepare.append(f"{shared[value]} = {value.size} if {compiled} else {alone}  # {why}")
         grid = ", ".join(" * ".join(_factors(factors, sizes, known, shared)) for factors in program.grid)
+        grid = f"min({grid}, {program.programs})" if program.programs else grid
         values = [
             *map(str, arguments.static),
             *(_host_size(expr, sizes, known) for expr in arguments.divisors),
@@ -340,7 +342,7 @@ class _Printer:
         if isinstance(item, list):
             return f"[{', '.join(self._argument(i) for i in item)}]"
         if isinstance(item, tuple):
-            return _tuple([self._argument(i) for i in item])
+            return tensors.listed([self._argument(i) for i in item])
         return literal(item) if isinstance(item, float) else repr(item)
 
 
@@ -348,10 +350,6 @@ def _tf32(kernel: Kernel) -> bool:
     """Whether it rounds as torch's convolutions may."""
     op = None if kernel.contract is None else kernel.contract.op
     return isinstance(op, Contract) and (op.tf32 or (op.exact is not None and op.exact.tf32))
-
-
-def _tuple(items: list[str]) -> str:
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 def _host_size(expr: sympy.Expr, sizes: dict[sympy.Symbol, str], known: dict[sympy.Expr, str]) -> str:
@@ -386,23 +384,3 @@ def _constant(
     if isinstance(value, str):
         return "_BF16X6" if value == "bf16x6" else f'"{value}"'
     return str(value)
-
-
-def _shape(shape: Shape, sizes: dict[sympy.Symbol, str]) -> str:
-    return _tuple([unwrapped(n, sizes) for n in shape])
-
-
-def _view(value: Value, sizes: dict[sympy.Symbol, str]) -> str:
-    op = value.op
-    assert isinstance(op, View)
-    if op.name == "permute":
-        return f".permute({', '.join(map(str, op.map.permutation or ()))})"
-    if op.name == "slice":
-        start, steps = op.map.index[0].subs(dim(0), 0), value.shape[0]
-        return f"[{start}:]" if start else f"[:{python(steps, sizes)}]"
-    if op.name == "select":
-        return f"[{op.map.index[0]}]"
-    if op.name == "expand":
-        return f".expand{_shape(value.shape, sizes)}"
-    extents = [python(n, sizes) for n in value.shape]
-    return f".view({', '.join(extents) or '()'})"

@@ -29,6 +29,7 @@ from ..kernel.ir import (
     Joined,
     Load,
     Number,
+    ProgramId,
     Ref,
     apply,
 )
@@ -46,7 +47,7 @@ from .program import Blocks, Program, fixed
 from .reduction import in_one_tile
 from .schedules import Product
 from .summation import summation
-from .tile_order import places, tile_order
+from .tile_order import in_turn, places, tile_order
 
 #: said of a transposed convolution with a stride
 _PHASES = (
@@ -137,7 +138,9 @@ def contract(
     # Phases of a convolution are neighbours in memory; the matrices of a batch are not, and each is read again by its tiles.
     together = phases or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
     name_of_batch = "phase" if phases else "image" if kernel.partials else "batch"
-    axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch)
+    begun, programs = len(program.body), _programs(tile, m, n, total(domain, batch))
+    number: Expr = Ref(fixed("tile")) if programs else ProgramId(0)
+    axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch, number)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += places(rows, cols, blocks, ends, one, exact)
     parts = Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)
@@ -170,11 +173,17 @@ def contract(
     ending.reduced_axis = folded if kernel.folds else None
     chunk = Ref(fixed("row_block" if folded is rows else "col_block"))
     program.body += in_one_tile(kernel, ending, of_product(tiled, folded, blocks), chunk)
+    if programs:
+        in_turn(program, begun, one, arguments.size(total(domain, batch)) if batch else None, programs)
     of = " of the transposed result" if tile.exchanged else " of each of two phases" if pair is not None else ""
     only = _only_where(kernel.stands_for) if kernel.exact else ""
     one_step = not outer and k_size.is_number and k_size <= tile.k
     steps = "in one step" if one_step else f"in steps of {tile.k}"
     program.tiling = f"{only}One program computes a {tile.m} x {tile.n} tile{of} {steps} along K."
+    if programs:
+        program.tiling = (
+            f"{only}Each program computes {tile.m} x {tile.n} tiles{of}, one after another, {steps} along K."
+        )
     named = [[part for a in group if (part := program.part_names.get(a))] for group in (atoms.rows, atoms.cols, depth)]
     program.axes = in_words(*named)
     if alternate:
@@ -186,6 +195,12 @@ def contract(
     if group is not None:
         program.tiling += f" Tile order: column by column within {tile.group} row blocks."
     return program
+
+
+def _programs(tile: Product, m: sympy.Expr, n: sympy.Expr, batch: sympy.Expr) -> int:
+    """The most programs of the schedule; 0 where there are no more tiles than that."""
+    known = all(size.is_number for size in (m, n, batch))
+    return 0 if known and -(-m // tile.m) * -(-n // tile.n) * batch <= tile.programs else tile.programs
 
 
 def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:

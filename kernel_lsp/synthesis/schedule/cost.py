@@ -123,7 +123,7 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints, st
     if any(split_in_tile(kernel.product)):  # of the other one both planes are read at once, or float32, too
         right, deep = 2 * read, k // hint(kernel.product.size(kernel.product.planes), hints)
     if stored is None:
-        stored = sum(_bytes(v, hints) for v in kernel.outputs) if kernel.folds else batch * m * n * written
+        stored = sum(_bytes(v, hints) for v in kernel.results) if kernel.folds else batch * m * n * written
     side = folded_side(kernel) if kernel.partials else None  # then the images are the batch, and all have one weight
     moved = (1 if side == "N" else batch) * m * deep * left + (1 if side == "M" else batch) * deep * n * right + stored
     through_l2 = programs * (schedule.m * left + schedule.n * right) * deep

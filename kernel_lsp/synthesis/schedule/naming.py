@@ -17,8 +17,8 @@ def name_between(plan: Plan) -> set[Value]:
     """What a step reads that another one made; what a product's kernel makes of it gets a name, ``silu_add``, where it has none."""
     found = {value for step in plan.steps for value in read_by(step, plan.stored)}
     for step in plan.steps:
-        if isinstance(step, Kernel) and step.contract is not None and len(step.outputs) == 1:
-            (value,) = step.outputs
+        if isinstance(step, Kernel) and step.contract is not None and len(step.results) == 1:
+            (value,) = step.results
             if value in found and _anonymous(value):
                 value.name = _short(_made_of(step.contract, value, plan.stored))
     return found
@@ -72,7 +72,7 @@ def kernel_names(plan: Plan, name: str) -> dict[Kernel, str]:
     result: dict[Kernel, str] = {}
     stepped = _given_to_steps(kernels)
     for kernel in kernels:
-        value = kernel.whole or kernel.stores[0][0]
+        value = kernel.stores[0][0] if kernel.whole is None or kernel.one_piece else kernel.whole
         while kernel.chain is not None and isinstance(value.op, View):
             value = value.op.operand
         if isinstance(value.op, Recur):

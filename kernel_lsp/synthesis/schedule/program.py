@@ -73,6 +73,7 @@ class Program:
     axes: str = ""  # what the tile's axes are, in one sentence for the docstring
     wide: bool = False  # offsets have 64 bits
     limits: list[tuple[sympy.Expr, int]] = field(default_factory=list)  # the most that a size may be
+    programs: int = 0  # at most so many, each of which goes through what the grid says; 0: as many as that
     together: bool = False  # its programs wait for each other: all of them have to run at once
     zeroed: list[Value] = field(default_factory=list)  # memory of zeros that it needs besides what it stores
     part_names: dict[sympy.Expr, str] = field(

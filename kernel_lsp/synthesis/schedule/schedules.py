@@ -95,6 +95,7 @@ class Product:
     its channels as along one sum, so that only the last step is not full; else each place, or line of places, begins a step. ``joined``: a
     program computes two phases of a transposed convolution whose results alternate in memory, and stores them together. ``together``: a step
     reads both planes of each operand and takes all products of them; else a loop takes one product of planes after the other.
+    ``programs``: at most so many, each of which takes one tile after another; 0: one for each tile.
     """
 
     m: int
@@ -109,12 +110,14 @@ class Product:
     flat: bool = False
     joined: bool = False
     together: bool = False
+    programs: int = 0
 
     def __str__(self) -> str:
         exchanged = " exchanged" if self.exchanged else ""
         how = f"{self.m} x {self.n} x {self.k}{exchanged} tiles, {_warps(self.warps)}, {_stages(self.stages)}"
         how += ", one sum over all places" * self.flat + ", phases in pairs" * self.joined
         how += ", planes together" * self.together
+        how += f", {self.programs} programs at most" * bool(self.programs)
         return f"{how}, {self.precision}" if self.precision != "tf32x3" else how
 
 

@@ -114,10 +114,14 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 _MOST_WHOLE = 4
 
 
+#: Programs of a kernel that seldom has anything to do. One for each tile took up to a fifth of a module's time to see that (docs/performance.md).
+_MOST_PROGRAMS = 1024
+
+
 def _products(kernel: Kernel, target: Target, hints: Hints) -> list[Product]:
     m, n, k, batch, dtype = product_extents(kernel, hints)
     if kernel.exact:  # seldom runs, but is compiled: a small tile
-        tile = _fitted(Product(64, 64, 32, 4, 3), m, n, k, dtype.itemsize, target)
+        tile = _fitted(Product(64, 64, 32, 4, 3, programs=_MOST_PROGRAMS), m, n, k, dtype.itemsize, target)
         # Also for products of few results: long sums in tf32x3 are further from eager's than is allowed there, in bf16x6 they are not.
         return [dataclasses.replace(tile, precision="bf16x6") if kernel.stands_for.sides else tile]
     if any(split_in_tile(kernel.product)):

@@ -6,13 +6,15 @@ which keeps the tiles that neighbouring programs share in L2.
 
 from __future__ import annotations
 
+import functools
+
 import sympy
 import torch
 
 from ..graph.sizes import ONE
 from ..kernel.domain import Domain
 from ..kernel.ir import Arange, Axis, AxisIndex, Expr, Number, ProgramId, Ref, Variable, apply, plus
-from ..kernel.statements import Set, Statement
+from ..kernel.statements import For, Set, Statement
 from .elementwise import blocked
 from .extents import total
 from .program import Program, fixed, set_all
@@ -29,23 +31,25 @@ def tile_order(
     batch: list[sympy.Symbol],
     together: bool,
     batch_name: str,
+    number: Expr,
 ) -> list[Axis]:
     """The statements that give a program its tile, and the axis of the batch where there is one.
 
     ``group``: row blocks of which all columns come before the next ones; None where rows, or columns, are in so ``few`` blocks that the order
     does not matter. ``one``: whether all rows, and all columns, are in one block.
     ``together``: one tile of all of a batch runs before the next tile, since those are neighbours in the result.
+    ``number``: the tile's, the program's own or that of ``in_turn``.
     """
     tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
     in_group, group_rows = Ref(fixed("group")), Ref(fixed("group_rows"))
     program.grid = [[ONE, ONE]]
+    program.body += [] if number == tile else set_all((tile.variable, number))
     program.body += set_all(
-        (tile.variable, ProgramId(0)),
         (row_blocks.variable, apply("cdiv", ends["M"], Ref(blocks["M"]))),
         (col_blocks.variable, apply("cdiv", ends["N"], Ref(blocks["N"]))),
     )
     axes: list[Axis] = []
-    place: Expr = ProgramId(0)
+    place = number
     if batch:
         axes.append(Axis(fixed(batch_name), batch, "grid"))
         tiles = col_blocks if one[0] else row_blocks if one[1] else apply("mul", row_blocks, col_blocks)
@@ -87,6 +91,23 @@ def tile_order(
         (col_block, apply("floordiv_int", within, group_rows)),
     )
     return axes
+
+
+def in_turn(program: Program, begun: int, one: tuple[bool, ...], batch: Expr | None, programs: int) -> None:
+    """Let each program take one tile after another: what its body has from ``begun`` on becomes a loop over them.
+
+    ``one``: whether all rows, and all columns, are in one block; ``batch``: how many matrices there are.
+    """
+    counts = (fixed("row_blocks"), fixed("col_blocks"))
+    body = program.body[begun:]
+    counted = [s for s in body if isinstance(s, Set) and s.variable in counts]
+    factors: list[Expr] = [Ref(count) for count, all_in_one in zip(counts, one, strict=True) if not all_in_one]
+    factors += [] if batch is None else [batch]
+    tiles = functools.reduce(lambda a, b: apply("mul", a, b), factors)
+    step = program.block("PROGRAMS", programs)
+    loop = For(fixed("tile"), ProgramId(0), tiles, step, tuple(s for s in body if s not in counted))
+    program.body[begun:] = [*counted, loop]
+    program.programs = programs
 
 
 def places(

@@ -111,6 +111,13 @@ module(
 
 # Phases of a transposed convolution take different numbers of taps; some here none.
 module("float16_phases", nn.ConvTranspose2d, (32, 8, (3, 5), (2, 3), 1), lambda n: [r(2, 32, 4 + n, 5)], **HALF)
+module(
+    "float16_phases_huge",
+    nn.ConvTranspose2d,
+    (32, 8, (3, 5), (2, 3), 1),
+    lambda n: [r(2, 32, 4 + n, 5) * 1e5],
+    halves=True,
+)
 module("float16_phases_along_one", nn.ConvTranspose2d, (32, 8, (4, 3), 2, 1), lambda n: [r(2, 32, 4 + n, 5)], **HALF)
 module("float16_phases_without_taps", nn.ConvTranspose2d, (32, 8, (1, 4), 3), lambda n: [r(2, 32, 3 + n, 4)], **HALF)
 module(

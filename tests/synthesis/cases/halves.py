@@ -11,6 +11,7 @@ from .registry import CASES, Case, case, module, r
 HALF = {"tolerance": 2e-3, "halves": True}
 module("float16_conv2d", nn.Conv2d, (20, 24, 3, 1, 1), lambda n: [r(2, 20, 9 + n, 11)], kernels=4, **HALF)
 module("float16_conv2d_huge", nn.Conv2d, (16, 8, 3), lambda n: [r(2, 16, 6 + n, 7) * 1e5], halves=True)
+module("float16_several_huge", nn.Conv2d, (16, 72, 3), lambda n: [r(2, 16, 12 + n, 9) * 1e5], halves=True)
 module("float16_conv2d_tiny", nn.Conv2d, (16, 8, 3), lambda n: [r(2, 16, 6 + n, 7) * 1e-8], halves=True)
 module("float16_conv1d", nn.Conv1d, (32, 9, 4, 3, 2, 2), lambda n: [r(2, 32, 17 + n)], kernels=4, **HALF)
 module("float16_conv3d", nn.Conv3d, (16, 8, (1, 3, 2), (1, 2, 1), (0, 1, 1)), lambda n: [r(2, 16, 3 + n, 6, 5)], **HALF)
@@ -39,6 +40,13 @@ case(
 )
 module("planes_linear", nn.Linear, (1104, 24), lambda n: [r(19 + n, 1104)], kernels=4, halves=True)
 module("planes_huge", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e5], halves=True)
+case(
+    "planes_bmm_huge",
+    lambda self, x, y: torch.bmm(x, y),
+    lambda n: [r(3, 70 + n, 72) * 1e5, r(3, 72, 20)],
+    kernels=4,
+    halves=True,
+)
 module("planes_tiny", nn.Linear, (70, 24), lambda n: [r(19 + n, 70) * 1e-8], halves=True)
 case("planes_of_small", lambda self, x, y: torch.exp(x) @ y, lambda n: [r(33 + n, 72) - 20, r(72, 24)], halves=True)
 # Rows that are no multiple of 16 bytes: planes are written with K last, and longer.
