@@ -82,22 +82,28 @@ def eager(exported: ExportedProgram) -> Eager:
 def _inputs(exported: ExportedProgram, fake: Any) -> list[Any]:
     """What the graph's placeholders stand for, as fake tensors of the example's sizes."""
     given = iter(pytree.tree_leaves(exported.example_inputs))
+    placeholders = [node for node in exported.graph.nodes if node.op == "placeholder"]
     result: list[Any] = []
-    for spec in exported.graph_signature.input_specs:
+    for spec, node in zip(exported.graph_signature.input_specs, placeholders, strict=True):
         if spec.kind == InputKind.USER_INPUT:
             value = next(given)
         elif spec.target in exported.state_dict:
             value = exported.state_dict[spec.target]
-        else:
-            value = exported.constants.get(spec.target)
+        elif spec.target in exported.constants:
+            value = exported.constants[spec.target]
+        else:  # a tensor in an attribute that forward assigns (``synthesis.attributes``)
+            value = node.meta["val"]
         result.append(_fake(value, fake) if isinstance(value, torch.Tensor) else value)
     return result
 
 
 def _fake(tensor: torch.Tensor, fake: Any) -> torch.Tensor:
     """Of the same shape and strides, in the mode ``fake``: the module's own may be of another one."""
+    shape, stride = (
+        [n.node.hint if isinstance(n, torch.SymInt) else n for n in of] for of in (tensor.shape, tensor.stride())
+    )
     with fake:
-        made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+        made = torch.empty_strided(shape, stride, dtype=tensor.dtype)
     return made
 
 

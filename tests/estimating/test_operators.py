@@ -91,6 +91,20 @@ def test_a_linear_layer_is_one_product(bias: bool) -> None:
     assert (one.read, one.written) == (WHOLE + weight, ROWS * 512 * 4)
 
 
+def test_a_state_in_an_attribute_is_read_as_other_tensors_are() -> None:
+    class Cell(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.state = torch.zeros(64, 256)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.state = self.state * x
+            return self.state + 1.0
+
+    found = run(Cell, (64, 256))
+    assert (found.launches, found.bytes) == (2, 5 * 64 * 256 * 4)
+
+
 def test_a_norm_knows_its_rows() -> None:
     (one,) = run(Norm, (ROWS, WIDTH)).operators
     assert one.rows == ROWS and one.launches == 1

@@ -80,6 +80,9 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         if schedule.rows < length:
             read *= _passes(kernel)
         lanes = max(1, width) / (max(1, -(-width // schedule.cols)) * schedule.cols)
+    elif isinstance(schedule, Unrolled) and schedule.plane:
+        plane = hint(total(domain, domain.kept[-schedule.plane :]), hints)
+        programs = results // max(1, plane) * -(-plane // schedule.block)
     elif isinstance(schedule, Flat | Unrolled):
         programs = -(-results // schedule.block)
     else:
@@ -285,6 +288,8 @@ def half_pays(op: Contract, target: Target, hints: Hints) -> bool:
 #: Part of the tensor cores' rate that a convolution with a window reaches whose elements a kernel takes one by one from where they lie: in TF32,
 #: and in float32 that it splits as it goes. KernelBench level 1 #76, 64 channels, on an H100: 18.4 and 12 TFLOP/s.
 _WINDOWS, _WINDOWS_SPLIT = 0.037, 0.025
+#: The same of convolutions of one element in TF32: level 1 #86 and #87 and level 3 #21 take 44 to 46 TFLOP/s, since wgmma wants 32-bit operands transposed.
+_POINTWISE = 0.09
 #: What tensor cores add up of float16 in one step and the fewest columns of a tile; those of TF32 convolutions, by cuDNN or in one kernel, an estimate.
 _FILLED, _FILLED_TF32 = (16, 16), (8, 32)
 
@@ -329,7 +334,7 @@ def tile_sums_pay(one: TileSums, target: Target, hints: Hints) -> bool:
 
 
 def pointwise_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) -> bool:
-    """Whether a convolution of one element takes less time ``rounded`` to float16 in its tiles than in TF32, here or by cuDNN.
+    """Whether a convolution of one element takes less time ``rounded`` to float16 in its tiles than in TF32.
 
     Both read and write the same. There are four launches more: one that rounds the weight, two that clear what is noted of the range, one for what float16 does not hold.
     """
@@ -338,9 +343,8 @@ def pointwise_pays(op: Contract, rounded: Contract, target: Target, hints: Hints
     channels, columns = (hint(op.size(letter), hints) for letter in "co")
     multiplied = _operations(rounded, hints) * _filled((channels, columns), _FILLED)
     otherwise = _operations(op, hints) * _filled((channels, columns), _FILLED_TF32)
-    slow = max(REACHED_SPLIT, REACHED_CUDNN) * target.rate("tf32")
     seconds = max(memory, multiplied / (REACHED_ROUNDING * target.rate("float16"))) + 4 * LAUNCH
-    return seconds < max(memory, otherwise / slow)
+    return seconds < max(memory, otherwise / (_POINTWISE * target.rate("tf32")))
 
 
 def _filled(sizes: tuple[int, ...], multiples: tuple[int, ...]) -> float:

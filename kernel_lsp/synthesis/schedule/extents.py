@@ -101,6 +101,21 @@ def shared_by(kernel: Kernel, hints: Hints, l2: int) -> int:
     return 0
 
 
+#: Elements of a plane that has programs of its own, and how much more lanes these may have.
+_LEAST_PLANE = 2048
+_MOST_LANES = 1.15
+
+
+def plane_of(kernel: Kernel, hints: Hints, block: int) -> int:
+    """How many trailing kept atoms are planes that blocks fill well; 0 where none are, or all would be one."""
+    kept = kernel.domain.kept
+    for count in range(1, len(kept)):
+        size = hint(total(kernel.domain, kept[-count:]), hints)
+        if size >= _LEAST_PLANE and -(-size // block) * block <= _MOST_LANES * size:
+            return count
+    return 0
+
+
 def inner_atoms(kernel: Kernel, hints: Hints) -> list[sympy.Symbol]:
     """The trailing kept atoms that the main load walks contiguously."""
     coefficients = main_access(kernel, hints)

@@ -76,13 +76,18 @@ class Columns:
 
 @dataclass(frozen=True)
 class Unrolled:
-    """Blocks of consecutive results, each of few elements, which are taken one after the other."""
+    """Blocks of consecutive results, each of few elements, which are taken one after the other.
+
+    ``plane``: how many of the last dimensions a block's results differ in; what is loaded for all of them, as the weight of a depthwise
+    convolution, is loaded once. 0: all.
+    """
 
     block: int = 512
     warps: int = 4
+    plane: int = 0
 
     def __str__(self) -> str:
-        return f"blocks of {self.block}, {_warps(self.warps)}"
+        return f"blocks of {self.block}{' of a plane' * bool(self.plane)}, {_warps(self.warps)}"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .extents import (
     contract_atoms,
     goes_over_windows,
     inner_atoms,
+    plane_of,
     power_of_two,
     product_extents,
     share_of_places,
@@ -49,7 +50,7 @@ def space(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     if not kernel.folds:
         return _elementwise(kernel, target, hints)
     if goes_over_windows(kernel, hints):
-        return [Unrolled(), Unrolled(256), Unrolled(1024)]
+        return _unrolled(kernel, hints)
     if contiguous_is_kept(kernel, hints):
         return _columns(kernel, target, hints)
     return _rows(kernel, target, hints)
@@ -63,6 +64,20 @@ def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]
     if across and total(kernel.domain, kernel.domain.kept[across:]) % flat[0].block == 0:
         flat.insert(0, dataclasses.replace(flat[0], across=across))
     return list(flat)
+
+
+#: Elements of a result from which on what belongs to a plane is worth being loaded apart.
+_MANY = 9
+
+
+def _unrolled(kernel: Kernel, hints: Hints) -> list[Schedule]:
+    found = [Unrolled(), Unrolled(256), Unrolled(1024)]
+    plane = plane_of(kernel, hints, found[0].block)
+    if plane:
+        apart = [dataclasses.replace(one, plane=plane) for one in found]
+        many = hint(total(kernel.domain, kernel.domain.reduced), hints) >= _MANY
+        found = [*apart, found[1]] if many else [*found, apart[0], apart[2]]
+    return list(found)
 
 
 def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:

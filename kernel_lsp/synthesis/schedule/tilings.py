@@ -188,17 +188,29 @@ def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Til
     It sets grid, warps and constants of ``program``.
     """
     domain, arguments = kernel.domain, program.arguments
-    n, length = total(domain, domain.kept), total(domain, domain.reduced)
-    arguments.name_size(n, "n_elements")
+    outer, inner = domain.kept[: -schedule.plane], domain.kept[-schedule.plane :]
+    outer, inner = (outer, inner) if schedule.plane else ([], domain.kept)
+    n, length = total(domain, inner), total(domain, domain.reduced)
+    arguments.name_size(n, "plane_size" if outer else "n_elements")
     size = program.block("BLOCK", schedule.block)
     program.grid = [[Blocks(n, schedule.block)]]
     program.num_warps = schedule.warps
-    offsets = Axis(fixed("offsets"), list(domain.kept), "tile")
+    offsets = Axis(fixed("offsets"), list(inner), "tile")
     within = Axis(arguments.variable("k"), list(domain.reduced), "unrolled")
-    statements = set_all(
-        (offsets.variable, blocked(ProgramId(0), size, offsets)), mask_of(offsets, "mask", arguments.size(n))
+    statements: list[Statement] = []
+    axes = [offsets, within]
+    block: Expr = ProgramId(0)
+    if outer:
+        axes.insert(0, Axis(fixed("plane"), list(outer), "grid"))
+        program.grid[0].insert(0, total(domain, outer))
+        blocks = apply("cdiv", arguments.size(n), Ref(size))
+        statements += set_all((axes[0].variable, apply("floordiv_int", ProgramId(0), blocks)))
+        block = apply("mod_int", ProgramId(0), blocks)
+    statements += set_all(
+        (offsets.variable, blocked(block, size, offsets)), mask_of(offsets, "mask", arguments.size(n))
     )
+    of = " of one plane" if outer else ""
     program.tiling = (
-        f"One program takes {schedule.block} consecutive results, and the {length} elements of each in turn."
+        f"One program takes {schedule.block} consecutive results{of}, and the {length} elements of each in turn."
     )
-    return Tiling([offsets, within], within, 0, 1, (size,), None, Number(0), Number(int(length)), statements, [])
+    return Tiling(axes, within, 0, 1, (size,), None, Number(0), Number(int(length)), statements, [])

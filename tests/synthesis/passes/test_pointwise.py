@@ -29,13 +29,24 @@ def test_no_kernel_goes_over_the_input_before_the_product() -> None:
 
 @pytest.mark.parametrize(
     "channels, outputs, shape",
-    [(64, 128, (16, 64, 1024, 1024)), (32, 64, (128, 32, 256, 256)), (1024, 256, (10, 1024, 14, 14))],
+    [(32, 64, (128, 32, 256, 256)), (1024, 256, (10, 1024, 14, 14))],
 )
 def test_what_waits_for_memory_or_for_launches_is_multiplied_in_tf32(
     channels: int, outputs: int, shape: tuple[int, ...]
 ) -> None:
     found = planned(nn.Conv2d(channels, outputs, 1), torch.empty(shape))
     assert found.rounded == ["TF32 convolutions"] and len(found.kernels) == 1
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, shape",
+    [(64, 128, (16, 64, 1024, 1024)), (112, 672, (10, 112, 224, 224))],
+)
+def test_what_tensor_cores_would_be_slow_at_in_tf32_is_rounded(
+    channels: int, outputs: int, shape: tuple[int, ...]
+) -> None:
+    found = planned(nn.Conv2d(channels, outputs, 1), torch.empty(shape))
+    assert found.rounded == ["float16 convolutions"]
 
 
 def test_where_torch_does_not_round_nothing_is_rounded_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
