@@ -107,9 +107,13 @@ _MOST_LANES = 1.15
 
 
 def plane_of(kernel: Kernel, hints: Hints, block: int) -> int:
-    """How many trailing kept atoms are planes that blocks fill well; 0 where none are, or all would be one."""
-    kept = kernel.domain.kept
+    """How many trailing kept atoms, which windows go along, are planes that blocks fill well; 0 where none are, or all would be one."""
+    kept, reduced = kernel.domain.kept, set(kernel.domain.reduced)
+    symbols = [e.free_symbols for _, index, _ in kernel.accesses for e in index]
+    along = set().union(*(found for found in symbols if found & reduced))
     for count in range(1, len(kept)):
+        if kept[-count] not in along:
+            return 0
         size = hint(total(kernel.domain, kept[-count:]), hints)
         if size >= _LEAST_PLANE and -(-size // block) * block <= _MOST_LANES * size:
             return count
