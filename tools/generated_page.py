@@ -33,7 +33,8 @@ _FILES = [
         "conv_norm_act_pool",
         ("convolution.py", "ConvNormAct"),
         "The convolution is a matrix product whose operand is read by index: `ks` counts the input channels and the places of the "
-        "filter, `cols` the pixels of all images. Batch norm, SiLU and the residual are computed on the tile.",
+        "filter, `cols` the pixels of all images. Batch norm, SiLU and the residual are computed on the tile. "
+        "The pool has a kernel of its own: its windows would reach into the tiles of other programs.",
     ),
     (
         "An LSTM",
