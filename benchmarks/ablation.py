@@ -23,7 +23,6 @@ import math
 import multiprocessing
 import multiprocessing.connection
 import os
-import random
 import signal
 import statistics
 import sys
@@ -41,6 +40,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 import torch  # noqa: E402
 from support import ablated  # noqa: E402
 from support.ablated import EVERYTHING, PARTS, Way  # noqa: E402
+from support.sampling import chosen  # noqa: E402
 
 from kernel_lsp.errors import UserError  # noqa: E402
 from kernel_lsp.specimen import faking  # noqa: E402
@@ -140,21 +140,6 @@ def main() -> int:
             run(problems, asked, options.workers, options.until, keep)
     print(table(read(options.out)))
     return 0
-
-
-def chosen(problems: list[Found], named: str, count: int, seed: int) -> list[Found]:
-    """Those that are ``named``, else ``count`` of levels 1 to 3, of each in proportion; level 3 first, which takes longest."""
-    if named:
-        wanted = [tuple(map(int, one.split(":"))) for one in named.split(",")]
-        found = {(one.problem.level, one.problem.number): one for one in problems}
-        return [found[one] for one in wanted if one in found]
-    by_level = {level: [one for one in problems if one.problem.level == level] for level in (3, 1, 2)}
-    every = sum(map(len, by_level.values()))
-    drawn, result = random.Random(seed), []
-    shares = {level: min(len(of), round(count * len(of) / max(1, every))) for level, of in by_level.items()}
-    for level, of in by_level.items():
-        result += sorted(drawn.sample(of, shares[level]), key=lambda one: one.problem.number or 0)
-    return result
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Times eager and torch.compile on the problems of KernelBench, many at once: compiled side by side, timed one at a time.
 
-``python benchmarks/torch_compile.py FOLDER FILE [--level N[,N]] [--mode MODE] [--workers N] [--seconds S]`` on a machine with a CUDA GPU.
+``python benchmarks/torch_compile.py FOLDER FILE [--level N[,N]] [--sample N --seed S] [--mode MODE] [--workers N] [--seconds S]`` on a machine with a
+CUDA GPU.
 FILE gets a line a problem as ``kernel-lsp eval --stand-ins`` reads them; problems that it has times of are left out. Each problem has a
 process of its own, as torch.compile's time in an evaluation has: the same rotation of inputs, the same interleaving with eager, the same
 clock (kernel_lsp.validation.timing). Inputs and parameters are drawn on the GPU. One times while no other process of these uses the
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from support.sampling import chosen
 
 from kernel_lsp import schema
 from kernel_lsp.suites import kernelbench
@@ -124,7 +126,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("file", type=Path)
     parser.add_argument("--level", default="3,1,2", help="in this order: level 3 compiles longest")
-    parser.add_argument("--problem", default="", help="these numbers only")
+    parser.add_argument("--problem", default="", metavar="LEVEL:NUMBER[,…]", help="these only")
+    parser.add_argument("--sample", type=int, default=0, help="as many problems, over levels 1 to 3 (default: all)")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
     parser.add_argument("--mode", default="default", choices=["default", "reduce-overhead", "max-autotune"])
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 1) - 1))
     parser.add_argument("--seconds", type=float, default=180.0, help="for one problem, without waiting for the GPU")
@@ -136,10 +140,10 @@ def main() -> None:
         lines = [json.loads(line) for line in options.file.read_text("utf-8").splitlines()]
         done = {line["problem"] for line in lines if line.get("compile_ms")}
     levels = [int(level) for level in options.level.split(",")]
-    numbers = {int(number) for number in options.problem.split(",") if number}
-    problems = [one for one in kernelbench.read([options.folder]) if one.problem.level in levels]
-    problems = [one for one in problems if not numbers or one.problem.number in numbers]
-    problems = [one for one in problems if one.problem.path not in done]
+    problems = kernelbench.read([options.folder])
+    if options.problem or options.sample:
+        problems = chosen(problems, options.problem, options.sample, options.seed)
+    problems = [one for one in problems if one.problem.level in levels and one.problem.path not in done]
     problems.sort(key=lambda one: levels.index(one.problem.level or 0))
     began = time.monotonic()
     beyond = _in_a_process(["", "", "", ""], options.seconds).get("beyond")
