@@ -24,6 +24,7 @@ _OPENING = "# From here on: why a call runs the module's own forward. No result 
 _EXPECTED = re.compile(r"""^_warn_if_changed\(\s*["']([0-9a-f]{8})["']""", re.MULTILINE)
 _NAMES = ("_conditions", "_logged", "_MEANINGS", "_first_that_fails", _LOG, "_warn_if_changed", source_digest.__name__)
 
+_OF_HOOKS = '"a submodule has a forward hook, or a forward of its own"'
 _OF_DEVICES = """    ".type == _DEVICE": "expected tensors on _DEVICE",
     ".index == torch.cuda.current_device()": "the tensors are on another GPU than torch.cuda.current_device()",
     ".device == device": "expected all tensors on one device",
@@ -63,7 +64,7 @@ _REASONS = f'''_conditions, _logged = [], set()
 _MEANINGS = {{
     "torch.is_grad_enabled()": "gradients are required; wrap inference in torch.no_grad()",
     "torch.is_autocast_enabled(": "autocast is on",
-    "._forward_hooks": "a submodule has a forward hook",
+    "._forward_hooks": {_OF_HOOKS},
     "not self.training": "the module is in training mode; call eval()",
 {_OF_DEVICES}{_OF_VIEWS}{_OF_TRACING}{_OF_TRANSFORMS}}}
 
@@ -155,8 +156,11 @@ def _of_several() -> str:
 
 _SEVERAL = _of_several()
 _BEGINNINGS = ("_conditions, _logged = ([], set())", "_conditions, _logged = ({}, set())")
-#: before transforms, and tracing, were told of in words
-_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED = (text.replace(_OF_TRANSFORMS, "") for text in (_REASONS, _SEVERAL))
+#: before a forward of a submodule's own was looked for; before transforms, and tracing, were told of in words
+_HOOKED, _SEVERAL_HOOKED = (
+    text.replace(_OF_HOOKS, '"a submodule has a forward hook"') for text in (_REASONS, _SEVERAL)
+)
+_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED = (text.replace(_OF_TRANSFORMS, "") for text in (_HOOKED, _SEVERAL_HOOKED))
 _UNTRACED, _SEVERAL_UNTRACED = (text.replace(_OF_TRACING, "") for text in (_UNTRANSFORMED, _SEVERAL_UNTRANSFORMED))
 _WHOLE = _UNTRACED.replace(_WORDS, _WHOLE_WORDS)
 _EARLIER = _UNTRACED.replace(_OF_DEVICES, "").replace(_WORDS, _EARLIER_WORDS)
@@ -290,7 +294,16 @@ def _tail_of(tree: ast.Module, body: str) -> int | None:
     if class_name is None:
         return None
     about = class_name[1], alias[1] if alias else "", digest[1] if digest else ""
-    texts = [_REASONS, _SEVERAL, _UNTRANSFORMED, _SEVERAL_UNTRANSFORMED, _UNTRACED, _SEVERAL_UNTRACED]
+    texts = [
+        _REASONS,
+        _SEVERAL,
+        _HOOKED,
+        _SEVERAL_HOOKED,
+        _UNTRANSFORMED,
+        _SEVERAL_UNTRANSFORMED,
+        _UNTRACED,
+        _SEVERAL_UNTRACED,
+    ]
     texts += [_WHOLE, _EARLIER, _EARLIER.replace(_OF_VIEWS, "")]
     versions = [_tail(*about, reasons) for reasons in texts]
     known = [ast.dump(ast.Module(ast.parse(version).body, [])) for version in versions]

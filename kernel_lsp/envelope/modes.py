@@ -50,14 +50,16 @@ def mode_conditions(module: torch.nn.Module) -> list[str]:
 
 
 def hooks(module: torch.nn.Module) -> list[str]:
-    """That no submodule has got a hook since, which eager would call; hooks of the example are in its graph."""
+    """That no submodule has got a hook, or a forward of its own, since; eager would call it. Those of the example are in its graph."""
     children = [child for child in module.modules() if child is not module]
     if not children or any(child._forward_hooks or child._forward_pre_hooks for child in children):
         return []
     sources = [source for source, child in submodules(module) if child is not module]
+    patched = any("forward" in vars(child) for child in children)
+    looked = "{0}._forward_hooks or {0}._forward_pre_hooks" + ("" if patched else ' or "forward" in {0}.__dict__')
     if len(sources) == 1:
-        return [f"not ({sources[0]}._forward_hooks or {sources[0]}._forward_pre_hooks)"]
-    return [f"not any(m._forward_hooks or m._forward_pre_hooks for m in ({', '.join(sources)}))"]
+        return [f"not ({looked.format(sources[0])})"]
+    return [f"not any({looked.format('m')} for m in ({', '.join(sources)}))"]
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:

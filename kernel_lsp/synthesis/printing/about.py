@@ -45,7 +45,7 @@ def traffic(graph: Graph, host: Host, hints: Hints) -> str:
     if not between:
         return text
     of = _first_of(list(dict.fromkeys(name for name, _ in between)), _MOST_ALIKE)
-    return f"{text} What one step stores for the next ({of}) adds at least {size([v for _, v in between])} written and as much read."
+    return f"{text} What is stored from one kernel to the next ({of}) adds at least {size([v for _, v in between])} written and as much read."
 
 
 def _between(graph: Graph, host: Host) -> list[tuple[str, Value]]:
