@@ -115,7 +115,7 @@ class Kernel:
 
     @property
     def outputs(self) -> list[Value]:
-        """What it fills, each with memory of its own."""
+        """What it fills: each has memory of its own, which other kernels fill, too, where it stores one piece of it."""
         if self.partials:
             return [*(v for v, _ in self.stores[: -len(self.partials)]), *self.partials, *self.peaks]
         filled = self.whole or self.cut
@@ -128,7 +128,7 @@ class Kernel:
 
     @property
     def one_piece(self) -> bool:
-        """Whether other kernels store the rest of what it fills."""
+        """Whether other kernels store the rest of what it fills. A plan counts that as stored from the first of them on."""
         return self.whole is not None and len(self.stores) < len(operands(self.whole))
 
     def destination(self, value: Value, index: Index) -> tuple[Value, Index]:

@@ -43,7 +43,7 @@ def verify(graph: Graph, plan: Plan) -> None:
             viewed.add(step.value)
             continue
         for value in _stored(step):
-            if value in known | pieces and not again:
+            if (value in known or value in pieces) and not again:
                 raise Malformed(f"{named(value)} is stored twice")
             known.add(value)
         if isinstance(step, Kernel) and step.one_piece:
@@ -83,14 +83,14 @@ def _check_indices(kernel: Kernel, graph: Graph) -> None:
         filled, at = kernel.destination(value, index)
         _check_rank(value, at, filled.shape)
         _check_atoms(value, at, domain, sizes)
-        if filled is not value or kernel.loop is not None:
+        if kernel.cut is not None or kernel.loop is not None:
             continue  # what lies outside a beginning is masked; a recurrence stores step by step
         stored = math.prod(
-            int(ranges[atom]) for atom in set().union(*(domain.resolve(e).free_symbols for e in at)) & ranges.keys()
+            int(ranges[atom]) for atom in set().union(*(domain.resolve(e).free_symbols for e in index)) & ranges.keys()
         )
-        if stored != hint(numel(filled.shape), graph.hints):
-            raise Malformed(f"{named(value)} has {filled.shape} elements, of which {stored} are stored")
-        for expr, n in zip(at, filled.shape, strict=True):
+        if stored != hint(numel(value.shape), graph.hints):
+            raise Malformed(f"{named(value)} has {value.shape} elements, of which {stored} are stored")
+        for expr, n in zip(index, value.shape, strict=True):
             ends = bounds(domain.resolve(expr).xreplace(here), ranges)
             if ends is not None and (ends[0] < 0 or ends[1] >= n.xreplace(here)):
                 raise Malformed(f"{named(value)} is stored at {expr}, outside of its {n} elements")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from ..graph.sizes import same_shape
 from ..graph.value import Concat, Pointwise, Value, View, operands
@@ -28,16 +28,19 @@ def are_products(
     completes: Mapping[Value, Value],
     chained: Mapping[Value, Value],
     users: Mapping[Value, list[Value]],
-    apart: set[Value],
+    apart: Iterable[Container[Value]],
 ) -> bool:
     """Whether ``value`` is a concatenation of what products give, and nothing else needs a piece.
 
     ``completes``: what is stored of a product, with the product; ``chained``: products that share a kernel with another;
-    ``users``: what needs each value; ``apart``: what has memory of its own.
+    ``users``: what needs each value; ``apart``: what is not to be stored in another's memory.
     """
     pieces = operands(value)
     return len(set(pieces)) == len(pieces) and all(
-        piece in completes and completes[piece] not in chained and users[piece] == [value] and piece not in apart
+        piece in completes
+        and completes[piece] not in chained
+        and users[piece] == [value]
+        and not any(piece in one for one in apart)
         for piece in pieces
     )
 

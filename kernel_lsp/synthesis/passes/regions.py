@@ -193,6 +193,8 @@ class Planner:
     def _require(self, value: Value) -> None:
         """Store what a kernel for ``value`` cannot compute itself: torch calls, products, forced values."""
         for v in self.tree([value]):
+            if v is not value and self._are_products(v) and self._store_products(v):
+                continue
             for operand in operands(v):
                 if operand in self.plan.stored:
                     continue
@@ -250,13 +252,16 @@ class Planner:
         return [p for v, _ in kernel.stores for p in self.peaks.get(v, [])]
 
     def _store_piece_by_piece(self, value: Value) -> bool:
-        """A concatenation whose pieces no other kernel has to copy; False where that cannot be, and then nothing is planned."""
+        """A concatenation whose pieces no other kernel has to copy; False where that cannot be."""
         if in_pieces(value, self.plan.stored):
             return self._store_pieces(value)
-        apart = {*self.graph.outputs, *self.plan.stored, *self.forced, *self.peaks}
-        if value in self.peaks or not are_products(value, self.completes, self.chained, self.order.users, apart):
+        return self._are_products(value) and self._store_products(value)
+
+    def _are_products(self, value: Value) -> bool:
+        if not isinstance(value.op, Concat) or value in self.plan.stored or value in self.peaks:
             return False
-        return self._store_products(value)
+        apart = (self.graph.outputs, self.plan.stored, self.forced, self.peaks)
+        return are_products(value, self.completes, self.chained, self.order.users, apart)
 
     def _store_pieces(self, value: Value) -> bool:
         """A concatenation whose pieces are computed from one tensor: a kernel stores them all, each at its place.
@@ -282,10 +287,10 @@ class Planner:
     def _store_products(self, value: Value) -> bool:
         """The kernel of each product stores its piece where that belongs.
 
-        False where a piece is not what a product's kernel stores in the end.
+        False where a piece is not what a product's kernel stores in the end; what was learned of that stays in ``completes``.
         """
-        steps, multiplied, stored = [*self.plan.steps], [*self.multiplied], set(self.plan.stored)
-        completes, viewed = dict(self.completes), set(self.viewed)
+        steps, multiplied = [*self.plan.steps], [*self.multiplied]
+        stored, viewed = set(self.plan.stored), set(self.viewed)
         for piece in operands(value):
             self.busy.append(piece)
             store_product(self, piece, self.completes[piece], whole=value)
@@ -293,8 +298,6 @@ class Planner:
             if piece in self.plan.stored:  # with memory of its own
                 self.plan.steps, self.multiplied, self.viewed = steps, multiplied, viewed
                 self.plan.stored = stored
-                self.completes.clear()
-                self.completes.update(completes)
                 return False
         return True
 

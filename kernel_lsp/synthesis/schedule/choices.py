@@ -73,7 +73,7 @@ def folding_pays(kernel: Kernel, target: Target, hints: Hints) -> bool:
     m, n, _, batch, _ = product_extents(kernel, hints)
     assert kernel.contract is not None
     between = m * n * batch * kernel.contract.dtype.itemsize
-    after = between + sum(hint(numel(v.shape), hints) * v.dtype.itemsize for v in kernel.results)
+    after = between + sum(hint(numel(v.shape), hints) * v.dtype.itemsize for v in kernel.outputs)
     apart = cost(alone, space(alone, target, hints)[0], target, hints, stored=between).seconds
     return cost(kernel, tiles[0], target, hints).seconds < apart + after / target.bandwidth + LAUNCH
 

@@ -29,7 +29,6 @@ from ..kernel.ir import (
     Joined,
     Load,
     Number,
-    ProgramId,
     Ref,
     apply,
 )
@@ -139,8 +138,7 @@ def contract(
     together = phases or (op.exact is not None and op.exact.product.convolves and not kernel.partials)
     name_of_batch = "phase" if phases else "image" if kernel.partials else "batch"
     begun, programs = len(program.body), _programs(tile, m, n, total(domain, batch))
-    number: Expr = Ref(fixed("tile")) if programs else ProgramId(0)
-    axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch, number)
+    axes = tile_order(domain, program, ends, blocks, group, one, few, batch, together, name_of_batch, programs > 0)
     program.grid[0][:2] = [Blocks(m, tile.m), Blocks(n, tile.n)]
     program.body += places(rows, cols, blocks, ends, one, exact)
     parts = Parts(domain, program, tile, op, axes, rows, cols, depth, outer, ends, blocks, stored, strided)

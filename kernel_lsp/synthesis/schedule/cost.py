@@ -80,9 +80,9 @@ def cost(kernel: Kernel, schedule: Schedule, target: Target, hints: Hints, store
         if schedule.rows < length:
             read *= _passes(kernel)
         lanes = max(1, width) / (max(1, -(-width // schedule.cols)) * schedule.cols)
-    elif isinstance(schedule, Unrolled) and schedule.plane:
-        plane = hint(total(domain, domain.kept[-schedule.plane :]), hints)
-        programs = results // max(1, plane) * -(-plane // schedule.block)
+    elif isinstance(schedule, Unrolled) and schedule.inner:
+        inner = hint(total(domain, domain.kept[-schedule.inner :]), hints)
+        programs = results // max(1, inner) * -(-inner // schedule.block)
     elif isinstance(schedule, Flat | Unrolled):
         programs = -(-results // schedule.block)
     else:
@@ -139,9 +139,10 @@ def _product(kernel: Kernel, schedule: Product, target: Target, hints: Hints, st
     rate = target.rate(multiplied_as(dtype, schedule.precision))
     shared = (schedule.m * left + schedule.n * right) * schedule.k * schedule.stages
     fit = min(target.shared_memory // max(1, shared), target.warps // schedule.warps)
-    waves, full = _waves(programs, fit, target)
+    launched = min(programs, schedule.programs or programs)
+    waves, full = _waves(launched, fit, target)
     seconds = max(operations / rate / full, through_l2 / target.l2_bandwidth, moved / target.bandwidth)
-    return Cost(moved, operations, programs, waves, shared, seconds)
+    return Cost(moved, operations, launched, waves, shared, seconds)
 
 
 #: Products that one in float32 is made of, by its precision.

@@ -101,13 +101,13 @@ def shared_by(kernel: Kernel, hints: Hints, l2: int) -> int:
     return 0
 
 
-#: Elements of a plane that has programs of its own, and how much more lanes these may have.
-_LEAST_PLANE = 2048
+#: Elements of a channel that has programs of its own, and how much more lanes these may have.
+_LEAST_CHANNEL = 2048
 _MOST_LANES = 1.15
 
 
-def plane_of(kernel: Kernel, hints: Hints, block: int) -> int:
-    """How many trailing kept atoms, which windows go along, are planes that blocks fill well; 0 where none are, or all would be one."""
+def large_channel(kernel: Kernel, hints: Hints, block: int) -> int:
+    """How many trailing kept atoms, which windows go along, have enough results that blocks fill them well; 0 where none have, or all would."""
     kept, reduced = kernel.domain.kept, set(kernel.domain.reduced)
     symbols = [e.free_symbols for _, index, _ in kernel.accesses for e in index]
     along = set().union(*(found for found in symbols if found & reduced))
@@ -115,7 +115,7 @@ def plane_of(kernel: Kernel, hints: Hints, block: int) -> int:
         if kept[-count] not in along:
             return 0
         size = hint(total(kernel.domain, kept[-count:]), hints)
-        if size >= _LEAST_PLANE and -(-size // block) * block <= _MOST_LANES * size:
+        if size >= _LEAST_CHANNEL and -(-size // block) * block <= _MOST_LANES * size:
             return count
     return 0
 

@@ -78,16 +78,16 @@ class Columns:
 class Unrolled:
     """Blocks of consecutive results, each of few elements, which are taken one after the other.
 
-    ``plane``: how many of the last dimensions a block's results differ in; what is loaded for all of them, as the weight of a depthwise
-    convolution, is loaded once. 0: all.
+    ``inner``: how many of the last dimensions a block's results differ in, all of one channel; what is the same for all of them, as the weight
+    of a depthwise convolution, is loaded once. 0: all dimensions.
     """
 
     block: int = 512
     warps: int = 4
-    plane: int = 0
+    inner: int = 0
 
     def __str__(self) -> str:
-        return f"blocks of {self.block}{' of a plane' * bool(self.plane)}, {_warps(self.warps)}"
+        return f"blocks of {self.block}{' of a channel' * bool(self.inner)}, {_warps(self.warps)}"
 
 
 @dataclass(frozen=True)

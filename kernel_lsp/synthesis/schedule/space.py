@@ -19,7 +19,7 @@ from .extents import (
     contract_atoms,
     goes_over_windows,
     inner_atoms,
-    plane_of,
+    large_channel,
     power_of_two,
     product_extents,
     share_of_places,
@@ -66,17 +66,22 @@ def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]
     return list(flat)
 
 
-#: Elements of a result from which on what belongs to a plane is worth being loaded apart.
+#: Elements of a result from which on what belongs to its channel is loaded apart by default.
 _MANY = 9
 
 
 def _unrolled(kernel: Kernel, hints: Hints) -> list[Schedule]:
+    """Also blocks of one channel where that is large: a weight of the channel is loaded once then, and in pooling a division is saved."""
     found = [Unrolled(), Unrolled(256), Unrolled(1024)]
-    plane = plane_of(kernel, hints, found[0].block)
-    if plane:
-        apart = [dataclasses.replace(one, plane=plane) for one in found]
+    inner = large_channel(kernel, hints, found[0].block)
+    if inner:
+        apart = [dataclasses.replace(one, inner=inner) for one in found]
         many = hint(total(kernel.domain, kernel.domain.reduced), hints) >= _MANY
-        found = [*apart, found[1]] if many else [*found, apart[0], apart[2]]
+        weights = any(
+            not set(kernel.domain.kept[-inner:]) & set().union(*(e.free_symbols for e in index))
+            for _, index, _ in kernel.accesses
+        )
+        found = [*apart, found[1]] if many and weights else [*found, apart[0], apart[2]]
     return list(found)
 
 
@@ -129,7 +134,7 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
 _MOST_WHOLE = 4
 
 
-#: Programs of a kernel that seldom has anything to do. One for each tile took up to a fifth of a module's time to see that (docs/performance.md).
+#: Programs of a kernel that seldom has anything to do (docs/performance.md).
 _MOST_PROGRAMS = 1024
 
 

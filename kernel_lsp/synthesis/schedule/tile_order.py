@@ -31,25 +31,25 @@ def tile_order(
     batch: list[sympy.Symbol],
     together: bool,
     batch_name: str,
-    number: Expr,
+    turns: bool,
 ) -> list[Axis]:
     """The statements that give a program its tile, and the axis of the batch where there is one.
 
     ``group``: row blocks of which all columns come before the next ones; None where rows, or columns, are in so ``few`` blocks that the order
     does not matter. ``one``: whether all rows, and all columns, are in one block.
     ``together``: one tile of all of a batch runs before the next tile, since those are neighbours in the result.
-    ``number``: the tile's, the program's own or that of ``in_turn``.
+    ``turns``: the number of the tile is set by a loop (``in_turn``), and not the program's own.
     """
     tile, row_blocks, col_blocks = Ref(fixed("tile")), Ref(fixed("row_blocks")), Ref(fixed("col_blocks"))
     in_group, group_rows = Ref(fixed("group")), Ref(fixed("group_rows"))
     program.grid = [[ONE, ONE]]
-    program.body += [] if number == tile else set_all((tile.variable, number))
+    place: Expr = tile if turns else ProgramId(0)
+    program.body += [] if turns else set_all((tile.variable, place))
     program.body += set_all(
         (row_blocks.variable, apply("cdiv", ends["M"], Ref(blocks["M"]))),
         (col_blocks.variable, apply("cdiv", ends["N"], Ref(blocks["N"]))),
     )
     axes: list[Axis] = []
-    place = number
     if batch:
         axes.append(Axis(fixed(batch_name), batch, "grid"))
         tiles = col_blocks if one[0] else row_blocks if one[1] else apply("mul", row_blocks, col_blocks)

@@ -188,10 +188,10 @@ def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Til
     It sets grid, warps and constants of ``program``.
     """
     domain, arguments = kernel.domain, program.arguments
-    outer, inner = domain.kept[: -schedule.plane], domain.kept[-schedule.plane :]
-    outer, inner = (outer, inner) if schedule.plane else ([], domain.kept)
+    split = len(domain.kept) - schedule.inner if schedule.inner else 0
+    outer, inner = domain.kept[:split], domain.kept[split:]
     n, length = total(domain, inner), total(domain, domain.reduced)
-    arguments.name_size(n, "plane_size" if outer else "n_elements")
+    arguments.name_size(n, "channel_size" if outer else "n_elements")
     size = program.block("BLOCK", schedule.block)
     program.grid = [[Blocks(n, schedule.block)]]
     program.num_warps = schedule.warps
@@ -201,7 +201,7 @@ def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Til
     axes = [offsets, within]
     block: Expr = ProgramId(0)
     if outer:
-        axes.insert(0, Axis(fixed("plane"), list(outer), "grid"))
+        axes.insert(0, Axis(fixed("outer"), list(outer), "grid"))
         program.grid[0].insert(0, total(domain, outer))
         blocks = apply("cdiv", arguments.size(n), Ref(size))
         statements += set_all((axes[0].variable, apply("floordiv_int", ProgramId(0), blocks)))
@@ -209,7 +209,7 @@ def unrolled_tiling(kernel: Kernel, program: Program, schedule: Unrolled) -> Til
     statements += set_all(
         (offsets.variable, blocked(block, size, offsets)), mask_of(offsets, "mask", arguments.size(n))
     )
-    of = " of one plane" if outer else ""
+    of = " of one channel" if outer else ""
     program.tiling = (
         f"One program takes {schedule.block} consecutive results{of}, and the {length} elements of each in turn."
     )

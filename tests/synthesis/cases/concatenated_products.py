@@ -32,9 +32,33 @@ class Further(Fire):
 
 
 CASES["cat_fire_softmax"] = Case(Further, lambda n: [r(2, 5, 6 + n, 7)], kernels=4)
-CASES["cat_fire_float16"] = Case(
-    nn.Sequential, lambda n: [r(2, 5, 6 + n, 7)], (Fire(), nn.Conv2d(32, 8, 3, padding=1)), tolerance=2e-3, halves=True
+CASES["cat_fire_float16"] = Case(  # a kernel that rounds the concatenation reads it, and computes none of its pieces
+    nn.Sequential,
+    lambda n: [r(2, 5, 6 + n, 7)],
+    (Fire(), nn.Conv2d(32, 8, 3, padding=1)),
+    tolerance=2e-3,
+    halves=True,
+    kernels=10,
 )
+# Each piece has a second kernel, for what float16 does not hold.
+CASES["cat_fire_huge"] = Case(Fire, lambda n: [r(2, 5, 6 + n, 7) * 1e5], halves=True)
+
+
+class Shares(nn.Module):
+    """A piece that its product's kernel does not store: it would have to have whole rows in a tile. Such pieces in one another."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = nn.ModuleList([nn.Linear(512, 256) for _ in range(3)])
+        self.right = nn.ModuleList([nn.Linear(512, 256) for _ in range(3)])
+
+    def forward(self, x):
+        for left, right in zip(self.left, self.right, strict=True):
+            x = torch.cat([torch.softmax(left(x), -1), torch.relu(right(x))], -1)
+        return x
+
+
+CASES["cat_shares"] = Case(Shares, lambda n: [r(64 - n, 512)])
 
 
 class Heads(nn.Module):
@@ -79,15 +103,15 @@ case(
     kernels=2,
 )
 case(
-    "cat_product_in_the_middle",
+    "stack_products",  # which is copied: a piece is a view of what its product gives
     lambda self, x, y: torch.stack([x @ y, y @ x, x @ x], 1),
     lambda n: [r(16, 16), r(16, 16)],
     kernels=3,
 )
 
 
-class Pooled(nn.Module):
-    """What follows a product does not fit its tiles: that piece has memory of its own first."""
+class Sums(nn.Module):
+    """A piece that no product's kernel completes."""
 
     def __init__(self):
         super().__init__()
@@ -97,4 +121,4 @@ class Pooled(nn.Module):
         return torch.cat([torch.cumsum(self.left(x), -1), self.right(x)], -1)
 
 
-CASES["cat_linear_cumsum"] = Case(Pooled, lambda n: [r(19 + n, 24)])
+CASES["cat_linear_cumsum"] = Case(Sums, lambda n: [r(19 + n, 24)])

@@ -29,7 +29,7 @@ module("conv2d_one", nn.Conv2d, (20, 9, 1, 1, 0, 1, 1, False), lambda n: [r(2 + 
 module("conv2d_circular", nn.Conv2d, (3, 4, 3, 1, 1, 1, 1, True, "circular"), lambda n: [r(2, 3, 8 + n, 9)], kernels=2)
 module("conv2d_reflect", nn.Conv2d, (3, 4, (3, 5), 1, (1, 2), 1, 1, True, "reflect"), lambda n: [r(2, 3, 8 + n, 9)])
 module("conv2d_grouped", nn.Conv2d, (8, 12, 3, 2, 1, 1, 2), lambda n: [r(2, 8, 12 + n, 12)], kernels=1)
-module("depthwise_plane", nn.Conv2d, (3, 3, 5, 2, 2, 1, 3), lambda n: [r(2, 3, 100 + n, 96)], kernels=1)
+module("depthwise_large", nn.Conv2d, (3, 3, 5, 2, 2, 1, 3), lambda n: [r(2, 3, 100 + n, 96)], kernels=1)
 module("conv2d_depthwise", nn.Conv2d, (6, 6, 3, 1, 1, 1, 6), lambda n: [r(2, 6, 9 + n, 8)], kernels=1)
 module("conv2d_no_batch", nn.Conv2d, (3, 4, 3), lambda n: [r(3, 8 + n, 9)], kernels=1)
 module("conv2d_one_output", nn.Conv2d, (20, 1, 1), lambda n: [r(2 + n, 20, 7, 5)], kernels=1)

@@ -12,7 +12,7 @@ case("max_pool2d", lambda self, x: F.max_pool2d(x, 3, 2, 1), lambda n: [r(2, 3, 
 case(
     "max_pool2d_ceil", lambda self, x: F.max_pool2d(x, 3, 2, ceil_mode=True), lambda n: [r(2, 3, 12, 11 + n)], kernels=1
 )
-case("max_pool_plane", lambda self, x: F.max_pool2d(x, 2, 2, 1), lambda n: [r(2, 3, 98 + n, 96)], kernels=1)
+case("max_pool_large", lambda self, x: F.max_pool2d(x, 2, 2, 1), lambda n: [r(2, 3, 98 + n, 96)], kernels=1)
 case("max_pool2d_dilated", lambda self, x: F.max_pool2d(x, 2, 1, 1, 2), lambda n: [r(2, 3, 9 + n, 8)], kernels=1)
 case("max_pool2d_places", lambda self, x: F.max_pool2d(x, 3, 2, 1, return_indices=True), lambda n: [r(2, 3, 9 + n, 8)])
 case(
@@ -35,7 +35,7 @@ case(
     kernels=1,
 )
 case("avg_pool2d_divided", lambda self, x: F.avg_pool2d(x, 2, divisor_override=3), lambda n: [r(2, 3, 8 + n, 6)])
-case("avg_pool_planes_of_depths", lambda self, x: F.avg_pool3d(x, 2), lambda n: [r(1, 2, 4 + n, 100, 98)], kernels=1)
+case("avg_pool_large_depths", lambda self, x: F.avg_pool3d(x, 2), lambda n: [r(1, 2, 4 + n, 100, 98)], kernels=1)
 case("avg_pool3d", lambda self, x: F.avg_pool3d(x, 2, 1, 1), lambda n: [r(2, 3, 4 + n, 5, 6)], kernels=1)
 case("adaptive_pool1d", lambda self, x: F.adaptive_avg_pool1d(x, 4), lambda n: [r(2, 3, 10 + n)], kernels=1)
 case("adaptive_pool2d", lambda self, x: F.adaptive_avg_pool2d(x, (3, 5)), lambda n: [r(2, 3, 8 + n, 7)], kernels=1)
