@@ -48,7 +48,7 @@ def verify(graph: Graph, plan: Plan) -> None:
             known.add(value)
         if isinstance(step, Kernel) and step.one_piece:
             assert step.whole is not None
-            stored = {value for value, _ in step.stores}  # for nobody to read: they have no memory of their own
+            stored = {value for value, _ in step.stores}  # no step may read these: they have no memory of their own
             pieces, known = pieces | stored, known - stored
             known |= {step.whole} if pieces.issuperset(operands(step.whole)) else set()
         if isinstance(step, Kernel):
