@@ -45,7 +45,7 @@ LEFT = {
 #: schedules in halves that are offered
 _ROUNDED = 4
 #: schedules of convolutions in planes that are offered beside those that round; of modules with more convolutions than so many the default alone
-_PLANES, _FEW = 3, 4
+_PLANES, _FEW = 4, 4
 #: candidates that are offered of those in which only convolutions of few channels are in planes
 _FEW_CHANNELS = 2
 #: convolutions of a module beyond which there are no candidates for their layout and arithmetic but the ones above: each way takes seconds to write

@@ -18,7 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from . import attributes
+from . import attributes, only_sizes
 from .recurrence import shapes_alone
 
 #: how torch.export says that forward assigns a tensor to an attribute, or changes one in place
@@ -64,8 +64,9 @@ def capture(
 
     ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in torch.export. Where torch.export
     cannot reason about the sizes only the first dimension of each tensor is left dynamic, then none; in a deep convolutional network, or
-    where sizes become long expressions, the first of these is not tried or given up. Plain tensor attributes that forward assigns are
-    inputs and results of the graph (``attributes.of``).
+    where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other size
+    than the example's is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
+    (``attributes.of``).
 
     Raises:
         Assigned: forward assigns other attributes.
@@ -148,6 +149,7 @@ def _exported(
             with shapes_alone(), _DepthsChecked():
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
+            only_sizes.fix(exported)
             return exported.run_decompositions({}) if _traced_again(exported) else exported
         except (Assigned, attributes.Unkept):
             raise

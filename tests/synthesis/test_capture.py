@@ -148,3 +148,32 @@ def test_what_forward_takes_by_any_keyword_varies_like_other_arguments() -> None
     exported = capture(Keywords(), (torch.randn(3, 4),), {"shift": torch.randn(4), "whole": False})
     x, shift, whole = (n.meta["val"] for n in exported.graph.nodes if n.op == "placeholder")
     assert not any(isinstance(size, int) for size in (*x.shape, *shift.shape)) and whole is False
+
+
+class Blocks(nn.Module):
+    """As many blocks of 64 as a parameter has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(2, 64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.view(x.shape[0], x.shape[1] // 64, 64) * self.weight).sum(2)
+
+
+def test_a_size_that_conditions_leave_no_choice_of_is_fixed() -> None:
+    exported = capture(Blocks(), (torch.randn(3, 128),))
+    x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "x").meta["val"]
+    assert x.shape[1] == 128 and x.shape[1].node.expr.is_Integer
+    assert not x.shape[0].node.expr.is_Integer
+
+
+class Pieces(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(x.shape[0], x.shape[1] // 64, 64).sum(2)
+
+
+def test_a_size_of_which_there_are_others_varies() -> None:
+    exported = capture(Pieces(), (torch.randn(3, 128),))
+    x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "x").meta["val"]
+    assert not x.shape[1].node.expr.is_Integer

@@ -30,7 +30,7 @@ def assumed(exported: ExportedProgram, graph: Graph) -> list[sympy.Basic]:
     ``graph.assumed``: sizes and what they have to be greater than (``Gt``), as lowerings gave them.
     """
     found = [relation for relation in graph.assumed if _may_be_false(relation, graph)]
-    env = _shapes(exported)
+    env = environment(exported)
     if env is None:
         return found
     known = set(graph.hints)
@@ -50,7 +50,8 @@ def _may_be_false(relation: sympy.Basic, graph: Graph) -> bool:
     return may_vanish(sympy.expand((greater - less).subs(above, simultaneous=True)))
 
 
-def _shapes(exported: ExportedProgram) -> Any:
+def environment(exported: ExportedProgram) -> Any:
+    """What torch.export knows of the sizes (a ``ShapeEnv``); None where nothing has any."""
     for node in exported.graph.nodes:
         mode = getattr(node.meta.get("val"), "fake_mode", None)
         if mode is not None:
@@ -76,7 +77,7 @@ def _pairs(graph: Graph) -> list[sympy.Basic]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _checked(relation: sympy.Basic) -> Callable[[dict[sympy.Symbol, int]], bool]:
+def checked(relation: sympy.Basic) -> Callable[[dict[sympy.Symbol, int]], bool]:
     """Whether ``relation`` holds for given sizes. As Python, which takes a thousandth of the time that sympy takes for it."""
     try:
         code = compile(PythonPrinter().doprint(relation), "a relation of sizes", "eval")
@@ -88,8 +89,8 @@ def _checked(relation: sympy.Basic) -> Callable[[dict[sympy.Symbol, int]], bool]
 def _follows(part: sympy.Basic, known: list[sympy.Basic], graph: Graph) -> bool:
     """Whether ``part`` is true for all sizes that were tried for which ``known`` is."""
     symbols = sorted(part.free_symbols, key=str)
-    related = [_checked(one) for one in known if one.free_symbols <= set(symbols)]
-    holds = _checked(part)
+    related = [checked(one) for one in known if one.free_symbols <= set(symbols)]
+    holds = checked(part)
     draw = random.Random(0)
     for attempt in range(_TRIES):
         values = {}

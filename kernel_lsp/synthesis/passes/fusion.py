@@ -43,25 +43,27 @@ _FOLDED = ("sum", "max", "min", "amax", "amin", "argmax", "argmin")
 def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value, Value]:
     """For each product, the last value up to which everything that follows it is elementwise and only leads there.
 
-    Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with is
-    elementwise, too, or needed for the product's operands already (the scale that they were divided by). ``folded``: reductions over
-    as many elements as the product has rows, or columns, are taken for elementwise, where these may fit in one tile, and the dimensions
-    may be exchanged before them.
+    Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with may need other
+    products or reductions, which are stored before, but not this product. Of two products that are combined, the first in the order takes that.
+    ``folded``: reductions over as many elements as the product has rows, or columns, are taken for elementwise, where these may fit in one
+    tile, and the dimensions may be exchanged before them.
     """
     users, outputs = order.users, set(graph.outputs)
-    apart = order.bits(Contract | Partial | Fold | TorchCall | Recur)
     result: dict[Value, Value] = {}
+    taken: set[Value] = set()  # by an earlier product
     for product in order.values:
         if not isinstance(product.op, Contract):
             continue
         inside, cut, end, shape = {product}, product, product, product.shape
         small: Shape | None = None  # what reductions give
-        elsewhere = apart & ~order.above[product]
+        own = order.bit(product)
         for v in order.below(product):
             if any(o in outputs for o in inside if o is not cut) or cut in outputs:
                 break
             if not any(o in inside for o in operands(v)):
                 continue
+            if v in taken:
+                break
             if isinstance(v.op, View) and v.op.operand is end and users.get(end) == [v]:
                 if not (v.op.map.keeps_order or (folded and v.op.map.permutation)):
                     break
@@ -72,12 +74,13 @@ def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value
                 small = v.shape
             elif not isinstance(v.op, Pointwise) or not any(same_shape(v.shape, s) for s in (shape, small) if s):
                 break
-            if any(order.above[o] & elsewhere for o in operands(v) if o not in inside):
+            if any(order.above[o] & own for o in operands(v) if o not in inside):
                 break
             inside.add(v)
             if all(u in inside for o in inside - {v} for u in users.get(o, [])):
                 cut = end = v
         result[cut] = product
+        taken |= {v for v in inside if v is not product and order.above[cut] & order.bit(v)}
     return result
 
 

@@ -55,7 +55,7 @@ def plan(
     """
     chained = {} if chained is None else chained
     order = order_of(graph.outputs)
-    plain, forced = epilogues(graph, order), set(stored or ())
+    plain, forced = _as_cut(graph, order, epilogues(graph, order)), set(stored or ())
     completes = _reduced_too(graph, order, plain, {*chained, *chained.values()}) if folding is not None else dict(plain)
     forced |= {v.op.start for v in order.values if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
@@ -79,6 +79,24 @@ def _reduced_too(graph: Graph, order: Order, plain: dict[Value, Value], apart: s
         product: root for product, root in further.items() if order.above[root] & order.folds & ~order.above[product]
     }
     return {reduced.get(product, root): product for root, product in plain.items()}
+
+
+def _as_cut(graph: Graph, order: Order, ends: dict[Value, Value]) -> dict[Value, Value]:
+    """``ends``, but for products of which a view of the same order is all that is read, and of that the beginning: they end with that view."""
+
+    def end(root: Value) -> Value:
+        users = order.users.get(root, [])
+        view = users[0] if len(users) == 1 and root not in graph.outputs else root
+        follows = view is not root and isinstance(view.op, View) and view.op.map.keeps_order
+        cuts = order.users.get(view, [])
+        return view if follows and view not in graph.outputs and len(cuts) == 1 and is_cut(cuts[0]) else root
+
+    return {end(root): product for root, product in ends.items()}
+
+
+def _between(order: Order, first: Value, value: Value, last: Value) -> bool:
+    """Whether ``value`` is computed from ``first``, and ``last`` from ``value``."""
+    return bool(order.above[value] & order.bit(first) and order.above[last] & order.bit(value))
 
 
 class Planner:

@@ -9,6 +9,7 @@ from ..graph.value import Contract, Partial, numel
 from ..kernel.reads import calls_library
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
+from ..passes.layout import of_few_channels
 from ..passes.planes import SHORT_SUM
 from ..passes.tile_parts import PIXELS
 from .chain_space import chains
@@ -188,8 +189,12 @@ _PAIRS_WITH_OTHERS = Product(64, 64, 32, 4, 3)
 #: The same where what follows calls libdevice: with 128 results a thread spills, with 32 it does not (docs/performance.md).
 _PAIRS_WITH_LIBRARY = Product(64, 64, 32, 8, 3)
 
-#: Results of a tile that a group of four warps has registers for where the products of planes are summed apart.
-_ONE_GROUP = 64 * 64
+#: Results of a tile that a group of four warps has registers for where the products of planes are summed apart; sums that a thread has
+#: registers for, of the two that planes have for each result.
+_ONE_GROUP, _MOST_SUMS = 64 * 64, 128
+
+#: Summed elements of a step of convolutions of planes where nothing is fetched ahead: what a thread has of it waits in registers.
+_SHALLOW = 32
 
 #: Summed elements after which a tensor core's float32 sum has lost so much that it should begin again: wgmma truncates.
 _RESTART = 512
@@ -205,7 +210,9 @@ def _walked(
     # One group of four warps feeds a tile of 128 x 128 better than two do: 1166 µs beside 1490 (docs/performance.md).
     # Where phases leave gaps between results, it would have 128 of them a thread at places of their own: 2888 bytes of spills.
     phases = alternating(kernel, contract_atoms(kernel)) is not None
-    one_group = not kernel.product.planes and 64 < n <= 128 and not phases
+    # Of few channels, each piece of a row has an address of its own, and a group of four warps spills (docs/performance.md).
+    few = kernel.product.exact is not None and of_few_channels(kernel.product.exact.product)
+    one_group = not kernel.product.planes and 64 < n <= 128 and not phases and not few
     tiles = [
         *([Product(128, 128, 32, 4, 3)] if one_group else []),
         Product(128, 256, 32, 8, 3),
@@ -217,10 +224,12 @@ def _walked(
     ]
     enough = [tile for tile in tiles if -(-m // tile.m) * -(-n // tile.n) * batch >= target.multiprocessors]
     enough = enough or tiles[-1:]
-    fitted = list(dict.fromkeys(_fitted(tile, m, n, k, itemsize, target) for tile in enough))
-    # A sum of a length that varies may become long.
     op = kernel.product
+    # A sum of a length that varies may become long.
     varies, emulated = not all(op.size(letter).is_number for letter in op.summed), op.scaled != 1.0
+    if emulated:
+        enough = [tile for tile in enough if _sums(tile, m, n, target) <= _MOST_SUMS] or enough[-1:]
+    fitted = list(dict.fromkeys(_fitted(tile, m, n, k, itemsize, target) for tile in enough))
     if k < whole:
         depth = min(_DEPTHS, key=lambda depth: _taken(whole, depth))
         flat = [dataclasses.replace(tile, k=depth * itemsize // 4, flat=True) for tile in enough]
@@ -246,14 +255,32 @@ def _walked(
     found = list(dict.fromkeys(walked))[:3]
     if emulated and op.exact is not None and op.exact.product.convolves and whole <= _RESTART and not varies:
         # Each step waits for what it reads: three products a step, of planes that are read once, and a third of the steps.
-        first = dataclasses.replace(walked[0], together=True)
-        found.insert(0, dataclasses.replace(first, warps=8 if first.m * first.n > _ONE_GROUP else first.warps))
+        first = walked[0]
+        bytes_of_step = 2 * (first.m + first.n) * first.k * itemsize
+        first = dataclasses.replace(
+            first,
+            together=True,
+            warps=8 if first.m * first.n > _ONE_GROUP else first.warps,
+            stages=max(1, min(first.stages, target.shared_memory // bytes_of_step)),
+        )
+        # Where nothing is fetched ahead loads go through the first level of cache, and more programs share a multiprocessor.
+        shallow = min(first.k, _SHALLOW)
+        restart = first.restart // shallow * shallow
+        found[:0] = [dataclasses.replace(first, k=shallow, stages=1, restart=restart), first]
+    elif k < whole and few:
+        found.insert(1, dataclasses.replace(found[0], stages=1))
     if not emulated and phases:  # written by hand it took 302 µs beside 490 (docs/performance.md)
         others = any(2 * hint(numel(v.shape), hints) >= m * n * batch for v in kernel.leaves)
         tile = _PAIRS_WITH_LIBRARY if calls_library(kernel) else _PAIRS_WITH_OTHERS if others else _PAIRS
         pairs = _fitted(tile, m, n, k, itemsize, target)
         found.insert(0, dataclasses.replace(pairs, joined=True))
     return found
+
+
+def _sums(tile: Product, m: int, n: int, target: Target) -> int:
+    """Numbers of a thread where it has two sums for each of its results."""
+    results = max(16, min(tile.m, power_of_two(m))) * max(16, min(tile.n, power_of_two(n)))
+    return 2 * results // (tile.warps * target.warp_size)
 
 
 def _begun_again(m: int, n: int, k: int, batch: int, depth: int, target: Target) -> list[Product]:

@@ -91,6 +91,26 @@ case(
     lambda n: [r(33 + n, 40), r(40, 50), r(33 + n, 50)],
     kernels=1,
 )
+# What a product is combined with is stored before, and read in its kernel.
+case(
+    "product_plus_product",
+    lambda self, a, b, c: torch.relu((a @ b) * 2.0 + F.silu(a @ c)),
+    lambda n: [r(33 + n, 40), r(40, 50), r(40, 50)],
+    kernels=2,
+)
+case(
+    "product_times_sum",
+    lambda self, a, b, c: (a @ b) * torch.exp(torch.cumsum(c, 1)),
+    lambda n: [r(33 + n, 40), r(40, 50), r(33 + n, 50) * 0.1],
+    kernels=2,
+)
+# But not where that is computed from the product.
+case(
+    "product_times_its_mean",
+    lambda self, a, b: (y := a @ b) * torch.sigmoid(y.mean(1, keepdim=True)),
+    lambda n: [r(33 + n, 40), r(40, 50)],
+    kernels=2,
+)
 module("linear", nn.Linear, (40, 24), lambda n: [r(5, 7 + n, 40)], kernels=1)
 
 
@@ -107,7 +127,7 @@ class Mlp(nn.Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
-CASES["gated_mlp"] = Case(Mlp, lambda n: [r(3, 7 + n, 32)], (32, 48), tolerance=1e-4)
+CASES["gated_mlp"] = Case(Mlp, lambda n: [r(3, 7 + n, 32)], (32, 48), tolerance=1e-4, kernels=3)
 
 
 def einsum(name: str, equation: str, inputs: Callable[[int], list[Any]], **more: Any) -> None:
