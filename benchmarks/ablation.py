@@ -116,6 +116,9 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     problems = chosen(kernelbench.read([options.folder]), options.problem, options.sample, options.seed)
     torch.set_num_threads(1)  # processes are forked from here, each with a core of its own
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = (
+        "1"  # asking CUDA whether there is a GPU would keep them from using one
+    )
     with tempfile.TemporaryDirectory() as folder:
         asked = Asked(options.gpu, parts, options.seconds, options.candidates, options.dry, folder=folder)
         if options.dry:

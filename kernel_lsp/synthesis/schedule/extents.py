@@ -75,6 +75,12 @@ def goes_over_windows(kernel: Kernel, hints: Hints) -> bool:
     return any(0 < c < reach and any(c * n > step for step, _ in reduced) for c, n in kept)
 
 
+def step_of_windows(kernel: Kernel, hints: Hints) -> int:
+    """Elements in memory from the window of a result to that of its neighbour; 0 where no result has one."""
+    found = [abs(hint(c, hints)) for atom, c in main_access(kernel, hints).items() if atom in kernel.domain.kept]
+    return min(filter(None, found), default=0)
+
+
 def shared_by(kernel: Kernel, hints: Hints, l2: int) -> int:
     """How many leading dimensions of an elementwise kernel read operands again that ``l2`` bytes no longer hold by then; 0 for none.
 

@@ -26,6 +26,7 @@ from .extents import (
     share_of_places,
     shared_by,
     split_in_tile,
+    step_of_windows,
     total,
     transposed_atom,
 )
@@ -70,11 +71,18 @@ def _elementwise(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]
 #: Elements of a result from which on what belongs to its channel is loaded apart by default.
 _MANY = 9
 
+#: One result a thread, for windows that lie two or more elements apart: what neighbouring threads load lies next to each other then, as far as
+#: it can. With four results a thread, which Triton chooses for the sake of the store, a load of a warp is spread over four times as
+#: many lines. Of windows that lie one element apart those are in the first level of cache by then (docs/performance.md).
+_ONE_EACH = Unrolled(256, 8)
+
 
 def _unrolled(kernel: Kernel, hints: Hints) -> list[Schedule]:
     """Also blocks of one channel where that is large: a weight of the channel is loaded once then, and in pooling a division is saved."""
     found = [Unrolled(), Unrolled(256), Unrolled(1024)]
-    inner = large_channel(kernel, hints, found[0].block)
+    if step_of_windows(kernel, hints) > 1:
+        found.insert(0, _ONE_EACH)
+    inner = large_channel(kernel, hints, Unrolled().block)
     if inner:
         apart = [dataclasses.replace(one, inner=inner) for one in found]
         many = hint(total(kernel.domain, kernel.domain.reduced), hints) >= _MANY
@@ -82,7 +90,7 @@ def _unrolled(kernel: Kernel, hints: Hints) -> list[Schedule]:
             not set(kernel.domain.kept[-inner:]) & set().union(*(e.free_symbols for e in index))
             for _, index, _ in kernel.accesses
         )
-        found = [*apart, found[1]] if many and weights else [*found, apart[0], apart[2]]
+        found = [*apart, Unrolled(256)] if many and weights else [*found, apart[0], apart[-1]]
     return list(found)
 
 

@@ -45,6 +45,13 @@ def test_a_weight_is_loaded_once_for_a_program() -> None:
     )
 
 
+@pytest.mark.parametrize(("stride", "block", "warps"), [(1, 512, 4), (2, 256, 8)])
+def test_windows_that_lie_apart_have_one_result_a_thread(stride: int, block: int, warps: int) -> None:
+    module, x = nn.MaxPool2d(3, stride), torch.empty(4, 96, 64, 64, device="meta")
+    found = synthesize(module, capture(module.eval(), (x,)), class_name="MaxPool2d", import_from="torch.nn", gpu="H100")
+    assert f"BLOCK={block}, num_warps={warps})" in found[0].source
+
+
 @pytest.mark.parametrize("size", [20, 46])
 def test_small_channels_and_those_that_blocks_fill_badly_are_taken_together(size: int) -> None:
     module, x = nn.Conv2d(96, 96, 5, padding=2, groups=96), torch.empty(4, 96, size, size, device="meta")
