@@ -3,7 +3,7 @@
     python tools/keep_kernelbench.py KERNELBENCH STAND_INS RESULTS.jsonl…
 
 KERNELBENCH: the folder with level1/ to level3/. STAND_INS: the times of torch.compile that ``--stand-ins`` was given. Each device
-has its own file, and records of several are refused. A record replaces the one of the same problem and mode where it is newer. Where torch.compile
+has its own file, and another for modules in training mode; records of several are refused. A record replaces the one of the same problem and mode where it is newer. Where torch.compile
 was not timed, a time of STAND_INS is taken if eager agrees. What only the user who ran it needs is left out of the records:
 sources of kernels, the compiler's figures, schedules that were tried, the modules' parameters, checks that passed.
 """
@@ -71,21 +71,37 @@ def device_of(records: list[Record]) -> str:
     return names[0]
 
 
+def mode_of(records: list[Record]) -> str:
+    """The mode of the modules that the records are of.
+
+    Raises:
+        SystemExit: they are of both.
+    """
+    modes = sorted({record.mode for record in records})
+    if len(modes) > 1:
+        sys.exit(
+            f"The records must be of one mode, and these are of {' and '.join(modes)}. Give those of each on their own."
+        )
+    return modes[0]
+
+
 def main(kernelbench: str, times: str, *new: str) -> None:
     contents = [results_file.read(Path(path)) for path in new]
-    device = device_of([record for one in contents for record in one.records])
-    kept = RESULTS / f"{re.sub(r'[^a-z0-9]+', '-', f'kernelbench {device}'.lower()).strip('-')}.jsonl"
+    found = [record for one in contents for record in one.records]
+    device, mode = device_of(found), mode_of(found)
+    name = f"kernelbench {'' if mode == 'eval' else mode} {device}"
+    kept = RESULTS / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.jsonl"
     if kept.exists():
         contents.insert(0, results_file.read(kept))
     records = [record for one in contents for record in one.records]
     device_of(records)
-    known, mark = stand_ins.read(Path(times)), stand_ins.mark(Path(times))
+    known, mark = stand_ins.read(Path(times), mode), stand_ins.mark(Path(times))
     merged = [filled(record, known, mark) for record in results_file.merged(records).values()]
     lines = [contents[0].header, *(slim(one.to_json()) for one in merged)]
     kept.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "scores.md"
-        command = [sys.executable, "-m", "kernel_lsp", "eval", "kernelbench", kernelbench, *AS_KEPT]
+        command = [sys.executable, "-m", "kernel_lsp", "eval", "kernelbench", kernelbench, "--mode", mode, *AS_KEPT]
         # Those without a record would be run here, on another device.
         problems = ",".join(
             f"{record.problem.level}:{record.problem.number}" for record in results_file.read(kept).records

@@ -72,7 +72,7 @@ def _asked(options: Any) -> Evaluation:
         if options.baseline
         else {}
     )
-    elsewhere = stand_ins.read(options.stand_ins) if options.stand_ins else {}
+    elsewhere = stand_ins.read(options.stand_ins, options.mode) if options.stand_ins else {}
     mark = stand_ins.mark(options.stand_ins) if options.stand_ins else ""
     changed = {name: value for name, value in given(options, further).items() if value is not None}
     plan = Plan(options.mode, changed, elsewhere, mark)

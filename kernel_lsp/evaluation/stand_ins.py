@@ -1,7 +1,8 @@
 """Stand-ins: times of eager and torch.compile from another machine, for problems where torch.compile was not timed.
 
 A file of them has one JSON object a line: ``{"problem": "level1/19_ReLU.py", "eager_ms": 2.1, "compile_ms": 1.9}``;
-other keys are ignored. They know no fingerprint, so they are trusted only where eager, measured now, agrees.
+other keys are ignored, but for ``"mode": "train"``: without it they are of modules in eval mode. They know no fingerprint, so they are trusted only where
+eager, measured now, agrees.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _FIELDS = {"eager": "eager_ms", "default": "compile_ms"}
 Filled = Literal["filled", "measured", "disagrees", "unknown"]
 
 
-def read(path: Path) -> dict[str, dict[str, float]]:
-    """Problem id ("level1/19_ReLU") → {"eager": µs, "default": µs}.
+def read(path: Path, mode: str = "eval") -> dict[str, dict[str, float]]:
+    """Problem id ("level1/19_ReLU") → {"eager": µs, "default": µs}, of modules in this mode.
 
     Raises:
         StandInsInvalid: the file cannot be read, or a line names no problem with times.
@@ -38,11 +39,13 @@ def read(path: Path) -> dict[str, dict[str, float]]:
         try:
             entry = json.loads(line)
             problem = entry["problem"].removesuffix(".py")
-            times = {mode: 1e3 * float(entry[field]) for mode, field in _FIELDS.items() if entry.get(field) is not None}
+            times = {one: 1e3 * float(entry[field]) for one, field in _FIELDS.items() if entry.get(field) is not None}
+            if entry.get("mode", "eval") != mode:
+                continue
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             detail = f"line {number} names no problem with times ({type(error).__name__}: {error})"
             raise StandInsInvalid(path=str(path), line=number, detail=detail) from None
-        found[problem] = {mode: time for mode, time in times.items() if 0 < time < math.inf}
+        found[problem] = {one: time for one, time in times.items() if 0 < time < math.inf}
     return found
 
 

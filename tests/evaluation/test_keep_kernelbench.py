@@ -31,10 +31,17 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_of(checkout: Path, name: str, device: str, eager: float = 200, at: str = "2026-11-21T10:00:00+00:00") -> Path:
+def run_of(
+    checkout: Path,
+    name: str,
+    device: str,
+    eager: float = 200,
+    at: str = "2026-11-21T10:00:00+00:00",
+    mode: str = "eval",
+) -> Path:
     """A results file of both problems."""
     versions = VERSIONS | {"device": device}
-    made = [record(problem(n), report(validated(eager)), versions=versions, at=at).to_json() for n in (1, 2)]
+    made = [record(problem(n), report(validated(eager)), mode=mode, versions=versions, at=at).to_json() for n in (1, 2)]
     path = checkout / name
     header = {"kernel-lsp-eval": 1, "suite": "kernelbench", "device": "auto"}
     path.write_text("".join(json.dumps(line) + "\n" for line in [header, *made]))
@@ -69,6 +76,20 @@ def test_each_device_has_a_file_of_its_own_that_newer_records_change(checkout):
     assert eager_times(of_h100.with_suffix(".jsonl")) == [250, 250]
     assert eager_times(of_h200.with_suffix(".jsonl")) == [300, 300]
     assert table.read_text().startswith("# Introduced\n") and f"Device: {H100}" in table.read_text()
+
+
+def test_modules_in_training_mode_have_a_file_of_their_own(checkout):
+    evaluated, trained = run_of(checkout, "a.jsonl", H200), run_of(checkout, "b.jsonl", H200, mode="train")
+    ended = keep(checkout, evaluated, trained)
+    assert ended.returncode == 1 and "must be of one mode, and these are of eval and train" in ended.stderr
+    ended = keep(checkout, trained)
+    assert ended.returncode == 0, ended.stderr
+    results = checkout / "benchmarks" / "results"
+    assert [one.name for one in sorted(results.iterdir())] == [
+        "kernelbench-train-nvidia-h200.jsonl",
+        "kernelbench-train-nvidia-h200.md",
+    ]
+    assert "Modules in train mode." in (results / "kernelbench-train-nvidia-h200.md").read_text()
 
 
 def test_records_of_several_devices_are_refused(checkout):

@@ -29,6 +29,16 @@ def test_a_file_of_milliseconds_becomes_microseconds(tmp_path):
     }
 
 
+def test_times_are_of_one_mode(tmp_path):
+    entries = [
+        {"problem": "level1/33_BatchNorm.py", "eager_ms": 2.0, "compile_ms": 1.5},
+        {"problem": "level1/33_BatchNorm.py", "eager_ms": 4.0, "compile_ms": 3.0, "mode": "train"},
+    ]
+    path = write(tmp_path / "h100.jsonl", *entries)
+    assert read(path) == {"level1/33_BatchNorm": {"eager": 2000.0, "default": 1500.0}}
+    assert read(path, "train") == {"level1/33_BatchNorm": {"eager": 4000.0, "default": 3000.0}}
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"eager_ms": 1}', '{"problem": 3}', '{"problem": "a", "eager_ms": "x"}'])
 def test_a_line_that_is_none_is_named(tmp_path, line):
     path = tmp_path / "x.jsonl"
