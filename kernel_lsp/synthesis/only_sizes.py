@@ -1,4 +1,4 @@
-"""Dimensions that torch.export leaves dynamic, though the forward takes one size of them alone.
+"""Dimensions that torch.export leaves dynamic, though of the sizes that are tried the forward takes the example's alone.
 
 ``x.view(b, x.shape[1] // 64, 64)`` beside a parameter of two such blocks has torch.export note down that ``s % 64 == 0`` and
 ``s // 64 == 2``. It does not conclude that ``s`` is 128, and a lowering that needs two sizes to be equal could not know that ``s // (s // 64)``
@@ -7,7 +7,7 @@ is 64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sympy
@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 
 from .graph.assumed import checked, environment
 
-#: Sizes beside the example's that are tried, and multiples of it.
+#: Sizes beside the example's that are tried; multiples of it, and steps from it by numbers that the conditions have.
 _NEAR, _MULTIPLES = 512, 8
 
 
@@ -31,7 +31,8 @@ def fix(exported: ExportedProgram) -> None:
         symbol = size.node.expr
         of_it = [part for part in equations if part.free_symbols == {symbol}]
         example = size.node.hint
-        if of_it and not any(_holds(of_it, symbol, other) for other in _others(example)):
+        steps = {int(number) for part in of_it for number in part.atoms(sympy.Integer) if number > 1}
+        if of_it and not any(_holds(of_it, symbol, other) for other in _others(example, steps)):
             bool(size == example)  # which torch.export's symbols note down
 
 
@@ -44,11 +45,14 @@ def _input_sizes(exported: ExportedProgram) -> Iterator[Any]:
                 yield size
 
 
-def _others(example: int) -> Iterator[int]:
+def _others(example: int, steps: Iterable[int]) -> Iterator[int]:
     yield from range(max(2, example - _NEAR), example)
     yield from range(example + 1, example + 1 + _NEAR)
     yield from (example * n for n in range(2, _MULTIPLES + 1))
     yield from (example // n for n in range(2, _MULTIPLES + 1) if example // n >= 2)
+    for step in steps:
+        yield from (example + step * n for n in range(1, _MULTIPLES + 1))
+        yield from (example - step * n for n in range(1, _MULTIPLES + 1) if example - step * n >= 2)
 
 
 def _holds(equations: list[sympy.Basic], symbol: sympy.Symbol, size: int) -> bool:

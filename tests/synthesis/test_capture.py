@@ -173,7 +173,15 @@ class Pieces(nn.Module):
         return x.view(x.shape[0], x.shape[1] // 64, 64).sum(2)
 
 
-def test_a_size_of_which_there_are_others_varies() -> None:
-    exported = capture(Pieces(), (torch.randn(3, 128),))
+class LongPieces(nn.Module):
+    """Valid lengths are 1024 apart."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, 1:].reshape(x.shape[0], -1, 1024).sum(1) + x[:, :1]
+
+
+@pytest.mark.parametrize(("kind", "size"), [(Pieces, 128), (LongPieces, 2049)])
+def test_a_size_of_which_there_are_others_varies(kind: type[nn.Module], size: int) -> None:
+    exported = capture(kind(), (torch.randn(3, size),))
     x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "x").meta["val"]
     assert not x.shape[1].node.expr.is_Integer

@@ -15,9 +15,13 @@ from ..graph.value import (
     Concat,
     Contract,
     Fold,
+    Partial,
     Pointwise,
+    Recur,
     Reduce,
+    Scan,
     Shape,
+    TorchCall,
     Value,
     View,
     numel,
@@ -37,17 +41,20 @@ MOST_FOLDED = 256
 _FOLDED = ("sum", "max", "min", "amax", "amin", "argmax", "argmin")
 
 
-def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value, Value]:
-    """For each product, the last value up to which everything that follows it is elementwise and only leads there.
+def epilogues(
+    graph: Graph, order: Order, *, folded: bool = False, between: dict[Value, Value] | None = None
+) -> dict[Value, Value]:
+    """For each product, the last value up to which everything that follows it is elementwise and leads there.
 
-    Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with may need other
-    products or reductions, which are stored before, but not this product. Of two products that are combined, the first in the order takes that.
-    ``folded``: reductions over as many elements as the product has rows, or columns, are taken for elementwise, where these may fit in one
-    tile, and the dimensions may be exchanged before them.
+    Between elementwise values the shape may change, as long as the order of elements stays. What it is combined with is stored before, or
+    elementwise: it may need other products, scans and calls of torch, but not this product, nor reductions that this product does not need, too (the scale that
+    its operands were divided by), which the kernel that reads their rows computes. Where two products are combined, the first of them in the order
+    takes what both lead to. ``folded``: reductions over as many elements as the product has rows, or columns, are taken for elementwise, where these
+    may fit in one tile, and the dimensions may be exchanged before them. ``between``: values that only this product may take.
     """
     users, outputs = order.users, set(graph.outputs)
     result: dict[Value, Value] = {}
-    taken: set[Value] = set()  # by an earlier product
+    taken = dict(between or {})  # value → the product that takes it
     for product in order.values:
         if not isinstance(product.op, Contract):
             continue
@@ -59,7 +66,7 @@ def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value
                 break
             if not any(o in inside for o in operands(v)):
                 continue
-            if v in taken:
+            if taken.get(v, product) is not product:
                 break
             if isinstance(v.op, View) and v.op.operand is end and users.get(end) == [v]:
                 if not (v.op.map.keeps_order or (folded and v.op.map.permutation)):
@@ -71,14 +78,29 @@ def epilogues(graph: Graph, order: Order, *, folded: bool = False) -> dict[Value
                 small = v.shape
             elif not isinstance(v.op, Pointwise) or not any(same_shape(v.shape, s) for s in (shape, small) if s):
                 break
-            if any(order.above[o] & own for o in operands(v) if o not in inside):
+            others = [o for o in operands(v) if o not in inside]
+            if any(order.above[o] & own or _reduces(order, o, product) for o in others):
                 break
             inside.add(v)
             if all(u in inside for o in inside - {v} for u in users.get(o, [])):
                 cut = end = v
         result[cut] = product
-        taken |= {v for v in inside if v is not product and order.above[cut] & order.bit(v)}
+        taken |= dict.fromkeys((v for v in inside if order.above[cut] & order.bit(v)), product)
     return result
+
+
+def _reduces(order: Order, value: Value, product: Value) -> bool:
+    """Whether a kernel that computes ``value`` reduces what is not needed for ``product``: other products, scans and calls are stored before."""
+    stack, seen = [value], set[Value]()
+    while stack:
+        v = stack.pop()
+        if v in seen or order.above[product] & order.bit(v) or isinstance(v.op, Contract | Scan | Recur | TorchCall):
+            continue
+        if isinstance(v.op, Reduce | Partial):
+            return True
+        seen.add(v)
+        stack += operands(v)
+    return False
 
 
 def _folds_a_side(v: Value, product: Value, shape: Shape) -> bool:

@@ -15,6 +15,7 @@ from ..graph.lowered import Graph
 from ..graph.order import Order, order_of
 from ..graph.value import (
     Concat,
+    Contract,
     Partial,
     Peak,
     Recur,
@@ -28,7 +29,7 @@ from ..graph.value import (
 from ..kernel.domain import Unalignable
 from ..kernel.reads import multiplied
 from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
-from .chains import moved
+from .chains import between, moved
 from .cuts import is_cut
 from .fusion import epilogues
 from .host_views import APART, filled, on_host
@@ -55,8 +56,12 @@ def plan(
     """
     chained = {} if chained is None else chained
     order = order_of(graph.outputs)
-    plain, forced = _as_cut(graph, order, epilogues(graph, order)), set(stored or ())
-    completes = _reduced_too(graph, order, plain, {*chained, *chained.values()}) if folding is not None else dict(plain)
+    inside = {v: first for second, first in chained.items() for v in between(first, _left(second), order)}
+    plain, forced = _as_cut(graph, order, epilogues(graph, order, between=inside)), set(stored or ())
+    completes = dict(plain)
+    if folding is not None:
+        further = epilogues(graph, order, folded=True, between=inside)
+        completes = _reduced_too(order, plain, further, {*chained, *chained.values()})
     forced |= {v.op.start for v in order.values if isinstance(v.op, Scan) and v.op.start is not None}
     for _ in range(200):
         taken = moved(graph, completes, chained) if chained else completes
@@ -72,13 +77,23 @@ def plan(
     raise Unalignable("planning did not settle")
 
 
-def _reduced_too(graph: Graph, order: Order, plain: dict[Value, Value], apart: set[Value]) -> dict[Value, Value]:
-    """``plain``, but for products that are not ``apart`` with what reductions over rows or columns complete."""
-    further = {product: root for root, product in epilogues(graph, order, folded=True).items() if product not in apart}
+def _reduced_too(
+    order: Order, plain: dict[Value, Value], further: dict[Value, Value], apart: set[Value]
+) -> dict[Value, Value]:
+    """``plain``, but for products that are not ``apart`` with what reductions over rows or columns complete, as ``further`` has it."""
     reduced = {
-        product: root for product, root in further.items() if order.above[root] & order.folds & ~order.above[product]
+        product: root
+        for root, product in further.items()
+        if product not in apart
+        and order.above[root] & order.folds & ~order.above[product]
+        and not any(other is not product and _between(order, product, end, root) for end, other in plain.items())
     }
     return {reduced.get(product, root): product for root, product in plain.items()}
+
+
+def _left(product: Value) -> Value:
+    assert isinstance(product.op, Contract)
+    return product.op.left
 
 
 def _as_cut(graph: Graph, order: Order, ends: dict[Value, Value]) -> dict[Value, Value]:

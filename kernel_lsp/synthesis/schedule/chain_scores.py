@@ -19,7 +19,7 @@ from .program import set_all
 
 def _tile(parts: Parts, builder: Builder, value: Value, index: Index, keys: Axis, beyond: float, name: str) -> Ref:
     """A value of the scores' tile in a variable; ``beyond``: what it has to be after the last key."""
-    builder.pad_hint = beyond
+    builder.pad_hint, builder.reduced_axis = beyond, keys
     term = builder.value(value, index)
     pad = term.pad if keys in term.axes else None
     for axis in (parts.rows, keys):

@@ -76,8 +76,11 @@ def goes_over_windows(kernel: Kernel, hints: Hints) -> bool:
 
 
 def step_of_windows(kernel: Kernel, hints: Hints) -> int:
-    """Elements in memory from the window of a result to that of its neighbour; 0 where no result has one."""
-    found = [abs(hint(c, hints)) for atom, c in main_access(kernel, hints).items() if atom in kernel.domain.kept]
+    """Elements in memory from the window of a result to the nearest one of another; 0 where there is no other."""
+    size, kept = kernel.domain.size, kernel.domain.kept
+    found = [
+        abs(hint(c, hints)) for a, c in main_access(kernel, hints).items() if a in kept and hint(size[a], hints) > 1
+    ]
     return min(filter(None, found), default=0)
 
 

@@ -90,8 +90,18 @@ def _unrolled(kernel: Kernel, hints: Hints) -> list[Schedule]:
             not set(kernel.domain.kept[-inner:]) & set().union(*(e.free_symbols for e in index))
             for _, index, _ in kernel.accesses
         )
-        found = [*apart, Unrolled(256)] if many and weights else [*found, apart[0], apart[-1]]
+        found = [*apart, Unrolled(256)] if many and weights else [*found, Unrolled(512, 8), apart[0], apart[-1]]
     return list(found)
+
+
+#: 16 elements a thread under way are so many registers that a multiprocessor has one such program. Where L2 holds a row for each of them, by
+#: this part of it, the next pass over a row reads no memory.
+_ONE_A_MULTIPROCESSOR, _OF_L2 = Passes(16384, 32), 0.75
+
+
+def _longest_element(kernel: Kernel) -> int:
+    """Bytes of an element of the largest dtype that it reads."""
+    return max(value.dtype.itemsize for value, _, _ in kernel.accesses)
 
 
 def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
@@ -105,7 +115,8 @@ def _rows(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
         block = max(128, min(4096, power_of_two(length)))
         return [Passes(block, 4), Passes(block, 8), Passes(block, 2)]
     if length > LONGEST_ROW:
-        return [Passes(8192, 16), Passes(8192, 32), Passes(8192, 8)]
+        held = length * _longest_element(kernel) * target.multiprocessors <= _OF_L2 * target.l2
+        return [Passes(8192, 16), *([_ONE_A_MULTIPROCESSOR] if held else []), Passes(8192, 32), Passes(8192, 8)]
     rows = 1
     # Several short rows a program, as long as every multiprocessor has two programs.
     if length <= 1024 and domain.kept and count >= 2 * target.multiprocessors:
@@ -136,6 +147,8 @@ def _columns(kernel: Kernel, target: Target, hints: Hints) -> list[Schedule]:
     # Where a tile has all rows, more that lies next to each other. 8192 elements are 32 a thread.
     if rows >= length and 2 * rows * cols <= 8192 and programs >= 2 * target.multiprocessors:
         found.insert(1, Columns(rows, 2 * cols, 8))
+    if rows >= length and cols > 32:
+        found.append(Columns(rows, 32))
     return list(found)
 
 
@@ -197,9 +210,11 @@ _PAIRS_WITH_OTHERS = Product(64, 64, 32, 4, 3)
 #: The same where what follows calls libdevice: with 128 results a thread spills, with 32 it does not (docs/performance.md).
 _PAIRS_WITH_LIBRARY = Product(64, 64, 32, 8, 3)
 
-#: Results of a tile that a group of four warps has registers for where the products of planes are summed apart; sums that a thread has
-#: registers for, of the two that planes have for each result.
-_ONE_GROUP, _MOST_SUMS = 64 * 64, 128
+#: Results of a tile that a group of four warps has registers for where the products of planes are summed apart.
+_ONE_GROUP = 64 * 64
+
+#: Sums that a thread has registers for, of the two that planes have for each result.
+_MOST_SUMS = 128
 
 #: Summed elements of a step of convolutions of planes where nothing is fetched ahead: what a thread has of it waits in registers.
 _SHALLOW = 32
@@ -272,9 +287,7 @@ def _walked(
             stages=max(1, min(first.stages, target.shared_memory // bytes_of_step)),
         )
         # Where nothing is fetched ahead loads go through the first level of cache, and more programs share a multiprocessor.
-        shallow = min(first.k, _SHALLOW)
-        restart = first.restart // shallow * shallow
-        found[:0] = [dataclasses.replace(first, k=shallow, stages=1, restart=restart), first]
+        found[:0] = [dataclasses.replace(first, k=min(first.k, _SHALLOW), stages=1), first]
     elif k < whole and few:
         found.insert(1, dataclasses.replace(found[0], stages=1))
     if not emulated and phases:  # written by hand it took 302 µs beside 490 (docs/performance.md)

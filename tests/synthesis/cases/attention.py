@@ -232,3 +232,26 @@ case(
     lambda n: [r(2, 4, 20 + n, 16), r(2, 4, 20 + n, 16), r(2, 4, 20 + n, 16), r(8, 4)],
     steps=(0, 1),
 )
+
+# What a row of scores has added is no number of a key beyond the last one.
+case(
+    "attention_with_bias_of_rows",
+    lambda self, q, k, v, bias: torch.softmax(q @ k.transpose(-1, -2) + bias, -1) @ v,
+    lambda n: [r(2, 3, 40 + n, 16), r(2, 3, 40 + n, 16), r(2, 3, 40 + n, 16), r(2, 3, 40 + n, 1)],
+)
+
+
+class RelativePositions(nn.Module):
+    """Scores that are two products, either of which could be the one that attention is chained to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(16, 48))
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.softmax((q @ self.positions + q @ k.transpose(-1, -2)) / 4, -1) @ v
+
+
+CASES["attention_with_relative_positions"] = Case(
+    RelativePositions, lambda n: [r(2, 3, 40 + n, 16), r(2, 3, 48, 16), r(2, 3, 48, 16)], kernels=2
+)

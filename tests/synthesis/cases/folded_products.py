@@ -68,6 +68,27 @@ folded(
     lambda n: [r(3, 20 + n, 12)],
     kernels=1,
 )
+
+
+class Gates(nn.Module):
+    """A product whose rows fit in a tile, reduced and then combined with another product, in either order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Linear(12, 40), nn.Linear(12, 40)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        left, right = self.left(x), self.right(x)
+        return left.amax(1, keepdim=True) * right, torch.softmax(right, 1) * left, F.layer_norm(left, (40,)) + right
+
+
+class OneGate(Gates):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.left(x), 1) * self.right(x)
+
+
+CASES["folded_gates"] = Case(Gates, lambda n: [r(30 + n, 12)])
+CASES["folded_one_gate"] = Case(OneGate, lambda n: [r(30 + n, 12)], kernels=2)
 folded(
     "bfloat16",
     lambda *sizes: nn.Conv2d(*sizes).to(torch.bfloat16),

@@ -167,3 +167,10 @@ def test_a_module_is_scheduled_for_the_gpu_that_is_there() -> None:
     assert "128 x 64 tile" in texts["NVIDIA L4"]
     assert "64 x 64 tile" in texts["NVIDIA H100 80GB HBM3"]
     assert texts[None] == texts["NVIDIA H100 80GB HBM3"] == texts["a GPU of tomorrow"]
+
+
+@pytest.mark.parametrize(("length", "offered"), [(65535, True), (1 << 20, False)])
+def test_rows_that_l2_holds_between_passes_have_one_program_a_multiprocessor(length: int, offered: bool) -> None:
+    (kernel,), hints = kernels_of(lambda self, x: x / x.norm(dim=1, keepdim=True), meta(4096, length))
+    found = space(kernel, H100, hints)
+    assert found[0] == Passes(8192, 16) and (Passes(16384, 32) in found) == offered
