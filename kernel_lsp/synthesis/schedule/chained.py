@@ -8,6 +8,7 @@ only those are gone through that share a tile with others; keys that all rows of
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import sympy
 import torch
@@ -15,7 +16,7 @@ import torch
 from ..graph.value import Contract, Value
 from ..kernel.arguments import Arguments
 from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number, ProgramId, Ref, Variable, apply, plus
-from ..kernel.statements import For, Set
+from ..kernel.statements import For, Set, Statement
 from ..kernel.steps import Chain, Hints, Kernel, hint
 from ..passes.hiding import Assumed, Places, hidden_beyond
 from .chain_atoms import ChainAtoms, chain_atoms
@@ -189,16 +190,28 @@ def _loops(parts: Parts, exact: dict[str, bool], hidden: Assumed | None) -> None
     whole = apply("mul", apply("floordiv_int", seen, step), step)
     program.body += set_all((parts.name("seen"), whole))
     mark = len(program.arguments.variables)
-    _walk(parts, Number(0), Ref(parts.name("seen")), query, plain, masks=False)
+    known = _walk(parts, Number(0), Ref(parts.name("seen")), query, plain, masks=False)
     shared = {*parts.variables.values(), *parts.starts.values()}
     program.arguments.release(mark)
     program.arguments.free = [v for v in program.arguments.free if v not in shared]
-    _walk(parts, Ref(parts.name("seen")), end, query, chain.score, masks=not exact["N"])
+    _walk(parts, Ref(parts.name("seen")), end, query, chain.score, masks=not exact["N"], known=known)
     program.arguments.free = []
 
 
-def _walk(parts: Parts, begin: Expr, end: Expr, query: Expr | None, score: Value, *, masks: bool) -> None:
-    """The loop over keys from ``begin`` to ``end``. ``score``: what it computes of the first product's results."""
+def _walk(
+    parts: Parts,
+    begin: Expr,
+    end: Expr,
+    query: Expr | None,
+    score: Value,
+    *,
+    masks: bool,
+    known: Sequence[Statement] = (),
+) -> list[Statement]:
+    """The loop over keys from ``begin`` to ``end``. ``score``: what it computes of the first product's results.
+
+    Returns what the scores need before the loop. What is ``known`` from a loop before is not computed again.
+    """
     place, atoms = parts.name("keys"), [parts.chain.key]
     keys, down = Axis(place, atoms, "loop", lane=(1, 2)), Axis(place, atoms, "loop", lane=(0, 2))
     for axis in (keys, down) if masks else ():
@@ -211,7 +224,7 @@ def _walk(parts: Parts, begin: Expr, end: Expr, query: Expr | None, score: Value
         weights = softmax(parts, builder, keys, score)
     else:
         weights = elements(parts, builder, keys, score)
-    parts.program.body += builder.lines
+    parts.program.body += [line for line in builder.lines if line not in known]
     body += builder.inner
     values, lines, inner = Operand(parts, 2).loaded(down, (0, 2))
     parts.program.body += lines
@@ -223,6 +236,7 @@ def _walk(parts: Parts, begin: Expr, end: Expr, query: Expr | None, score: Value
     if parts.chain.highest is not None:
         body += set_all((parts.name("highest"), parts.row("reached")))
     parts.program.body.append(For(START, begin, end, parts.blocks["N"], tuple(body)))
+    return builder.lines
 
 
 # -- the end ----------------------------------------------------------------------------------------------------
