@@ -204,10 +204,10 @@ def without_fusion() -> Iterator[None]:
             if ends.isdisjoint([first, *between(first, second.op.left)])  # type: ignore[union-attr]
         }
 
-    def no_further(graph: Graph, *given: Any, folded: bool = False) -> dict[Value, Value]:
+    def no_further(graph: Graph, *given: Any, folded: bool = False, **more: Any) -> dict[Value, Value]:
         """As if each operator's result were one of the graph's."""
         results = [value for value in topological(graph.outputs) if value in ends]
-        return epilogues(dataclasses.replace(graph, outputs=[*graph.outputs, *results]), *given)
+        return epilogues(dataclasses.replace(graph, outputs=[*graph.outputs, *results]), *given, **more)
 
     def one_by_one(graph: Graph, stored: set[Value] | None = None, chained: Any = None, folding: Any = None) -> Any:
         results = {value for value in topological(graph.outputs) if value in ends and _has_a_kernel(value)}
