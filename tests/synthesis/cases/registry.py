@@ -87,7 +87,7 @@ def proposed(case: Case, module: nn.Module, arguments: list[Any], origin: str) -
 def made(
     case: Case, module: nn.Module, arguments: list[Any], origin: str, variant: str = "", *, every: bool = False
 ) -> Candidate:
-    """The candidate of a case that leaves least to torch, and comes first; of those that have ``variant`` in their label.
+    """The candidate of a case that leaves least to torch, and comes first; of those that have ``variant`` in their label, or end with it.
 
     ``every``: the others are written, too.
     """
@@ -96,7 +96,7 @@ def made(
     else:  # the first one has the default schedules: the others take as long to write as it does
         with mock.patch.object(kernel_lsp.synthesis, "choices", lambda *given: choices(*given)[:1]):
             found = proposed(case, module, arguments, origin)
-    return min(found, key=lambda one: sum(one.kept.values()))
+    return min(found, key=lambda one: (sum(one.kept.values()), not one.variant.endswith(variant)))
 
 
 def positive(*shape: int) -> torch.Tensor:

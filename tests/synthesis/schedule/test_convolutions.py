@@ -26,10 +26,8 @@ def slow(*values: str) -> Any:
         ("float16_few_conv3d", "float16 convolutions; 64 x 16 x 16 tiles"),  # line by line; by default one sum
         ("float16_few_conv3d", "convolutions of float16 planes"),
         ("float16_two", "one sum over all places"),  # by default place by place
-        (
-            "planes_conv3d",
-            "64 x 16 x 32 tiles",
-        ),  # the three products around the lines; by default together in each step
+        ("planes_conv3d", "planes together"),  # with what is fetched ahead; by default without
+        ("planes_conv3d", "4 stages, one sum over all places"),  # the three products around the places
         ("torch_channels_last", "convolutions left to torch, channels last"),
         slow("torch_channels_last_transposed", "convolutions left to torch, channels last"),
         slow("torch_channels_last_branches", "convolutions left to torch, channels last"),
