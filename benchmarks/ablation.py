@@ -116,9 +116,8 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     problems = chosen(kernelbench.read([options.folder]), options.problem, options.sample, options.seed)
     torch.set_num_threads(1)  # processes are forked from here, each with a core of its own
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = (
-        "1"  # asking CUDA whether there is a GPU would keep them from using one
-    )
+    # Asking CUDA whether there is a GPU would keep them from using one.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     with tempfile.TemporaryDirectory() as folder:
         asked = Asked(options.gpu, parts, options.seconds, options.candidates, options.dry, folder=folder)
         if options.dry:

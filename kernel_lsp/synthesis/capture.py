@@ -64,8 +64,8 @@ def capture(
 
     ``Dim.AUTO`` leaves a dimension dynamic unless the forward needs its value. Sizes 0 and 1 specialise in torch.export. Where torch.export
     cannot reason about the sizes only the first dimension of each tensor is left dynamic, then none; in a deep convolutional network, or
-    where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other size
-    than the example's is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
+    where sizes become long expressions, the first of these is not tried or given up. A dimension of which the forward takes no other
+    of the sizes that are tried is fixed (``only_sizes.fix``). Plain tensor attributes that forward assigns are inputs and results of the graph
     (``attributes.of``).
 
     Raises:

@@ -251,7 +251,8 @@ def _walked(
     # A sum of a length that varies may become long.
     varies, emulated = not all(op.size(letter).is_number for letter in op.summed), op.scaled != 1.0
     if emulated:
-        enough = [tile for tile in enough if _sums(tile, m, n, target) <= _MOST_SUMS] or enough[-1:]
+        held = ((tile, _fitted(tile, m, n, k, itemsize, target)) for tile in enough)
+        enough = [tile for tile, one in held if _sums(one, target) <= _MOST_SUMS] or enough[-1:]
     fitted = list(dict.fromkeys(_fitted(tile, m, n, k, itemsize, target) for tile in enough))
     if k < whole:
         depth = min(_DEPTHS, key=lambda depth: _taken(whole, depth))
@@ -298,10 +299,9 @@ def _walked(
     return found
 
 
-def _sums(tile: Product, m: int, n: int, target: Target) -> int:
+def _sums(tile: Product, target: Target) -> int:
     """Numbers of a thread where it has two sums for each of its results."""
-    results = max(16, min(tile.m, power_of_two(m))) * max(16, min(tile.n, power_of_two(n)))
-    return 2 * results // (tile.warps * target.warp_size)
+    return 2 * tile.m * tile.n // (tile.warps * target.warp_size)
 
 
 def _begun_again(m: int, n: int, k: int, batch: int, depth: int, target: Target) -> list[Product]:
