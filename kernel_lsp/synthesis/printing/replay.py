@@ -24,7 +24,9 @@ _LOG = logging.getLogger("kernel_lsp.{class_name}")
 _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module"""
 
 
-def _class(held: str, settings: str) -> str:
+def _class(held: str, settings: str, changes: bool) -> str:
+    changed = ", changed" if changes else ""
+    counted = "\n            torch.autograd.graph.increment_version([held[i] for i in changed])" if changes else ""
     return f'''class _Graphs:
     """The graphs of one module on one device, which share memory: they run one after the other."""
 
@@ -37,30 +39,35 @@ def _class(held: str, settings: str) -> str:
         self.stream = torch.cuda.Stream()  # for captures; what they allocate is reused on it alone
         self.done = torch.cuda.Event()  # the last replay has ended, whichever stream it was on
 
-    def run(self, function, inputs, held):
+    def run(self, function, inputs, held{changed}):
         """The results of ``function(*inputs, *held)``, as tensors of the caller's own."""
         # The copies of the inputs are contiguous, so strides of the inputs are not in it.
         signature = (*[x.shape for x in inputs], *[{held} for t in held]{settings})
-        if (found := self.captured.get(signature)) is None:
-            if not self.capture(signature, function, inputs, held):
-                return function(*inputs, *held)
-            found = self.captured[signature]
-        if found is not self.latest:
-            self.latest = self.captured[signature] = self.captured.pop(signature)
-        graph, copies, results = found
         stream = torch.cuda.current_stream()
-        stream.wait_event(self.done)
-        for copy, x in zip(copies, inputs):
-            copy.copy_(x)
-        graph.replay()
+        if found := self.captured.get(signature):
+            if found is not self.latest:
+                self.latest = self.captured[signature] = self.captured.pop(signature)
+            graph, copies, results = found
+            stream.wait_event(self.done)
+            for copy, x in zip(copies, inputs):
+                copy.copy_(x)
+            graph.replay(){counted}
+        else:
+            launched = self.capture(signature, function, inputs, held)
+            if not launched:
+                return function(*inputs, *held)
+            (results,) = launched
         results = _copied(results)
         self.done.record(stream)
         return results
 
     def capture(self, signature, function, inputs, held):
-        """Keep a graph for ``signature``. False where there is to be none; the log says why."""
+        """Keep a graph for ``signature``: the results of the launches before it, as a tuple of one.
+
+        Where there is to be no graph the log says why; without a launch the tuple is empty.
+        """
         if self.captures == _MOST_CAPTURES:
-            return False
+            return ()
         self.captures += 1
         if len(self.captured) == _MOST_GRAPHS:
             del self.captured[next(iter(self.captured))]
@@ -69,11 +76,12 @@ def _class(held: str, settings: str) -> str:
         before = generator.clone_state()
         self.stream.wait_stream(caller)
         self.stream.wait_event(self.done)
+        launched = ()
         try:
             # Outside of inference mode, so that the copies can be written to in every mode.
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.stream(self.stream):
                 copies = [torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x) for x in inputs]
-                function(*copies, *held)  # Triton compiles now: it could not during the capture
+                launched = (function(*copies, *held),)  # Triton compiles now: it could not during the capture
                 graph = torch.cuda.CUDAGraph()
                 graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
                 try:
@@ -84,22 +92,23 @@ def _class(held: str, settings: str) -> str:
             generator.graphsafe_set_state(before)  # else it would go on waiting for the end of the capture
             self.captures = _MOST_CAPTURES
             _LOG.info("launches directly from now on, since a capture failed: %s", error)
-            return False
+            return launched
         finally:
             caller.wait_stream(self.stream)
         self.captured[signature] = graph, copies, results
         if self.captures == _MOST_CAPTURES:
             _LOG.info("captures no more graphs after %d, since sizes or weights change that often", self.captures)
-        return True'''
+        return launched'''
 
 
-_FUNCTION = '''def _replayed(module, function, inputs, held):
+def _function(changed: str) -> str:
+    return f'''def _replayed(module, function, inputs, held{changed}):
     """``function(*inputs, *held)``, replayed where that is possible, else launched directly."""
     device = inputs[0].device
     # A compiler, or a graph that the caller captures, takes the launches themselves.
     if torch.compiler.is_compiling() or device.type != "cuda" or torch.cuda.is_current_stream_capturing():
         return function(*inputs, *held)
-    on_devices = _graphs.setdefault(module, {})
+    on_devices = _graphs.setdefault(module, {{}})
     if device not in on_devices:
         on_devices.setdefault(device, [_Graphs()])
     try:
@@ -107,9 +116,10 @@ _FUNCTION = '''def _replayed(module, function, inputs, held):
     except IndexError:  # another thread is using them
         return function(*inputs, *held)
     try:
-        return graphs.run(function, inputs, held)
+        return graphs.run(function, inputs, held{changed})
     finally:
         on_devices[device].append(graphs)'''
+
 
 _COPIED = '''def _copied(results):
     """The same with tensors of the caller's own: the next replay writes over those of the graph."""
@@ -136,24 +146,32 @@ _SETTINGS = '''def _settings():
     )'''
 
 
-def definitions(class_name: str, *, torch_calls: bool, strides: bool) -> list[str]:
+def definitions(class_name: str, *, torch_calls: bool, strides: bool, changes: bool) -> list[str]:
     """The file's parts that replay.
 
     ``torch_calls``: the host function has some, which go by settings of torch. ``strides``: the envelope leaves open how parameters and
-    buffers lie in memory.
+    buffers lie in memory. ``changes``: buffers change, whose versions count that.
     """
     parts = [
         _head(class_name),
-        _class("(t.data_ptr(), t.stride())" if strides else "t.data_ptr()", ", *_settings()" if torch_calls else ""),
+        _class(
+            "(t.data_ptr(), t.stride())" if strides else "t.data_ptr()",
+            ", *_settings()" if torch_calls else "",
+            changes,
+        ),
         _COPIED,
-        _FUNCTION,
+        _function(", changed" if changes else ""),
     ]
     return [*parts, _SETTINGS] if torch_calls else parts
 
 
-def call(function: str, inputs: list[str], held: str) -> str:
-    """The expression in forward that runs the host function, given the Python of its arguments; ``held``: of a tuple."""
-    return f"_replayed(self, {function}, {as_tuple(inputs)}, {held})"
+def call(function: str, inputs: list[str], held: str, changed: list[int]) -> str:
+    """The expression in forward that runs the host function, given the Python of its arguments.
+
+    ``held``: of a tuple of parameters and buffers; ``changed``: places there of buffers that change, whose versions count that.
+    """
+    also = f", {as_tuple([str(place) for place in changed])}" if changed else ""
+    return f"_replayed(self, {function}, {as_tuple(inputs)}, {held}{also})"
 
 
 def as_tuple(items: list[str]) -> str:

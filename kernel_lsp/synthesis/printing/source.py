@@ -26,7 +26,7 @@ from ..graph.functions import FUNCTIONS
 from ..graph.lowered import Assigned, Graph
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
-from ..graph.value import input_of
+from ..graph.value import Value, input_of
 from ..kernel.ir import Apply, Dot, PrefixScan
 from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
@@ -139,16 +139,22 @@ def compose(
         *made.kernels,
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         made.host_function,
-        *(_replays(class_name, host) if replayed else []),
-        _class(plain, made.base, host, signature, checks, function, replayed, graph.assigned),
+        *(_replays(class_name, host, graph) if replayed else []),
+        _class(plain, made.base, host, signature, checks, function, replayed, graph),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _replays(class_name: str, host: Host) -> list[str]:
+def _replays(class_name: str, host: Host, graph: Graph) -> list[str]:
     held = [v for _, v in host.parameters if input_of(v).kind != "argument"]
     strides = any(v.shape and all(v is not other for other in host.plan.held) for v in held)
-    return replay.definitions(class_name, torch_calls=host.torch_calls > 0, strides=strides)
+    changes = bool(_counted(held, graph))
+    return replay.definitions(class_name, torch_calls=host.torch_calls > 0, strides=strides, changes=changes)
+
+
+def _counted(held: list[Value], graph: Graph) -> list[int]:
+    """The places of buffers whose versions count that forward changes them."""
+    return [i for i, v in enumerate(held) if v in graph.updates and input_of(v).source not in graph.uncounted]
 
 
 #: what a file says of products that were rounded because the setting ``precision`` asked for it
@@ -237,7 +243,7 @@ def _class(
     checks: list[str],
     name: str,
     replayed: bool,
-    assigned: list[Assigned],
+    graph: Graph,
 ) -> str:
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
@@ -254,14 +260,15 @@ def _class(
         test = "The module's tensors that the kernels read; False outside of what was validated."
     run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
     if replayed:
-        run = replay.call(name, given, held or "()")
+        changed = _counted([v for _, v in host.parameters if input_of(v).kind != "argument"], graph)
+        run = replay.call(name, given, held or "()", changed)
     return f'''class {kernel_class(plain)}({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 
     def forward({declared}):
         {first}
             return super().forward({passed})
-        {_ending(run, assigned)}
+        {_ending(run, graph.assigned)}
 
     def _in_envelope({declared}):
         """{test}"""

@@ -27,10 +27,12 @@ def replayable(plan: HostPlan, graph: Graph) -> bool:
     """Whether a graph of the plan gives what its launches give.
 
     It does not where an operator of torch waits for the GPU, draws random numbers or writes to what it is given, where
-    indices are checked on the host, where buffers or attributes change, where nothing is given to forward, and where results share memory with each other
-    or with something else: the caller's copies would not.
+    indices are checked on the host, where attributes change, where nothing is given to forward, and where results share memory with each other
+    or with something else: the caller's copies would not. Buffers change where they lie.
     """
-    if graph.updates or graph.assigned or any(isinstance(operation, CheckIndices) for operation in plan.operations):
+    if graph.assigned or any(isinstance(operation, CheckIndices) for operation in plan.operations):
+        return False
+    if any(input_of(value).kind == "attribute" for value in graph.updates):
         return False
     if not all(_capturable(one) for one in plan.operations if isinstance(one, CallTorch)):
         return False

@@ -116,6 +116,29 @@ class Embeds(nn.Module):
         return x
 
 
+class Keeps(nn.Module):
+    """A tensor of the module's own that is no buffer, which each call adds to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+        self.sum = torch.zeros(4, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        self.sum += x
+        return x
+
+
+def test_buffers_that_change_are_replayed_and_nothing_else_that_does() -> None:
+    source = variant(candidates(Residual().train(), [torch.randn(2, 16, 8, 8)]), REPLAYED).source
+    assert "increment_version([held[i] for i in changed])" in source, "num_batches_tracked counts"
+    still = variant(candidates(Residual().eval(), [torch.randn(2, 16, 8, 8)]), REPLAYED).source
+    assert "increment_version" not in still
+    assert REPLAYED not in written(Keeps, (4, 32))
+
+
 def test_what_a_graph_cannot_give_has_no_such_candidate() -> None:
     assert REPLAYED not in written(Few, (64, 64))
     assert REPLAYED not in written(Large, (64, 1024, 2048))

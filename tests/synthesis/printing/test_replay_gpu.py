@@ -23,6 +23,7 @@ from tests.synthesis.printing.replay_modules import (
     REPLAYED,
     Inverted,
     Perceptron,
+    Residual,
     candidates,
     loaded,
     made,
@@ -142,6 +143,26 @@ def test_parameters_that_change_in_place_are_seen_and_replaced_ones_too(pair: Pa
     for one in (pair.module, pair.kernel):
         one.load_state_dict({k: v.clone() for k, v in other.state_dict().items()}, assign=True)
     pair.check(inputs)
+
+
+def test_buffers_change_once_in_each_call(tmp_path: Path) -> None:
+    """In training mode, over calls that launch, capture and replay: running statistics, their counts and versions."""
+    torch.manual_seed(0)
+    module = Residual().train()
+    source = variant(candidates(module, [torch.randn(2, 16, 8, 8)]), REPLAYED).source
+    file = loaded(source, tmp_path, "residual_train_triton")
+    kernel = file.ResidualTriton().train()
+    kernel.load_state_dict(module.state_dict())
+    module.cuda()
+    kernel.cuda()
+    count = kernel.norms[0].num_batches_tracked
+    for batch in (2, 2, 5, 2, 5, 5):
+        x = torch.randn(batch, 16, 8, 8, device="cuda")
+        version = count._version
+        same(kernel(x), module(x))
+        same(dict(kernel.named_buffers()), dict(module.named_buffers()))
+        assert count._version > version
+    assert count.item() == 6 and graphs(file, kernel).captures == 2
 
 
 def test_modes_in_turn(pair: Pair) -> None:
