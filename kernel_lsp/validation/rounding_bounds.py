@@ -25,7 +25,7 @@ def bounds(
     ``left``: paths of tensors in ``Reference.exact_after``; then of these, which the call leaves in the module, not of outputs.
     Costs several evaluations: for a candidate that would be found wrong otherwise. Zeros where float64 is missing.
     """
-    tensors = [reference.after[path] for path in left] or tensors_of(reference.eager)
+    tensors = _held(left, reference.after, oracle.module) or tensors_of(reference.eager)
     nothing = [0.0] * len(tensors), 0.0
     if reference.exact is None or oracle.double is None or reference.exact is reference.eager:
         return nothing
@@ -50,10 +50,15 @@ def bounds(
             if right is None:  # of this one nothing is known; float64 goes on elsewhere
                 continue
             if left:
-                eager, right = [after[path] for path in left], [exact_after[path] for path in left]
+                eager, right = _held(left, after, oracle.module), _held(left, exact_after, double)
             worst = max(worst, compare(eager, eager, right).eager_error)
     except torch.OutOfMemoryError:
         raise
     except Exception:
         return nothing
     return floors, worst
+
+
+def _held(paths: Sequence[str], after: dict[str, torch.Tensor], module: torch.nn.Module) -> list[torch.Tensor]:
+    """The tensors after a call: what it changed, and what it left, which may be other ones in float32 and in float64."""
+    return [after[path] if path in after else operator.attrgetter(path)(module) for path in paths]

@@ -55,3 +55,46 @@ def test_a_buffer_that_is_further_off_is_wrong(validate, instead):
     verdict = validate(CACHE, "Cache", KERNEL.replace(STORED, instead))["verdict"]
     assert verdict["status"] == "wrong", verdict
     assert "buffer sums[" in verdict["reason"] and "in float64 it is" in verdict["reason"]
+
+
+#: float32 leaves the buffer as it is, and float64 moves it
+DRIFT = """
+class Drift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("drift", torch.zeros(()), persistent=False)
+    def forward(self, x):
+        ones = torch.ones_like(x)
+        self.drift.add_((ones + 1e-9 - ones).mean())
+        return x * 2
+def get_inputs():
+    return [torch.randn(8, 64)]
+"""
+OF_DRIFT = """
+@triton.jit
+def drift_kernel(x_ptr, drift_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n
+    x = tl.load(x_ptr + row * n + cols, mask=mask, other=0.0)
+    tl.store(drift_ptr, tl.load(drift_ptr) + 0.0, mask=row == 0)
+    tl.store(y_ptr + row * n + cols, x * 2, mask=mask)
+
+class DriftTriton(Drift):
+    def forward(self, x):
+        if x.dtype != torch.float32 or x.dim() != 2 or (torch.is_grad_enabled() and x.requires_grad) or not x.numel():
+            return super().forward(x)
+        if self.drift.dtype != x.dtype:
+            return super().forward(x)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        drift_kernel[(x.shape[0],)](x, self.drift, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return y
+"""
+
+
+@pytest.mark.parametrize(("moves_by", "status"), [("0.0", "ok"), ("1e-3", "wrong")])
+def test_a_buffer_that_eager_leaves_and_float64_moves(validate, moves_by, status):
+    verdict = validate(DRIFT, "Drift", OF_DRIFT.replace("+ 0.0", f"+ {moves_by}"))["verdict"]
+    assert verdict["status"] == status, verdict
+    assert status == "ok" or "buffer drift" in verdict["reason"], verdict
