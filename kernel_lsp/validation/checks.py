@@ -160,7 +160,8 @@ def _values(referee: Referee, step: plan.Step) -> compare.Comparison | None:
                 # A copy: the next call's answer will lie in other memory.
                 out = copied(answer.tree)
                 message = answer.message
-        if step.inside and (not step.repeat or reference.attributes):
+        if (step.inside and (not step.repeat or reference.attributes)) or (repetition and reference.after):
+            # Also after the second call: the kernels may then be replayed from a graph that the first one captured.
             kept_state.check(referee, step, reference, tree)
         if repetition == 0 and step.decoy:
             if not message["launches"] and not step.inside and referee.progress.launched:

@@ -26,7 +26,7 @@ _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copi
 
 def _class(held: str, settings: str, changes: bool) -> str:
     changed = ", changed" if changes else ""
-    counted = "\n            torch.autograd.graph.increment_version([held[i] for i in changed])" if changes else ""
+    counted = "\n        torch.autograd.graph.increment_version([held[i] for i in changed])" if changes else ""
     return f'''class _Graphs:
     """The graphs of one module on one device, which share memory: they run one after the other."""
 
@@ -36,39 +36,50 @@ def _class(held: str, settings: str, changes: bool) -> str:
         self.latest = None
         self.captures = 0
         self.pool = torch.cuda.graph_pool_handle()
-        self.stream = torch.cuda.Stream()  # for captures; what they allocate is reused on it alone
-        self.done = torch.cuda.Event()  # the last replay has ended, whichever stream it was on
+        self.stream = torch.cuda.Stream()  # for copies and captures; what they allocate is reused on it alone
+        self.done = torch.cuda.Event()  # nothing reads the copies any more, whichever stream that was on
 
     def run(self, function, inputs, held{changed}):
         """The results of ``function(*inputs, *held)``, as tensors of the caller's own."""
         # The copies of the inputs are contiguous, so strides of the inputs are not in it.
         signature = (*[x.shape for x in inputs], *[{held} for t in held]{settings})
+        if (found := self.captured.get(signature)) is None:
+            return self.first(signature, function, inputs, held)
+        if found is not self.latest:
+            self.latest = self.captured[signature] = self.captured.pop(signature)
+        graph, copies, results = found
         stream = torch.cuda.current_stream()
-        if found := self.captured.get(signature):
-            if found is not self.latest:
-                self.latest = self.captured[signature] = self.captured.pop(signature)
-            graph, copies, results = found
-            stream.wait_event(self.done)
-            for copy, x in zip(copies, inputs):
-                copy.copy_(x)
-            graph.replay(){counted}
-        else:
-            launched = self.capture(signature, function, inputs, held)
-            if not launched:
-                return function(*inputs, *held)
-            (results,) = launched
+        stream.wait_event(self.done)
+        for copy, x in zip(copies, inputs):
+            copy.copy_(x)
+        graph.replay(){counted}
         results = _copied(results)
         self.done.record(stream)
         return results
 
-    def capture(self, signature, function, inputs, held):
-        """Keep a graph for ``signature``: the results of the launches before it, as a tuple of one.
-
-        Where there is to be no graph the log says why; without a launch the tuple is empty.
-        """
+    def first(self, signature, function, inputs, held):
+        """The results of launches, which are then captured for ``signature``; without a graph the log says why."""
         if self.captures == _MOST_CAPTURES:
-            return ()
+            return function(*inputs, *held)
         self.captures += 1
+        caller = torch.cuda.current_stream()
+        self.stream.wait_stream(caller)
+        self.stream.wait_event(self.done)
+        try:
+            # Outside of inference mode, so that the copies can be written to in every mode.
+            with torch.inference_mode(False), torch.no_grad(), torch.cuda.stream(self.stream):
+                copies = [torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x) for x in inputs]
+        except torch.OutOfMemoryError:
+            return function(*inputs, *held)
+        finally:
+            caller.wait_stream(self.stream)
+        results = function(*copies, *held)  # Triton compiles now: it could not during the capture
+        self.done.record(caller)
+        self.capture(signature, function, copies, held)
+        return results
+
+    def capture(self, signature, function, copies, held):
+        """Keep a graph of launches that read ``copies``. It launches nothing."""
         if len(self.captured) == _MOST_GRAPHS:
             del self.captured[next(iter(self.captured))]
         caller = torch.cuda.current_stream()
@@ -76,12 +87,8 @@ def _class(held: str, settings: str, changes: bool) -> str:
         before = generator.clone_state()
         self.stream.wait_stream(caller)
         self.stream.wait_event(self.done)
-        launched = ()
         try:
-            # Outside of inference mode, so that the copies can be written to in every mode.
             with torch.inference_mode(False), torch.no_grad(), torch.cuda.stream(self.stream):
-                copies = [torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x) for x in inputs]
-                launched = (function(*copies, *held),)  # Triton compiles now: it could not during the capture
                 graph = torch.cuda.CUDAGraph()
                 graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
                 try:
@@ -92,13 +99,12 @@ def _class(held: str, settings: str, changes: bool) -> str:
             generator.graphsafe_set_state(before)  # else it would go on waiting for the end of the capture
             self.captures = _MOST_CAPTURES
             _LOG.info("launches directly from now on, since a capture failed: %s", error)
-            return launched
+            return
         finally:
             caller.wait_stream(self.stream)
-        self.captured[signature] = graph, copies, results
+        self.latest = self.captured[signature] = graph, copies, results
         if self.captures == _MOST_CAPTURES:
-            _LOG.info("captures no more graphs after %d, since sizes or weights change that often", self.captures)
-        return launched'''
+            _LOG.info("captures no more graphs after %d, since sizes or weights change that often", self.captures)'''
 
 
 def _function(changed: str) -> str:
@@ -150,7 +156,7 @@ def definitions(class_name: str, *, torch_calls: bool, strides: bool, changes: b
     """The file's parts that replay.
 
     ``torch_calls``: the host function has some, which go by settings of torch. ``strides``: the envelope leaves open how parameters and
-    buffers lie in memory. ``changes``: buffers change, whose versions count that.
+    buffers lie in memory. ``changes``: a replay raises the version counters of buffers.
     """
     parts = [
         _head(class_name),
@@ -168,7 +174,7 @@ def definitions(class_name: str, *, torch_calls: bool, strides: bool, changes: b
 def call(function: str, inputs: list[str], held: str, changed: list[int]) -> str:
     """The expression in forward that runs the host function, given the Python of its arguments.
 
-    ``held``: of a tuple of parameters and buffers; ``changed``: places there of buffers that change, whose versions count that.
+    ``held``: of a tuple of parameters and buffers; ``changed``: places there of buffers of which a replay raises the version counter.
     """
     also = f", {as_tuple([str(place) for place in changed])}" if changed else ""
     return f"_replayed(self, {function}, {as_tuple(inputs)}, {held}{also})"

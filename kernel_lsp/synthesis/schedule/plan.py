@@ -196,8 +196,9 @@ def host_plan(
 def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value, Value]:
     """The buffers that a kernel can update where they lie, with what they become."""
     found: dict[Value, Value] = {}
+    given = {_viewed(leaf) for leaf in graph.output_leaves if isinstance(leaf, Value)}
     for buffer, value in graph.updates.items():
-        if value in graph.output_leaves or list(graph.updates.values()).count(value) > 1:
+        if value in given or list(graph.updates.values()).count(value) > 1:
             continue
         if input_of(buffer).kind == "attribute":  # it may lie in memory in any way
             continue
@@ -210,6 +211,13 @@ def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value
         if buffer not in multiplied(stores[0], plan.stored) and _same_place(stores[0], buffer, value):
             found[buffer] = value
     return found
+
+
+def _viewed(value: Value) -> Value:
+    """The value in whose memory a view lies."""
+    while isinstance(value.op, View):
+        value = value.op.operand
+    return value
 
 
 def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:

@@ -40,6 +40,8 @@ def replayable(plan: HostPlan, graph: Graph) -> bool:
         return False
     views = {operation.value for operation in plan.operations if isinstance(operation, TakeView)}
     memory = [_memory(value, views) for value in graph.output_leaves if isinstance(value, Value)]
+    if any(value in memory for value in graph.updates.values()):  # the result may lie in the buffer
+        return False
     return None not in memory and len(set(memory)) == len(memory)
 
 

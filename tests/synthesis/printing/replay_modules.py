@@ -98,7 +98,7 @@ MODULES: dict[str, tuple[type[nn.Module], list[tuple[int, ...]]]] = {
 def candidates(module: nn.Module, inputs: list[torch.Tensor], **how: Any) -> list[Candidate]:
     """What the synthesizer writes for a module on the CPU, in the mode that it is in."""
     exported = capture(module, tuple(inputs), training=module.training)
-    return synthesize(module, exported, class_name=type(module).__name__, import_from=__name__, **how)
+    return synthesize(module, exported, class_name=type(module).__name__, import_from=type(module).__module__, **how)
 
 
 def variant(made: list[Candidate], label: str) -> Candidate:

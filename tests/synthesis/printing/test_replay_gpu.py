@@ -165,6 +165,31 @@ def test_buffers_change_once_in_each_call(tmp_path: Path) -> None:
     assert count.item() == 6 and graphs(file, kernel).captures == 2
 
 
+def test_buffers_of_inference_mode_change_once_too(tmp_path: Path) -> None:
+    """Nothing outside of inference mode may write to them, as a capture would."""
+    torch.manual_seed(0)
+    module = Residual().train()
+    source = variant(candidates(module, [torch.randn(2, 16, 8, 8)]), REPLAYED).source
+    file = loaded(source, tmp_path, "residual_inference_triton")
+    with torch.inference_mode():
+        kernel = file.ResidualTriton().train()
+        kernel.load_state_dict(module.state_dict())
+        module.cuda()
+        kernel.cuda()
+        for _ in range(3):
+            x = torch.randn(2, 16, 8, 8, device="cuda")
+            same(kernel(x), module(x))
+            same(dict(kernel.named_buffers()), dict(module.named_buffers()))
+    assert kernel.norms[0].num_batches_tracked.item() == 3
+
+
+def test_a_graph_in_constant_use_stays(pair: Pair) -> None:
+    for batch in range(2, 12):
+        pair.check(pair.inputs(1))
+        pair.check(pair.inputs(batch))
+    assert pair.graphs().captures == 11, "one for each batch"
+
+
 def test_modes_in_turn(pair: Pair) -> None:
     inputs = pair.inputs()
     with torch.inference_mode():

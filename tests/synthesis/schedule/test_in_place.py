@@ -1,0 +1,81 @@
+"""Which buffers a kernel stores where they lie, and what a caller that keeps a result sees of that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tests.synthesis.printing.replay_modules import REPLAYED, candidates
+
+ROOT = Path(__file__).parents[3]
+
+
+class Sums(nn.Module):
+    """It adds up what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sum", torch.zeros(6, 8))
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        self.sum.add_(x)
+        return x * 2
+
+
+class Gives(Sums):
+    """The same, and a view of the sum as its result."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        new = x + self.sum
+        self.sum.copy_(new)
+        return new.T
+
+
+def test_a_buffer_that_a_result_is_a_view_of_is_copied() -> None:
+    stored = candidates(Sums().eval(), [torch.randn(6, 8)])
+    assert "sum.copy_(" not in stored[0].source
+    assert REPLAYED in [one.variant for one in stored]
+    given = candidates(Gives().eval(), [torch.randn(6, 8)])
+    assert all("sum.copy_(" in one.source.replace("sum_contiguous", "sum") for one in given)
+
+
+PROGRAM = """
+import importlib.util, sys
+import torch
+from kernel_lsp.validation.interpreter import repair
+from tests.synthesis.schedule.test_in_place import Gives
+
+repair()
+spec = importlib.util.spec_from_file_location("gives_triton", sys.argv[1])
+file = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(file)
+module, kernel = Gives().eval(), file.GivesTriton().eval()
+kernel.load_state_dict(module.state_dict())
+with torch.no_grad():
+    first, second = torch.randn(2, 6, 8)
+    assert kernel._in_envelope(first)
+    kept, expected = kernel(first), module(first)
+    kernel(second), module(second)
+    torch.testing.assert_close(kept, expected)
+    torch.testing.assert_close(kernel.sum, module.sum)
+print("done")
+"""
+
+
+def test_a_result_that_a_caller_keeps_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "gives_triton.py"
+    path.write_text(candidates(Gives().eval(), [torch.randn(6, 8)])[0].source)
+    environment = dict(os.environ, TRITON_INTERPRET="1", PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-c", PROGRAM, str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.endswith("done\n"), done.stderr[-3000:]
