@@ -27,6 +27,7 @@ class Editor:
     def __init__(self, client: Client, uris: list[str], quiet: float) -> None:
         self.client, self.uris, self.quiet = client, uris, quiet
         self.shown: dict[str, list[str]] = {}
+        self.closed = False
 
     async def ask(self) -> None:
         for uri in self.uris:
@@ -34,7 +35,7 @@ class Editor:
 
     async def follow(self) -> None:
         known, due = self._told(), None
-        while True:
+        while not self.closed:
             if self._told() != known:
                 known, due = self._told(), time.monotonic() + self.quiet
             if due is not None and time.monotonic() >= due:
@@ -54,21 +55,26 @@ async def showing(client: Client, uris: list[str], quiet: float) -> AsyncIterato
     try:
         yield editor
     finally:
-        following.cancel()
+        editor.closed = True  # not cancelled: an answer that comes to a request given up is an error of the client's
+        await following
 
 
 @asynccontextmanager
 async def meanwhile(work: AsyncIterator[None]) -> AsyncIterator[None]:
+    over = asyncio.Event()
+
     async def run() -> None:
         async for _ in work:
-            pass
+            if over.is_set():
+                return
 
     task = asyncio.create_task(run())
     try:
         yield
     finally:
         assert not task.done(), task.exception()
-        task.cancel()
+        over.set()
+        await task
 
 
 @pytest.fixture
