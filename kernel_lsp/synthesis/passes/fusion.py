@@ -146,7 +146,7 @@ _CHEAP = frozenset({"add", "sub", "mul", "neg", "where", "lt", "gt", "le", "ge",
 def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bool:
     """Whether ``value`` is elementwise and cheap in terms of exactly one large stored tensor.
 
-    ``seldom``: it is hardly ever computed, so that any function is cheap.
+    ``seldom``: it is hardly ever computed, so that any function is cheap, and several tensors are, and pieces of them put together.
     """
     large: set[Value] = set()
     stack = [value]
@@ -156,10 +156,12 @@ def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bo
             if len(v.shape) == len(value.shape):
                 large.add(v)
             continue
-        if not isinstance(v.op, Pointwise) or not (seldom or v.op.function in _CHEAP or from_float8(v)):
+        if seldom and not isinstance(v.op, Pointwise | View | Concat):
+            return False
+        if not seldom and not (isinstance(v.op, Pointwise) and (v.op.function in _CHEAP or from_float8(v))):
             return False
         stack.extend(operands(v))
-    return len(large) == 1
+    return seldom or len(large) == 1
 
 
 def rounding(value: Value) -> bool:

@@ -29,6 +29,22 @@ class TwoFloat16(nn.Module):
         return torch.relu(self.wide(x)) + self.narrow(x)
 
 
+class Preactivated(nn.Module):
+    """What is normalized and activated before a convolution, of its input and of what another convolution gave."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.norm_both = nn.BatchNorm2d(16), nn.BatchNorm2d(24)
+        self.first, self.second = nn.Conv2d(16, 8, 3, padding=1), nn.Conv2d(24, 8, 3, padding=1)
+
+    def forward(self, x):
+        y = self.first(torch.relu(self.norm(x)))
+        return self.second(torch.relu(self.norm_both(torch.cat((x, y), 1))))
+
+
+# Each convolution: what rounds its input, what packs its weight, its kernel, the exact one. What the exact one reads has no kernel of its own.
+CASES["float16_preactivated"] = Case(Preactivated, lambda n: [r(2, 16, 6 + n, 7)], kernels=8, **HALF)
+CASES["float16_preactivated_huge"] = Case(Preactivated, lambda n: [r(2, 16, 6 + n, 7) * 1e5], kernels=8, halves=True)
 CASES["float16_two"] = Case(TwoFloat16, lambda n: [r(2, 16, 6 + n, 7)], **HALF)
 case("planes_mm", lambda self, x, y: x @ y, lambda n: [r(33 + n, 72), r(72, 24)], kernels=3, halves=True)
 case(
