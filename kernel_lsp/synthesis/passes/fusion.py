@@ -146,7 +146,8 @@ _CHEAP = frozenset({"add", "sub", "mul", "neg", "where", "lt", "gt", "le", "ge",
 def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bool:
     """Whether ``value`` is elementwise and cheap in terms of exactly one large stored tensor.
 
-    ``seldom``: it is hardly ever computed, so that any function is cheap, and several tensors are, and pieces of them put together.
+    ``seldom``: it is hardly ever computed, so that any function is cheap, and several tensors are, pieces of them put together, and vectors along one
+    of its dimensions.
     """
     large: set[Value] = set()
     stack = [value]
@@ -156,9 +157,15 @@ def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bo
             if len(v.shape) == len(value.shape):
                 large.add(v)
             continue
-        if seldom and not isinstance(v.op, Pointwise | View | Concat):
-            return False
-        if not seldom and not (isinstance(v.op, Pointwise) and (v.op.function in _CHEAP or from_float8(v))):
+        if seldom and isinstance(v.op, View):
+            base = v
+            while isinstance(base.op, View):
+                base = base.op.operand
+            if base not in stored or len(base.shape) > 1:
+                return False
+            continue
+        cheap = isinstance(v.op, Pointwise) and (v.op.function in _CHEAP or from_float8(v))
+        if not (cheap or (seldom and isinstance(v.op, Pointwise | Concat))):
             return False
         stack.extend(operands(v))
     return seldom or len(large) == 1
