@@ -58,7 +58,7 @@ def _class(held: str, settings: str, changes: bool) -> str:
         return results
 
     def first(self, signature, function, inputs, held):
-        """The results of launches, which are then captured for ``signature``; without a graph the log says why."""
+        """The results of launches, which are then captured; without a graph the log says why."""
         if self.captures == _MOST_CAPTURES:
             return function(*inputs, *held)
         self.captures += 1
