@@ -11,7 +11,7 @@ import torch
 from . import maps
 from .order import topological
 from .sizes import ONE, Index
-from .value import Below, Contract, Given, Held, Op, Pointwise, Recur, Recurrence, Shape, Value, View, operands
+from .value import Below, Contract, Given, Held, Op, Pointwise, Recur, Recurrence, Shape, Value, View, operands, viewed
 
 #: what the inputs bring to the gates of all steps: their product with a weight, and biases
 PROJECTED = "projected"
@@ -103,17 +103,15 @@ def traced(loop: Recurrence, state: Value) -> int:
 
 def made_of_numbers(value: Value) -> bool:
     """Whether it is addressed from a number alone, as a state of zeros is: nothing has to be stored."""
-    while isinstance(value.op, View):
-        value = value.op.operand
-    return isinstance(value.op, Pointwise) and value.op.function == "constant"
+    op = viewed(value).op
+    return isinstance(op, Pointwise) and op.function == "constant"
 
 
 def number_of(value: Value) -> float:
     """The number of a value that is ``made_of_numbers``."""
-    while isinstance(value.op, View):
-        value = value.op.operand
-    assert isinstance(value.op, Pointwise)
-    number: float = value.op.operands[0]
+    op = viewed(value).op
+    assert isinstance(op, Pointwise)
+    number: float = op.operands[0]
     return number
 
 

@@ -381,6 +381,13 @@ def numel(shape: Shape) -> sympy.Expr:
     return sympy.prod(shape) if shape else sympy.Integer(1)
 
 
+def viewed(value: Value) -> Value:
+    """What a value is a view of, through all views; itself where it is none."""
+    while isinstance(value.op, View):
+        value = value.op.operand
+    return value
+
+
 def constant_of(value: Value) -> Any:
     """The number that all elements are; None where that is not known."""
     while isinstance(value.op, View) and not value.op.map.guard:

@@ -12,7 +12,7 @@ from ..graph.division import Quotient, Remainder, is_size, within
 from ..graph.map import Guard, guards_at
 from ..graph.names import variable_name
 from ..graph.sizes import Index
-from ..graph.value import Value, View
+from ..graph.value import Value, View, viewed
 from .access import reshaped_leaf
 from .ir import Apply, Expr, Number, Ref, apply
 
@@ -67,9 +67,7 @@ def padded(builder: Builder, value: Value, index: Index) -> Expr:
 
 def _called(builder: Builder, op: View, at: Index, guard: Guard) -> str:
     """What the guarded index is called: ``x_row`` where it is the row of the operand ``x``."""
-    base = op.operand
-    while isinstance(base.op, View):
-        base = base.op.operand
+    base = viewed(op.operand)
     places = [d for d, e in enumerate(at) if builder.domain.simplify(e - guard[0]) == 0]
     if len(places) != 1 or len(at) - places[0] > len(_FROM_LAST):
         return f"{variable_name(base)}_index"

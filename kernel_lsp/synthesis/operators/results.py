@@ -14,7 +14,7 @@ from kernel_lsp.naming import attribute
 from ..attributes import Kept
 from ..attributes import of as attributes_of
 from ..graph.lowered import Assigned, Graph
-from ..graph.value import Pointwise, Value, View, input_of
+from ..graph.value import Pointwise, Value, input_of, viewed
 from .untraceable import Untraceable
 
 
@@ -93,9 +93,6 @@ def _assigned(one: Kept, graph: Graph, first: int, returned: list[Value]) -> Ass
 
 def _outlasting(leaf: Any, changed: set[Value]) -> Any:
     """``leaf``, or a copy of it where it may lie in the memory of a buffer or attribute that forward changes."""
-    lies_in = leaf
-    while isinstance(lies_in, Value) and isinstance(lies_in.op, View):
-        lies_in = lies_in.op.operand
-    if not isinstance(lies_in, Value) or lies_in not in changed:
+    if not isinstance(leaf, Value) or (lies_in := viewed(leaf)) not in changed:
         return leaf
     return Value(Pointwise("identity", (leaf,)), leaf.shape, leaf.dtype, f"old_{lies_in.name}")

@@ -15,7 +15,7 @@ from ..graph.build import Build, NotLowered, expr_of, number_or_size
 from ..graph.division import Quotient
 from ..graph.map import Map, dims
 from ..graph.sizes import ZERO, offset, strides
-from ..graph.value import Input, Shape, Value, View, constant_of, numel
+from ..graph.value import Input, Shape, Value, constant_of, numel, viewed
 from .registry import lowers
 from .scattering import placed
 
@@ -26,9 +26,7 @@ def _row_major(x: Value, contiguous: bool) -> None:
     Raises:
         NotLowered: they may not.
     """
-    held = x
-    while isinstance(held.op, View):
-        held = held.op.operand
+    held = viewed(x)
     if not contiguous or (isinstance(held.op, Input) and not held.op.contiguous):
         raise NotLowered("the strides of a tensor that need not be contiguous")
 

@@ -16,7 +16,7 @@ import torch
 from ..graph.lowered import Graph
 from ..graph.order import Order, order_of, topological
 from ..graph.sizes import ONE, ZERO, Index, broadcast, same_shape
-from ..graph.value import Contract, Fold, Input, Pointwise, Reduce, Scalar, Value, View, numel, operands
+from ..graph.value import Contract, Fold, Input, Pointwise, Reduce, Scalar, Value, View, numel, operands, viewed
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
 from ..kernel.steps import Chain, Kernel, Materialise
@@ -83,9 +83,8 @@ def _plain(op: object) -> bool:
 
 def _weight(operand: Value) -> bool:
     """Whether it is a view of what the module holds: layers of a perceptron are wider than what stays on chip."""
-    while isinstance(operand.op, View):
-        operand = operand.op.operand
-    return isinstance(operand.op, Input) and operand.op.kind != "argument"
+    op = viewed(operand).op
+    return isinstance(op, Input) and op.kind != "argument"
 
 
 def _products_before(left: Value) -> list[Value]:

@@ -26,6 +26,7 @@ from ..graph.value import (
     View,
     numel,
     operands,
+    viewed,
 )
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
@@ -143,12 +144,8 @@ def needed_again(order: Order, product: Value) -> list[Value]:
 _CHEAP = frozenset({"add", "sub", "mul", "neg", "where", "lt", "gt", "le", "ge", "maximum", "to_float32", "abs"})
 
 
-def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bool:
-    """Whether ``value`` is elementwise and cheap in terms of exactly one large stored tensor.
-
-    ``seldom``: it is hardly ever computed, so that any function is cheap, and several tensors are, pieces of them put together, and vectors along one
-    of its dimensions.
-    """
+def cheap_prologue(value: Value, stored: set[Value]) -> bool:
+    """Whether ``value`` is elementwise and cheap in terms of exactly one large stored tensor."""
     large: set[Value] = set()
     stack = [value]
     while stack:
@@ -157,18 +154,30 @@ def cheap_prologue(value: Value, stored: set[Value], seldom: bool = False) -> bo
             if len(v.shape) == len(value.shape):
                 large.add(v)
             continue
-        if seldom and isinstance(v.op, View):
-            base = v
-            while isinstance(base.op, View):
-                base = base.op.operand
-            if base not in stored or len(base.shape) > 1:
-                return False
-            continue
-        cheap = isinstance(v.op, Pointwise) and (v.op.function in _CHEAP or from_float8(v))
-        if not (cheap or (seldom and isinstance(v.op, Pointwise | Concat))):
+        if not isinstance(v.op, Pointwise) or not (v.op.function in _CHEAP or from_float8(v)):
             return False
         stack.extend(operands(v))
-    return seldom or len(large) == 1
+    return len(large) == 1
+
+
+def seldom_prologue(value: Value, stored: set[Value]) -> bool:
+    """Whether a kernel that hardly ever runs computes ``value`` from what is stored: elementwise, of pieces put together, and of vectors."""
+    seen: set[Value] = set()
+    waiting = [value]
+    while waiting:
+        v = waiting.pop()
+        if v in stored or v in seen:
+            continue
+        seen.add(v)
+        if isinstance(v.op, View):
+            base = viewed(v)
+            if base not in stored or len(base.shape) > 1:
+                return False
+        elif isinstance(v.op, Pointwise | Concat):
+            waiting += operands(v)
+        else:
+            return False
+    return True
 
 
 def rounding(value: Value) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.value import Contract, Partial, Pointwise, Recur, TorchCall, Value, View, operands
+from ..graph.value import Contract, Partial, Pointwise, Recur, TorchCall, Value, View, operands, viewed
 
 #: What is stored by steps of its own, never inside another kernel.
 APART = TorchCall | Contract | Partial | Recur
@@ -19,8 +19,7 @@ def _of_all_steps(value: Value) -> bool:
 
 def filled(value: Value) -> bool:
     """Whether it is one number everywhere: what torch makes of that is contiguous, and some of its operators ask for it."""
-    while isinstance(value.op, View):
-        value = value.op.operand
+    value = viewed(value)
     return isinstance(value.op, Pointwise) and not operands(value)
 
 
@@ -36,9 +35,7 @@ def on_host(value: Value, products: dict[Value, Value]) -> bool:
         return False
     if value.dtype != op.operand.dtype:
         return False  # it is rounded where it is stored
-    base = op.operand
-    while isinstance(base.op, View):
-        base = base.op.operand
+    base = viewed(op.operand)
     if op.name in ("squeeze", "unsqueeze") and not isinstance(base.op, APART) and base not in products:
         return False  # the kernel stores the final shape itself
     if op.name != "reshape":

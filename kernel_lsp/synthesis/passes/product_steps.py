@@ -10,7 +10,7 @@ from ..kernel.domain import Unalignable
 from ..kernel.reads import beneath
 from ..kernel.steps import Materialise
 from .chains import beside, between, place_chain
-from .fusion import addressable, cheap_prologue, needed_again, place_product, planes, rounding
+from .fusion import addressable, cheap_prologue, needed_again, place_product, planes, rounding, seldom_prologue
 from .host_views import APART
 from .tile_parts import PIXELS
 
@@ -182,7 +182,8 @@ def _prepare(
             base = operands(base)[-1]
         else:
             break
-    if base not in ahead and not cheap_prologue(base, ahead, seldom):
+    computed = seldom_prologue if seldom else cheap_prologue
+    if base not in ahead and not computed(base, ahead):
         planner.store(base, shared)
     for v in beneath([operand], planner.plan.stored | planner.forced):
         planner.store(v, shared)

@@ -25,6 +25,7 @@ from ..graph.value import (
     Value,
     View,
     operands,
+    viewed,
 )
 from ..kernel.domain import Unalignable
 from ..kernel.reads import multiplied
@@ -400,10 +401,7 @@ def _same_chunks(a: Partial, b: Partial) -> bool:
 def _before_rounding(peak: Value) -> Value:
     """What is rounded, to one tensor or to planes, beneath the views."""
     assert isinstance(peak.op, Peak)
-    base = peak.op.operand
-    while isinstance(base.op, View):
-        base = base.op.operand
-    return base
+    return viewed(peak.op.operand)
 
 
 def _whole(value: Value) -> Value:

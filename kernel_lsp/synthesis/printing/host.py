@@ -83,6 +83,11 @@ class Host:
     checks_indices: bool = False
 
     @property
+    def held(self) -> list[tuple[str, Value]]:
+        """Those parameters that the module holds."""
+        return [(name, v) for name, v in self.parameters if input_of(v).kind != "argument"]
+
+    @property
     def programs(self) -> list[Program]:
         """Those of every launch."""
         return [operation.program for operation in self.plan.operations if isinstance(operation, Launch)]

@@ -24,9 +24,8 @@ _LOG = logging.getLogger("kernel_lsp.{class_name}")
 _graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module"""
 
 
-def _class(held: str, settings: str, changes: bool) -> str:
-    changed = ", changed" if changes else ""
-    counted = "\n        torch.autograd.graph.increment_version([held[i] for i in changed])" if changes else ""
+def _class(held: str, settings: str, changed: str) -> str:
+    counted = "\n        torch.autograd.graph.increment_version([held[i] for i in changed])" if changed else ""
     return f'''class _Graphs:
     """The graphs of one module on one device, which share memory: they run one after the other."""
 
@@ -158,15 +157,13 @@ def definitions(class_name: str, *, torch_calls: bool, strides: bool, changes: b
     ``torch_calls``: the host function has some, which go by settings of torch. ``strides``: the envelope leaves open how parameters and
     buffers lie in memory. ``changes``: a replay raises the version counters of buffers.
     """
+    held = "(t.data_ptr(), t.stride())" if strides else "t.data_ptr()"
+    changed = ", changed" if changes else ""
     parts = [
         _head(class_name),
-        _class(
-            "(t.data_ptr(), t.stride())" if strides else "t.data_ptr()",
-            ", *_settings()" if torch_calls else "",
-            changes,
-        ),
+        _class(held, ", *_settings()" if torch_calls else "", changed),
         _COPIED,
-        _function(", changed" if changes else ""),
+        _function(changed),
     ]
     return [*parts, _SETTINGS] if torch_calls else parts
 

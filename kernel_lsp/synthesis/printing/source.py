@@ -26,7 +26,7 @@ from ..graph.functions import FUNCTIONS
 from ..graph.lowered import Assigned, Graph
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
-from ..graph.value import Value, input_of
+from ..graph.value import input_of
 from ..kernel.ir import Apply, Dot, PrefixScan
 from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
@@ -146,15 +146,15 @@ def compose(
 
 
 def _replays(class_name: str, host: Host, graph: Graph) -> list[str]:
-    held = [v for _, v in host.parameters if input_of(v).kind != "argument"]
-    strides = any(v.shape and all(v is not other for other in host.plan.held) for v in held)
-    changes = bool(_counted(held, graph))
+    strides = any(v.shape and all(v is not other for other in host.plan.held) for _, v in host.held)
+    changes = bool(_counted(host, graph))
     return replay.definitions(class_name, torch_calls=host.torch_calls > 0, strides=strides, changes=changes)
 
 
-def _counted(held: list[Value], graph: Graph) -> list[int]:
-    """The places of buffers whose versions count that forward changes them."""
-    return [i for i, v in enumerate(held) if v in graph.updates and input_of(v).source not in graph.uncounted]
+def _counted(host: Host, graph: Graph) -> list[int]:
+    """The places, in what the module holds, of buffers whose version counters a call raises."""
+    held = enumerate(v for _, v in host.held)
+    return [i for i, v in held if v in graph.updates and input_of(v).source not in graph.uncounted]
 
 
 #: what a file says of products that were rounded because the setting ``precision`` asked for it
@@ -248,7 +248,7 @@ def _class(
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
     given = [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
-    state = [(variable, input_of(v).source) for variable, v in host.parameters if input_of(v).kind != "argument"]
+    state = [(variable, input_of(v).source) for variable, v in host.held]
     inside = f"self._in_envelope({passed})"
     first, test = f"if not {inside}:", "Whether the kernels were validated for such arguments, parameters and settings."
     held = Names({name, *signature.names}).fresh("held") if state else ""
@@ -260,8 +260,7 @@ def _class(
         test = "The module's tensors that the kernels read; False outside of what was validated."
     run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
     if replayed:
-        changed = _counted([v for _, v in host.parameters if input_of(v).kind != "argument"], graph)
-        run = replay.call(name, given, held or "()", changed)
+        run = replay.call(name, given, held or "()", _counted(host, graph))
     return f'''class {kernel_class(plain)}({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 

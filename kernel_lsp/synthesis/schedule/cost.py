@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..graph.value import Contract, Value, View, numel
+from ..graph.value import Contract, Value, numel, viewed
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.tile_parts import PIXELS
@@ -302,7 +302,7 @@ def float16_pays(op: Contract, rounded: Contract, target: Target, hints: Hints) 
     that it splits. There are five launches more, as for planes. What a step or a tile has too much is multiplied, too.
     """
     around = rounded.planes or rounded.outer
-    x, last = (_viewed(operand) for operand in (op.right, rounded.left))
+    x, last = (viewed(operand) for operand in (op.right, rounded.left))
     moved = _bytes(x, hints) + 2 * _bytes(last, hints)
     deep = math.prod(hint(rounded.size(letter), hints) for letter in rounded.summed if letter not in around)
     channels, columns = (hint(op.size(letter), hints) for letter in "co")
@@ -351,12 +351,6 @@ def pointwise_pays(op: Contract, rounded: Contract, target: Target, hints: Hints
 def _filled(sizes: tuple[int, ...], multiples: tuple[int, ...]) -> float:
     """How many times as much is computed where each of ``sizes`` becomes the next multiple."""
     return math.prod(-(-size // step) * step / size for size, step in zip(sizes, multiples, strict=True))
-
-
-def _viewed(value: Value) -> Value:
-    while isinstance(value.op, View):
-        value = value.op.operand
-    return value
 
 
 #: Programs on a multiprocessor from which reads of a thin product are as fast as memory; the shortest part of its sum; what

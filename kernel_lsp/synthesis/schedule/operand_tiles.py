@@ -11,7 +11,7 @@ import torch
 from ..graph.build import FLOAT8
 from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index
-from ..graph.value import Concat, Contract, Pointwise, Value, View
+from ..graph.value import Concat, Contract, Pointwise, Value, View, viewed
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, loaded, masked, spread
 from ..kernel.domain import Domain
@@ -121,8 +121,7 @@ def is_plain(operand: Value, stored: set[Value]) -> bool:
 
 def is_half(operand: Value) -> bool:
     """Whether what it computes is in half precision, and not in float32."""
-    while isinstance(operand.op, View):
-        operand = operand.op.operand
+    operand = viewed(operand)
     pieces = operand.op.operands if isinstance(operand.op, Concat) else (operand,)
     return all(isinstance(v.op, Pointwise) and v.op.function in ("to_float16", "to_bfloat16") for v in pieces)
 

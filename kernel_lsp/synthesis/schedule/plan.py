@@ -11,7 +11,7 @@ from ..graph.lowered import Graph
 from ..graph.names import variable_name
 from ..graph.order import order_of, topological
 from ..graph.sizes import offset, quotient
-from ..graph.value import Input, Pointwise, Scalar, Value, View, input_of, numel, operands
+from ..graph.value import Input, Pointwise, Scalar, Value, View, input_of, numel, operands, viewed
 from ..kernel.arguments import Arguments
 from ..kernel.reads import multiplied
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
@@ -196,7 +196,7 @@ def host_plan(
 def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value, Value]:
     """The buffers that a kernel can update where they lie, with what they become."""
     found: dict[Value, Value] = {}
-    given = {_viewed(leaf) for leaf in graph.output_leaves if isinstance(leaf, Value)}
+    given = {viewed(leaf) for leaf in graph.output_leaves if isinstance(leaf, Value)}
     for buffer, value in graph.updates.items():
         if value in given or list(graph.updates.values()).count(value) > 1:
             continue
@@ -211,13 +211,6 @@ def _in_place(plan: Plan, graph: Graph, scattered: frozenset[str]) -> dict[Value
         if buffer not in multiplied(stores[0], plan.stored) and _same_place(stores[0], buffer, value):
             found[buffer] = value
     return found
-
-
-def _viewed(value: Value) -> Value:
-    """The value in whose memory a view lies."""
-    while isinstance(value.op, View):
-        value = value.op.operand
-    return value
 
 
 def _same_place(kernel: Kernel, buffer: Value, value: Value) -> bool:

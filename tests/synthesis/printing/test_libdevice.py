@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +10,8 @@ from torch.export import export
 
 from kernel_lsp import why_eager
 from kernel_lsp.synthesis import synthesize
+from tests.synthesis import interpreted
 from tests.synthesis.printing.power import Power, Square, example
-
-ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 import sys
@@ -38,11 +34,7 @@ def said(folder: Path, how: str, kind: type[nn.Module]) -> str:
     name = kind.__name__
     found = synthesize(kind(), export(kind(), (example(),)), class_name=name, import_from=kind.__module__)
     (folder / "made_triton.py").write_text(why_eager.added(found[0].source, name))
-    environment = dict(os.environ, TRITON_INTERPRET="1", PYTHONPATH=str(ROOT))
-    command = [sys.executable, "-c", PROGRAM, str(folder), how, name]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.strip()
+    return interpreted.printed(PROGRAM, str(folder), how, name).strip()
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from tests.synthesis import interpreted
 from tests.synthesis.printing.replay_modules import (
     LEFT,
     MODULES,
@@ -22,8 +20,6 @@ from tests.synthesis.printing.replay_modules import (
     candidates,
     variant,
 )
-
-ROOT = Path(__file__).parents[3]
 
 
 def written(kind: type[nn.Module], *shapes: tuple[int, ...], **how: bool) -> list[str]:
@@ -205,7 +201,5 @@ with torch.no_grad():
 
 
 def test_on_a_cpu_it_launches_directly_and_is_copied_and_saved_as_any_module(tmp_path: Path) -> None:
-    environment = dict(os.environ, TRITON_INTERPRET="1", PYTHONPATH=str(ROOT))
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path), "perceptron", "several"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.stdout.endswith("perceptron done\nseveral done\n"), done.stderr[-3000:]
+    said = interpreted.printed(PROGRAM, str(tmp_path), "perceptron", "several")
+    assert said.endswith("perceptron done\nseveral done\n")

@@ -64,6 +64,17 @@ def same(mine: Any, theirs: Any) -> None:
     torch.testing.assert_close(mine, theirs, atol=5e-3, rtol=5e-3)
 
 
+def training(folder: Path) -> tuple[nn.Module, nn.Module, ModuleType]:
+    """A module with batch norms in training mode, its kernel with equal weights, both on the GPU, and the kernel file."""
+    torch.manual_seed(0)
+    module = Residual().train()
+    source = variant(candidates(module, [torch.randn(2, 16, 8, 8)]), REPLAYED).source
+    file = loaded(source, folder, "residual_train_triton")
+    kernel = file.ResidualTriton().train()
+    kernel.load_state_dict(module.state_dict())
+    return module.cuda(), kernel.cuda(), file
+
+
 @pytest.fixture(autouse=True)
 def without_gradients() -> Any:
     with torch.no_grad():
@@ -147,14 +158,7 @@ def test_parameters_that_change_in_place_are_seen_and_replaced_ones_too(pair: Pa
 
 def test_buffers_change_once_in_each_call(tmp_path: Path) -> None:
     """In training mode, over calls that launch, capture and replay: running statistics, their counts and versions."""
-    torch.manual_seed(0)
-    module = Residual().train()
-    source = variant(candidates(module, [torch.randn(2, 16, 8, 8)]), REPLAYED).source
-    file = loaded(source, tmp_path, "residual_train_triton")
-    kernel = file.ResidualTriton().train()
-    kernel.load_state_dict(module.state_dict())
-    module.cuda()
-    kernel.cuda()
+    module, kernel, file = training(tmp_path)
     count = kernel.norms[0].num_batches_tracked
     for batch in (2, 2, 5, 2, 5, 5):
         x = torch.randn(batch, 16, 8, 8, device="cuda")
@@ -167,15 +171,10 @@ def test_buffers_change_once_in_each_call(tmp_path: Path) -> None:
 
 def test_buffers_of_inference_mode_change_once_too(tmp_path: Path) -> None:
     """Nothing outside of inference mode may write to them, as a capture would."""
-    torch.manual_seed(0)
-    module = Residual().train()
-    source = variant(candidates(module, [torch.randn(2, 16, 8, 8)]), REPLAYED).source
-    file = loaded(source, tmp_path, "residual_inference_triton")
+    module, kernel, _ = training(tmp_path)
     with torch.inference_mode():
-        kernel = file.ResidualTriton().train()
-        kernel.load_state_dict(module.state_dict())
-        module.cuda()
-        kernel.cuda()
+        module, kernel = copy.deepcopy(module), copy.deepcopy(kernel)  # their tensors are inference tensors
+        assert kernel.norms[0].num_batches_tracked.is_inference()
         for _ in range(3):
             x = torch.randn(2, 16, 8, 8, device="cuda")
             same(kernel(x), module(x))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from tests.synthesis import interpreted
 from tests.synthesis.printing.replay_modules import REPLAYED, candidates
-
-ROOT = Path(__file__).parents[3]
 
 
 class Sums(nn.Module):
@@ -50,15 +46,16 @@ def test_a_buffer_that_a_result_is_a_view_of_is_copied() -> None:
 
 
 PROGRAM = """
-import importlib.util, sys
+import sys
+from pathlib import Path
 import torch
 from kernel_lsp.validation.interpreter import repair
+from tests.synthesis.printing.replay_modules import candidates, loaded
 from tests.synthesis.schedule.test_in_place import Gives
 
 repair()
-spec = importlib.util.spec_from_file_location("gives_triton", sys.argv[1])
-file = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(file)
+source = candidates(Gives().eval(), [torch.randn(6, 8)])[0].source
+file = loaded(source, Path(sys.argv[1]), "gives_triton")
 module, kernel = Gives().eval(), file.GivesTriton().eval()
 kernel.load_state_dict(module.state_dict())
 with torch.no_grad():
@@ -73,9 +70,4 @@ print("done")
 
 
 def test_a_result_that_a_caller_keeps_stays_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "gives_triton.py"
-    path.write_text(candidates(Gives().eval(), [torch.randn(6, 8)])[0].source)
-    environment = dict(os.environ, TRITON_INTERPRET="1", PYTHONPATH=str(ROOT))
-    command = [sys.executable, "-c", PROGRAM, str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.stdout.endswith("done\n"), done.stderr[-3000:]
+    assert interpreted.printed(PROGRAM, str(tmp_path)).endswith("done\n")
