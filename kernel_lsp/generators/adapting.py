@@ -112,7 +112,8 @@ def _read(source: str, origin: Origin, specimen: Specimen, interface: Interface)
         if name != "forward" and name in interface.attributes:
             raise Unsuitable(f"the class has an attribute {name} of its own")
     calls = [node for node in ast.walk(file.methods["forward"]) if isinstance(node, ast.Call) and node.args]
-    file.keyed = {call.args[0] for call in calls if ast.unparse(call.func) == "_replayed" and _is_self(call.args[0])}
+    by_module = ("_begin", "_replayed")
+    file.keyed = {call.args[0] for call in calls if ast.unparse(call.func) in by_module and _is_self(call.args[0])}
     file.parameters = _parameters(file, origin)
     file.paths = _paths(origin.state, specimen.state)
     return file

@@ -14,6 +14,9 @@ from kernel_lsp.generators.rewriting import Source
 from kernel_lsp.naming import kernel_class
 
 ENVELOPE = "_in_envelope"
+
+#: statements before the test of an envelope: a replay begins, and what the kernels read is looked up
+_BEFORE = 2
 _TITLE = "in several envelopes, each with kernels of its own."
 
 
@@ -100,7 +103,7 @@ class _File:
         for at, node in enumerate(body):
             if isinstance(node, ast.If) and len(node.body) == 1 and _is_eager(node.body[0]) and not node.orelse:
                 rest, test = body[at + 1 :], node.test
-                if at > 1 or not rest or not isinstance(rest[-1], ast.Return) or not _negated(test):
+                if at > _BEFORE or not rest or not isinstance(rest[-1], ast.Return) or not _negated(test):
                     break
                 assert isinstance(test, ast.UnaryOp)
                 return [*body[:at], ast.If(test.operand, rest, [])]

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from ..graph.names import Names
 
 #: What a file that replays has beside the host function (see ``replay``).
-_REPLAY = frozenset(["_graphs", "_replayed", "_copied", "_settings", "logging", "weakref"])
+_REPLAY = frozenset(
+    ["_graphs", "_reads", "_begin", "_replayed", "_copied", "_settings", "logging", "operator", "weakref"]
+)
 #: Names of the generated file's imports.
 _IMPORTED = frozenset(["torch", "triton", "tl", "libdevice"])
 

@@ -6,25 +6,32 @@ add to a signature. ``schedule/replay.py`` says which plans it is for.
 
 from __future__ import annotations
 
-#: standard modules that the text needs
-IMPORTS = ("import logging", "import weakref")
+#: As many parameters and buffers take longer to check than to look up: then a replay begins before the envelope is checked.
+_MANY = 16
 
 #: the paragraph of the file's docstring
 ABOUT = """Replayed as a CUDA graph: the first call with some shapes captures the launches, later ones cost one launch. For each
 of the last 8 sets of shapes it holds copies of the inputs, the results, and what lies between."""
 
 
-def _head(class_name: str) -> str:
+def imports(*, ahead: bool) -> list[str]:
+    """The imports of standard modules that the text needs."""
+    return ["import logging", *(["import operator"] if ahead else []), "import weakref"]
+
+
+def _head(class_name: str, ahead: bool) -> str:
+    reads = "\n_reads = weakref.WeakKeyDictionary()  # module -> weak references to what its last replay read"
     return f"""# A call replays the launches of the host function from a CUDA graph, which is captured once for
 # each signature. The graph reads copies of the inputs, and parameters and buffers where they lie;
 # its results are copied for the caller.
 _MOST_GRAPHS = 8  # kept for a module on a device; the one that has not been used for longest makes room
 _MOST_CAPTURES = 64  # where sizes or weights change more often than that, direct launches serve better
 _LOG = logging.getLogger("kernel_lsp.{class_name}")
-_graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module"""
+_graphs = weakref.WeakKeyDictionary()  # module -> device -> [_Graphs]; not copied or saved with the module{reads if ahead else ""}"""
 
 
-def _class(held: str, settings: str, changed: str) -> str:
+def _class(held: str, settings: str, changed: str, ahead: bool) -> str:
+    signature = f"(*[x.shape for x in inputs], *[{held} for t in held]{settings})"
     counted = "\n        torch.autograd.graph.increment_version([held[i] for i in changed])" if changed else ""
     return f'''class _Graphs:
     """The graphs of one module on one device, which share memory: they run one after the other."""
@@ -41,12 +48,16 @@ def _class(held: str, settings: str, changed: str) -> str:
     def run(self, function, inputs, held{changed}):
         """The results of ``function(*inputs, *held)``, as tensors of the caller's own."""
         # The copies of the inputs are contiguous, so strides of the inputs are not in it.
-        signature = (*[x.shape for x in inputs], *[{held} for t in held]{settings})
-        if (found := self.captured.get(signature)) is None:
+        signature = {signature}
+        if signature not in self.captured:
             return self.first(signature, function, inputs, held)
+        return self.replay(signature, inputs{", held, changed" if changed else ""})
+{_BEGIN.format(signature=signature) if ahead else ""}
+    def replay(self, signature, inputs{", held, changed" if changed else ""}):
+        """The results of a graph, which is the one used last from now on."""
+        graph, copies, results = found = self.captured[signature]
         if found is not self.latest:
             self.latest = self.captured[signature] = self.captured.pop(signature)
-        graph, copies, results = found
         stream = torch.cuda.current_stream()
         stream.wait_event(self.done)
         for copy, x in zip(copies, inputs):
@@ -106,13 +117,60 @@ def _class(held: str, settings: str, changed: str) -> str:
             _LOG.info("captures no more graphs after %d, since sizes or weights change that often", self.captures)'''
 
 
-def _function(changed: str) -> str:
-    return f'''def _replayed(module, function, inputs, held{changed}):
-    """``function(*inputs, *held)``, replayed where that is possible, else launched directly."""
+#: beside the check of the envelope, which takes longer than all this
+_BEGIN = '''
+    def begin(self, inputs, held):
+        """The results of a graph for these tensors, which no envelope was asked for; or None."""
+        signature = {signature}
+        if (found := self.captured.get(signature)) is None:
+            return None
+        if any(x.dtype != copy.dtype or x.device != copy.device for x, copy in zip(inputs, found[1])):
+            return None
+        return self.replay(signature, inputs)
+'''
+
+_AHEAD = '''def _begin(module, inputs):
+    """Begin a replay for these inputs before the envelope is checked, which takes longer.
+
+    Gives what the replay reads beside them, and its results, for ``_replayed`` to use if the
+    envelope holds. None where none may begin.
+    """
+    if torch.compiler.is_compiling() or (reads := _reads.pop(module, None)) is None:
+        return None
+    held = [reference() for reference in reads]
+    if any(t is None for t in held) or not all(type(x) in _PLAIN and x.layout == torch.strided for x in inputs):
+        return None
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (*inputs, *held)):
+        return None
+    if torch.jit.is_tracing() or torch._C._functorch.maybe_current_level() is not None:
+        return None
+    device = inputs[0].device
+    if device.index != torch.cuda.current_device() or torch.cuda.is_current_stream_capturing():
+        return None
+    try:
+        unused = _graphs[module][device]
+        graphs = unused.pop()
+    except LookupError:  # no graph yet, or another thread is using them
+        return None
+    try:
+        return held, graphs.begin(inputs, held)
+    finally:
+        unused.append(graphs)'''
+
+
+def _function(changed: str, ahead: bool) -> str:
+    begun = """
+    if begun is not None and begun[1] is not None and all(map(operator.is_, begun[0], held)):
+        _reads[module] = [weakref.ref(t) for t in held]
+        return begun[1]"""
+    noted = """
+    _reads[module] = [weakref.ref(t) for t in held]"""
+    return f'''def _replayed(module, function, inputs, held{changed}{", begun" if ahead else ""}):
+    """``function(*inputs, *held)``, replayed where that is possible, else launched directly."""{begun if ahead else ""}
     device = inputs[0].device
     # A compiler, or a graph that the caller captures, takes the launches themselves.
     if torch.compiler.is_compiling() or device.type != "cuda" or torch.cuda.is_current_stream_capturing():
-        return function(*inputs, *held)
+        return function(*inputs, *held){noted if ahead else ""}
     on_devices = _graphs.setdefault(module, {{}})
     if device not in on_devices:
         on_devices.setdefault(device, [_Graphs()])
@@ -151,29 +209,45 @@ _SETTINGS = '''def _settings():
     )'''
 
 
-def definitions(class_name: str, *, torch_calls: bool, strides: bool, changes: bool) -> list[str]:
+def begins_ahead(inputs: list[str], held: int, changed: list[int]) -> bool:
+    """Whether a replay begins before the envelope is checked.
+
+    ``inputs``: the Python of the host function's inputs, which has to be names, so that looking them up cannot fail. ``held``: how many
+    parameters and buffers there are. ``changed``: places of buffers that a replay changes, which it may do in the envelope alone.
+    """
+    return held >= _MANY and not changed and all(name.isidentifier() for name in inputs)
+
+
+def definitions(class_name: str, *, torch_calls: bool, strides: bool, changes: bool, ahead: bool) -> list[str]:
     """The file's parts that replay.
 
     ``torch_calls``: the host function has some, which go by settings of torch. ``strides``: the envelope leaves open how parameters and
-    buffers lie in memory. ``changes``: a replay raises the version counters of buffers.
+    buffers lie in memory. ``changes``: a replay raises the version counters of buffers. ``ahead``: it begins before the envelope is checked.
     """
     held = "(t.data_ptr(), t.stride())" if strides else "t.data_ptr()"
     changed = ", changed" if changes else ""
     parts = [
-        _head(class_name),
-        _class(held, ", *_settings()" if torch_calls else "", changed),
+        _head(class_name, ahead),
+        _class(held, ", *_settings()" if torch_calls else "", changed, ahead),
         _COPIED,
-        _function(changed),
+        *([_AHEAD] if ahead else []),
+        _function(changed, ahead),
     ]
     return [*parts, _SETTINGS] if torch_calls else parts
 
 
-def call(function: str, inputs: list[str], held: str, changed: list[int]) -> str:
+def beginning(inputs: list[str]) -> str:
+    """The expression in forward that begins a replay, given the Python of the host function's inputs."""
+    return f"_begin(self, {as_tuple(inputs)})"
+
+
+def call(function: str, inputs: list[str], held: str, changed: list[int], begun: str) -> str:
     """The expression in forward that runs the host function, given the Python of its arguments.
 
     ``held``: of a tuple of parameters and buffers; ``changed``: places there of buffers of which a replay raises the version counter.
+    ``begun``: of what ``beginning`` gave; empty where there is none.
     """
-    also = f", {as_tuple([str(place) for place in changed])}" if changed else ""
+    also = f", {as_tuple([str(place) for place in changed])}" if changed else f", {begun}" if begun else ""
     return f"_replayed(self, {function}, {as_tuple(inputs)}, {held}{also})"
 
 

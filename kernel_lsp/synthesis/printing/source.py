@@ -117,7 +117,8 @@ def compose(
     graph, hints = found.graph, found.hints
     outer, plain = class_name.partition(".")[0], class_name.rsplit(".", 1)[-1]
     named = named_results.definitions(graph.output_spec, type(module).__module__, made.alias)
-    standard = [*(replay.IMPORTS if replayed else []), *(["import sys"] if named else [])]
+    ahead = replayed and replay.begins_ahead(_given(host), len(host.held), _counted(host, graph))
+    standard = [*(replay.imports(ahead=ahead) if replayed else []), *(["import sys"] if named else [])]
     parts = [
         _module_docstring(class_name, graph, host, hints, replayed),
         _imports(host, import_lines(import_from, import_file, outer, made.alias), standard),
@@ -139,16 +140,22 @@ def compose(
         *made.kernels,
         *([bounds.HELPER] if any("_check_indices(" in line for line in host.body) else []),
         made.host_function,
-        *(_replays(class_name, host, graph) if replayed else []),
-        _class(plain, made.base, host, signature, checks, function, replayed, graph),
+        *(_replays(class_name, host, graph, ahead) if replayed else []),
+        _class(plain, made.base, host, signature, checks, function, replayed, ahead, graph),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _replays(class_name: str, host: Host, graph: Graph) -> list[str]:
+def _given(host: Host) -> list[str]:
+    """The Python of what forward is given and the host function takes."""
+    return [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
+
+
+def _replays(class_name: str, host: Host, graph: Graph, ahead: bool) -> list[str]:
     strides = any(v.shape and all(v is not other for other in host.plan.held) for _, v in host.held)
     changes = bool(_counted(host, graph))
-    return replay.definitions(class_name, torch_calls=host.torch_calls > 0, strides=strides, changes=changes)
+    torch_calls = host.torch_calls > 0
+    return replay.definitions(class_name, torch_calls=torch_calls, strides=strides, changes=changes, ahead=ahead)
 
 
 def _counted(host: Host, graph: Graph) -> list[int]:
@@ -243,15 +250,18 @@ def _class(
     checks: list[str],
     name: str,
     replayed: bool,
+    ahead: bool,
     graph: Graph,
 ) -> str:
     declared = ", ".join(["self", *signature.parameters])
     passed = ", ".join(signature.names)
-    given = [input_of(v).source for _, v in host.parameters if input_of(v).kind == "argument"]
+    given = _given(host)
     state = [(variable, input_of(v).source) for variable, v in host.held]
     inside = f"self._in_envelope({passed})"
     first, test = f"if not {inside}:", "Whether the kernels were validated for such arguments, parameters and settings."
-    held = Names({name, *signature.names}).fresh("held") if state else ""
+    names = Names({name, *signature.names})
+    held = names.fresh("held") if state else ""
+    begun = names.fresh("begun") if ahead else ""
     if state:  # looked up once: nn.Module takes one or two microseconds for each
         asked = "\n".join(checks)
         named = [n if f"({n} := " in asked else source for n, source in state]
@@ -260,7 +270,9 @@ def _class(
         test = "The module's tensors that the kernels read; False outside of what was validated."
     run = f"{name}({', '.join([*given, *([f'*{held}'] if state else [])])})"
     if replayed:
-        run = replay.call(name, given, held or "()", _counted(host, graph))
+        run = replay.call(name, given, held or "()", _counted(host, graph), begun)
+    if ahead:
+        first = f"{begun} = {replay.beginning(given)}\n        {first}"
     return f'''class {kernel_class(plain)}({base}):
     """{plain}: the kernel where it was validated, eager elsewhere."""
 

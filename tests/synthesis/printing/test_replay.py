@@ -136,6 +136,19 @@ def test_buffers_that_change_are_replayed_and_nothing_else_that_does() -> None:
     assert REPLAYED not in written(Keeps, (4, 32))
 
 
+def test_a_replay_begins_before_the_check_where_there_is_much_to_check_and_nothing_to_change() -> None:
+    def first(module: nn.Module, x: torch.Tensor) -> str:
+        tree = ast.parse(variant(candidates(module, [x]), REPLAYED).source)
+        (forward,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "forward")
+        return ast.unparse(forward.body[0])
+
+    image = torch.randn(2, 16, 8, 8)
+    assert first(Perceptron().eval(), torch.randn(3, 64)) == "begun = _begin(self, (x,))"
+    assert first(Residual().eval(), image) == "begun = _begin(self, (x,))"
+    assert "_begin" not in first(Residual().train(), image), "it would change the running statistics"
+    assert "_begin" not in first(Embeds().eval(), torch.randint(0, 100, (4,))), "nine tensors are looked at in no time"
+
+
 def test_what_a_graph_cannot_give_has_no_such_candidate() -> None:
     assert REPLAYED not in written(Few, (64, 64))
     assert REPLAYED not in written(Large, (64, 1024, 2048))
@@ -154,7 +167,7 @@ def test_the_file_depends_on_torch_and_triton_alone() -> None:
     source = variant(candidates(Perceptron().eval(), [torch.randn(3, 64)]), REPLAYED).source
     tree = ast.parse(source)
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert imported == {"logging", "weakref", "torch", "triton", "triton.language"}
+    assert imported == {"logging", "operator", "weakref", "torch", "triton", "triton.language"}
     assert 'getLogger("kernel_lsp.Perceptron")' in source
 
 

@@ -273,6 +273,40 @@ def test_callers_that_change_streams(pair: Pair) -> None:
     assert pair.graphs().captures == 1
 
 
+def test_a_replay_that_began_counts_only_where_the_check_agrees(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[bool] = []
+    begin = pair.file._begin
+
+    def counted(*args: Any) -> Any:
+        begun.append((found := begin(*args)) is not None and found[1] is not None)
+        return found
+
+    monkeypatch.setattr(pair.file, "_begin", counted)
+    inputs = pair.inputs()
+    for _ in range(4):
+        pair.check(pair.inputs())
+    assert begun == [False, True, True, True], "the first call captures"
+    old = pair.kernel.layers[0].weight  # so that the graph's memory stays what it was
+    for module in (pair.module, pair.kernel):
+        module.layers[0].weight = nn.Parameter(old * 2)
+    pair.check(inputs)
+    with torch.autocast("cuda", torch.bfloat16):
+        assert pair.kernel(*inputs).dtype == torch.bfloat16
+    pair.check(inputs)
+    with pytest.raises(RuntimeError):
+        pair.kernel(*[x.double() for x in inputs])
+    with torch.enable_grad():
+        assert pair.kernel(*inputs).requires_grad
+    pair.check(inputs)
+    pair.check(pair.inputs(5))
+    pair.check(pair.inputs(5))
+    assert begun[-2:] == [False, True]
+    x = torch.randn(64, 3, device="cuda").mT
+    pair.check([x])
+    pair.check([x[:1].expand(3, 64)])
+    assert pair.graphs().captures == 3, "one for the weight before, one for the weight now, one for five rows"
+
+
 @pytest.mark.parametrize("own_stream", [False, True])
 def test_threads(pair: Pair, own_stream: bool) -> None:
     wrong: list[BaseException] = []
