@@ -254,9 +254,9 @@ def _few_channels(exported: ExportedProgram) -> bool:
     for node in exported.graph.nodes:
         if node.op == "call_function" and str(node.target).rpartition(".")[0] in LEFT["convolutions"]:
             weight: Any = node.args[1]
-            size = weight.meta["val"].shape[0 if "transpose" in str(node.target) else 1]
-            if isinstance(size, int):  # of a size that varies, asking for the number would fix it for all that comes
-                taken.append(size)
+            # of a size that varies, asking for the number would fix it for all that comes
+            known = [size for size in weight.meta["val"].shape[:2] if isinstance(size, int)]
+            taken += [min(known)] if known else []
     return min(taken, default=LEAST_CHANNELS) < LEAST_CHANNELS <= max(taken, default=0)
 
 

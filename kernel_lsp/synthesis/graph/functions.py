@@ -78,6 +78,12 @@ _TO_FLOAT8_E5M2 = (
 )
 
 
+#: To the nearest number of ten bits of mantissa, ties away from zero as ``cvt.rna.tf32`` does: a tensor core cuts off what is behind those.
+_TO_TF32 = (
+    "bits = a.to(tl.int32, bitcast=True)",
+    "return tl.where(a == a, ((bits + 4096) & -8192).to(tl.float32, bitcast=True), a)  # NaN stays NaN",
+)
+
 #: Whether a kernel runs under the interpreter, for what torch does in one way on the CPU and in another on a GPU.
 _INTERPRETED = "_INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)"
 
@@ -201,6 +207,7 @@ FUNCTIONS: dict[str, Function] = {
     "to_bfloat16": Function("{0}.to(tl.bfloat16)", ATOM, (ATOM,), float, "{0}"),
     "to_float32": Function("{0}.to(tl.float32)", ATOM, (ATOM,), float, "{0}"),
     "to_float64": Function("{0}.to(tl.float64)", ATOM, (ATOM,), float, "{0}"),
+    "to_tf32": Function("_to_tf32({0})", ATOM, (LOWEST,), float, "tf32({0})", helper=_TO_TF32),
     "to_int32": Function("{0}.to(tl.int32)", ATOM, (ATOM,), int, "{0}"),
     "to_int64": Function("{0}.to(tl.int64)", ATOM, (ATOM,), int, "{0}"),
     "to_int16": Function("{0}.to(tl.int16)", ATOM, (ATOM,), int, "{0}"),

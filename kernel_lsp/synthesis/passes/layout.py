@@ -10,6 +10,7 @@ channels become a multiple of four, with zeros, so that each place begins at an 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 import sympy
@@ -20,9 +21,9 @@ from ..graph.division import Quotient, bounds
 from ..graph.lowered import Graph
 from ..graph.map import Guard, Map, dim, dims
 from ..graph.names import variable_name
-from ..graph.order import topological
+from ..graph.order import order_of, topological
 from ..graph.sizes import ONE, ZERO
-from ..graph.value import Contract, Exact, Shape, Value, View
+from ..graph.value import Contract, Exact, Pointwise, Shape, Value, View, viewed
 from . import planes as three
 from .peaks import peak_of
 
@@ -35,6 +36,9 @@ _READ_TOGETHER = 4
 #: The largest magnitude of a tensor of which float16 loses no more than TF32 does, relative to that magnitude: the largest
 #: number it has; and where its spacing at zero, 2^-24, is an eighth of TF32's there. Much smaller numbers lose more.
 LEAST_PEAK, MOST_PEAK = 2.0**-11, 65504.0
+
+#: The function that rounds to the nearest number of TF32; up to how many elements a sum takes so few steps that its tiles may be rounded.
+_NEAREST, _FEW_STEPS = "to_tf32", 64
 
 
 def channels_last(graph: Graph, worthwhile: Callable[[Contract, Contract], bool], *, planes: bool = False) -> int:
@@ -61,22 +65,61 @@ def is_pointwise(op: Contract) -> bool:
 
 
 def of_few_channels(op: Contract) -> bool:
-    """Whether it is a convolution of fewer channels than a step sums up, or of as many in each group: depthwise, or of an image's colours."""
-    channels = op.size("c") if "c" in op.left_axes else ONE
-    return op.convolves and bool(channels.is_number and channels < LEAST_CHANNELS)
+    """Whether it is a convolution of or to fewer channels than a step sums up, in each group: depthwise, of an image's colours, to its classes."""
+    counts = [op.size(letter) if letter in op.left_axes else ONE for letter in "co"]
+    return op.convolves and any(bool(n.is_number and n < LEAST_CHANNELS) for n in counts)
 
 
 def in_tf32(graph: Graph, but: Callable[[Contract], bool] = lambda op: False) -> int:
     """Let the other float32 convolutions be rounded to TF32 where they are multiplied, ``but`` for some. Returns how many there were."""
-    count = 0
+    found: list[Contract] = []
     for value in topological(graph.outputs):
         op = value.op
         if not isinstance(op, Contract) or not op.convolves or but(op):
             continue
         if op.left.dtype == op.right.dtype == torch.float32:
             op.tf32 = True
-            count += 1
-    return count
+            found.append(op)
+    if len(found) > 1:
+        _round_to_nearest(graph, found)
+    return len(found)
+
+
+def _round_to_nearest(graph: Graph, ops: list[Contract]) -> None:
+    """Round the operands of several products, of which tensor cores cut bits off: errors of one sign add up from layer to layer.
+
+    Where all that reads a value rounds it, it is stored rounded; else a copy is, which takes less time than rounding each tile of a long
+    sum: a 1 x 1 convolution of 192 channels takes 50 us with its tiles rounded and 22 without on an H100.
+    """
+    users, kept = order_of(graph.outputs).users, {*graph.outputs, *graph.updates.values()}
+    copies: dict[Value, Value] = {}
+
+    def rounded_alone(value: Value) -> bool:
+        """Whether a value, or its views, are multiplied in these products and nowhere else."""
+        return value not in kept and all(
+            any(user.op is op for op in ops) or (isinstance(user.op, View) and rounded_alone(user))
+            for user in users[value]
+        )
+
+    def copied(value: Value) -> Value:
+        if isinstance(value.op, View):
+            return Build.view(copied(value.op.operand), value.op.map, value.op.name)
+        if value not in copies:
+            copies[value] = Build.pointwise(_NEAREST, value, dtype=torch.float32, name=variable_name(value))
+        return copies[value]
+
+    for op in ops:
+        read = viewed(op.right)
+        long = sympy.prod([op.size(letter) for letter in op.summed])
+        in_tiles = bool(long.is_number and long <= _FEW_STEPS)
+        if isinstance(read.op, Pointwise) and read.op.function == _NEAREST:
+            in_tiles = False  # by another of these products
+        elif isinstance(read.op, Pointwise | Contract) and rounded_alone(read):
+            inner, in_tiles = dataclasses.replace(read, name=""), False
+            read.op = Pointwise(_NEAREST, (inner,))
+        elif not in_tiles:
+            op.right = copied(op.right)
+        op.nearest = True, in_tiles
 
 
 def _convolution(op: Contract, planes: bool) -> Contract | None:

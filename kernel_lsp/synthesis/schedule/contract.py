@@ -22,6 +22,7 @@ from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, loaded
 from ..kernel.ir import (
+    Apply,
     Axis,
     Dot,
     Expr,
@@ -223,6 +224,8 @@ def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:
         return planes_together(parts, op, at, walk, loop, acc, zeros)
     terms = operand_tiles(parts, op, at, walk, (walk.along((1, 2)), walk.along((0, 2))), loop)
     precision = program.block("PRECISION", tile.precision) if dtype == torch.float32 else None
+    if tile.precision == "tf32":
+        terms = _nearest(terms, op.nearest)
     if eighths and tile.restart:
         short = program.block("RESTART", tile.restart)
         loop.append(Add(acc.variable, Dot(terms[0], terms[1], zeros, short=short)))
@@ -230,6 +233,14 @@ def _sum(parts: Parts, at: dict[str, sympy.Expr]) -> Ref:
         loop.append(Set(acc.variable, Dot(terms[0], terms[1], acc, precision)))
     program.body += walk.loops(acc, zeros, loop)
     return walk.result(acc)
+
+
+def _nearest(terms: tuple[Expr, Expr], which: tuple[bool, bool]) -> tuple[Expr, Expr]:
+    """The operands of a product, of which those ``which`` say are rounded to TF32."""
+    left, right = (
+        Apply("to_tf32", (term,), torch.float32) if rounds else term for term, rounds in zip(terms, which, strict=True)
+    )
+    return left, right
 
 
 def _joined(

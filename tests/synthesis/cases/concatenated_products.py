@@ -41,7 +41,7 @@ CASES["cat_fire_float16"] = Case(  # a kernel that rounds the concatenation read
     kernels=10,
 )
 # Each piece has a second kernel, for what float16 does not hold.
-CASES["cat_fire_huge"] = Case(Fire, lambda n: [r(2, 5, 6 + n, 7) * 1e5], halves=True)
+CASES["cat_fire_huge"] = Case(Fire, lambda n: [r(2, 5, 6 + n, 7) * 1e5], tolerance=2e-3, halves=True)
 
 
 class Shares(nn.Module):
