@@ -27,15 +27,21 @@ _ALIGNED = 64
 
 
 def split_products(graph: Graph, parts: Callable[[Contract], int]) -> dict[Contract, Contract]:
-    """Split each product with one summed letter into as many ``parts``; 1 leaves it. Returns what each became."""
+    """Split the sum of each product into as many ``parts``; 1 leaves it. Returns what each became.
+
+    Left are those of several summed letters, but for convolutions in TF32, which are split by their channels, and those of rounded
+    operands that have a second kernel.
+    """
     found: dict[Contract, Contract] = {}
     for value in topological(graph.outputs):
         op = value.op
-        if not isinstance(op, Contract) or len(op.summed) != 1 or op.varies(op.summed) != (True, True):
+        if not isinstance(op, Contract) or op.exact is not None:
+            continue
+        letter = "c" if op.tf32 and op.convolves and not op.outer else op.summed
+        if len(letter) != 1 or letter not in op.summed or op.varies(letter) != (True, True):
             continue
         if (n := parts(op)) < 2:
             continue
-        letter = op.summed
         left, right = (
             _in_parts(v, axes, letter, n) for v, axes in ((op.left, op.left_axes), (op.right, op.right_axes))
         )

@@ -353,9 +353,11 @@ def _filled(sizes: tuple[int, ...], multiples: tuple[int, ...]) -> float:
     return math.prod(-(-size // step) * step / size for size, step in zip(sizes, multiples, strict=True))
 
 
-#: Programs on a multiprocessor from which reads of a thin product are as fast as memory; the shortest part of its sum; what
-#: the tile of one program covers at most.
-_ENOUGH, _SHORTEST, _TILE = 4, 1024, 64
+#: Programs on a multiprocessor from which reads of a thin product are as fast as memory; what the tile of one program covers at most.
+_ENOUGH, _TILE = 4, 64
+#: The shortest part of a sum: of float8, and of other numbers, of which a step takes longer. Sums of less than four of those are
+#: whole: the kernel that adds the parts up takes as long as the steps that they save.
+_SHORTEST_OF_FLOAT8, _SHORTEST = 1024, 256
 
 
 def product_parts(op: Contract, target: Target, hints: Hints) -> int:
@@ -368,10 +370,14 @@ def product_parts(op: Contract, target: Target, hints: Hints) -> int:
     if not tiles:  # the result has no elements
         return 1
     # 16 x 8192 x 8192 on an H100, 128 tiles: float8 takes 36 us whole and 40 in parts, planes of float32 292 whole and 114 in parts.
-    if tiles >= target.multiprocessors * (0.75 if of_float8(op) else 1.0):
+    float8 = of_float8(op)
+    if tiles >= target.multiprocessors * (0.75 if float8 else 1.0):
         return 1
     length = math.prod(sizes[letter] for letter in op.summed)
-    most = min(_ENOUGH * target.multiprocessors // tiles, length // _SHORTEST)
+    longest = length // (_SHORTEST_OF_FLOAT8 if float8 else _SHORTEST)
+    if longest < 4 and not float8:
+        return 1
+    most = min(_ENOUGH * target.multiprocessors // tiles, longest)
     return 1 << (most.bit_length() - 1) if most > 1 else 1
 
 

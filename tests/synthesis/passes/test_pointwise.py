@@ -28,14 +28,15 @@ def test_no_kernel_goes_over_the_input_before_the_product() -> None:
 
 
 @pytest.mark.parametrize(
-    "channels, outputs, shape",
-    [(32, 64, (128, 32, 256, 256)), (1024, 256, (10, 1024, 14, 14))],
+    "channels, outputs, shape, kernels",
+    [(32, 64, (128, 32, 256, 256), 1), (1024, 256, (10, 1024, 14, 14), 2)],
 )
 def test_what_waits_for_memory_or_for_launches_is_multiplied_in_tf32(
-    channels: int, outputs: int, shape: tuple[int, ...]
+    channels: int, outputs: int, shape: tuple[int, ...], kernels: int
 ) -> None:
     found = planned(nn.Conv2d(channels, outputs, 1), torch.empty(shape))
-    assert found.rounded == ["TF32 convolutions"] and len(found.kernels) == 1
+    assert found.rounded == ["TF32 convolutions"]
+    assert len(found.kernels) == kernels, "of few tiles the channels are summed in parts"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.map import dims
 from kernel_lsp.synthesis.graph.order import topological
-from kernel_lsp.synthesis.graph.value import Contract, Value, View
+from kernel_lsp.synthesis.graph.value import Contract, Pointwise, Value, View
 from kernel_lsp.synthesis.kernel.steps import Planned
 from kernel_lsp.synthesis.schedule.extents import share_of_places
 from kernel_lsp.synthesis.schedule.schedules import Product as Tile
@@ -281,6 +281,47 @@ def test_the_sum_of_a_thin_product_is_split() -> None:
     (product,) = products(found)
     assert product.shape[0] == 4
     assert len(found.kernels) == 2  # the second adds the parts up
+
+
+def test_the_channels_of_a_convolution_of_few_tiles_are_summed_in_parts() -> None:
+    found = planned(nn.Conv2d(512, 512, 3, padding=1, bias=False), torch.empty(2, 512, 7, 7))
+    (product,) = products(found)
+    assert found.rounded == ["TF32 convolutions"] and product.shape[0] == 16
+    assert len(found.kernels) == 2
+
+
+def test_a_product_that_has_a_second_kernel_for_what_float16_does_not_hold_is_whole() -> None:
+    module = nn.Conv2d(1024, 1024, 1).eval()
+    exported = capture(module, (torch.empty(10, 1024, 7, 7),))
+    found = synthesize(module, exported, class_name="Conv2d", import_from="torch.nn", gpu="H100")
+    assert found[0].arithmetic == "float16 convolutions" and not found[0].faults
+
+
+def test_operands_of_several_convolutions_are_rounded_to_the_nearest() -> None:
+    """Once, by the kernel that computes one which nothing else reads; in tiles where there are few steps; else as a copy."""
+    colours = nn.Conv2d(3, 32, 3)
+    inner = nn.Sequential(nn.Conv2d(32, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1))
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.colours, self.inner = colours, inner
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.relu(self.colours(x))
+            return y + self.inner(y)
+
+    found = planned(Net(), torch.empty(4, 3, 14, 14))
+    assert found.rounded == ["TF32 convolutions"]
+    first, second, third = products(found)
+    weights_and_tiles = [product.op.nearest for product in (first, second, third) if isinstance(product.op, Contract)]
+    assert weights_and_tiles == [(True, True), (True, False), (True, False)]
+    rounded = [
+        v for v in topological(found.graph.outputs) if isinstance(v.op, Pointwise) and v.op.function == "to_tf32"
+    ]
+    assert len(rounded) == 2, "what the sum needs, too, is copied, and what lies between the two convolutions is not"
+    (one,) = products(planned(nn.Conv2d(32, 32, 3), torch.empty(4, 32, 14, 14)))
+    assert isinstance(one.op, Contract) and one.op.tf32 and one.op.nearest == (False, False)
 
 
 @pytest.mark.parametrize("m, n, k", [(4096, 512, 512), (16, 8192, 512), (1024, 1024, 8192)])
