@@ -15,11 +15,14 @@ from ..graph.maps import squeeze
 from ..graph.monoids import MONOIDS, Monoid, Term, kind_of, mentions
 from ..graph.order import topological
 from ..graph.sizes import ONE, same
-from ..graph.value import Contract, Partial, Reduce, Scan, Value, View, numel
+from ..graph.value import Partial, Reduce, Scan, Value, View, numel
 
 #: A reduction with fewer results than SPLIT_RESULTS of more than SPLIT_LENGTH elements each leaves most of a GPU
 #: idle with one program per result, so it runs in chunks of CHUNK elements and a second kernel reduces those.
 SPLIT_RESULTS, SPLIT_LENGTH, CHUNK = 128, 32768, 16384
+
+#: The columns that a program takes at once where it reduces over rows: a chunk has as many rows fewer.
+_COLUMNS = 32
 
 
 #: The symbol of each number of chunks → what is cut, and the elements of a chunk.
@@ -60,7 +63,7 @@ def split_long_reductions(
 
 def _is_long(value: Value, hints: dict[sympy.Symbol, int]) -> bool:
     op = value.op
-    if not isinstance(op, Reduce) or isinstance(op.operand.op, Contract):
+    if not isinstance(op, Reduce):
         return False
     elements = _size(numel(tuple(op.operand.shape[d] for d in op.dims)), hints)
     return _size(numel(value.shape), hints) < SPLIT_RESULTS and elements > SPLIT_LENGTH
@@ -109,9 +112,11 @@ def _partial(
 ) -> Value:
     op = value.op
     assert isinstance(op, Reduce)
-    symbol = chunks_of(numel(tuple(element.shape[d] for d in op.dims)), CHUNK, hints, chunks)
+    over_rows = len(element.shape) - 1 not in op.dims
+    length = CHUNK // min(_COLUMNS, _power_of_two(_size(element.shape[-1], hints))) if over_rows else CHUNK
+    symbol = chunks_of(numel(tuple(element.shape[d] for d in op.dims)), length, hints, chunks)
     name = f"partial_{part}" if part else "partial"
-    return Value(Partial(kind, element, op.dims, CHUNK, part), (symbol, *value.shape), dtype, name)
+    return Value(Partial(kind, element, op.dims, length, part), (symbol, *value.shape), dtype, name)
 
 
 def put_together(
@@ -175,6 +180,11 @@ def _split_scan(value: Value, op: Scan, hints: dict[sympy.Symbol, int], chunks: 
     each = (*value.shape[:d], ONE, *value.shape[d + 1 :])
     partial = Value(Partial("sum", op.operand, op.dims, CHUNK), (symbol, *each), value.dtype, "partial")
     op.start = Value(Scan("sum", partial, (0,)), partial.shape, value.dtype, "ends")
+
+
+def _power_of_two(n: int) -> int:
+    """The largest one that is at most ``n``."""
+    return 1 << (max(n, 1).bit_length() - 1)
 
 
 def _size(expr: sympy.Expr, hints: dict[sympy.Symbol, int]) -> int:

@@ -45,6 +45,12 @@ case(
     tolerance=1e-4,
 )
 case("tall_column_sum", lambda self, x: x.sum(0), lambda n: [r(33000 + n, 5)], tolerance=1e-4)
+case(
+    "tall_product_var",
+    lambda self, x, w: (x @ w).var(0),
+    lambda n: [r(33000 + n, 8), r(8, 24)],
+    tolerance=1e-4,
+)
 case("row_and_total", lambda self, x: x.mean(-1) - x.mean(), lambda n: [r(6, 40 + n)])
 case("least_of_a_constant", lambda self, x: torch.min(x, torch.tensor(0.5)) + 1, lambda n: [r(20 + n, 50)])
 case(
