@@ -255,7 +255,10 @@ def _few_channels(exported: ExportedProgram) -> bool:
         if node.op == "call_function" and str(node.target).rpartition(".")[0] in LEFT["convolutions"]:
             weight: Any = node.args[1]
             # of a size that varies, asking for the number would fix it for all that comes
-            known = [size for size in weight.meta["val"].shape[:2] if isinstance(size, int)]
+            first, second = weight.meta["val"].shape[:2]  # of which the first one is of all groups
+            groups: Any = node.args[6] if len(node.args) > 6 else 1
+            known = [first // groups] if isinstance(first, int) else []
+            known += [second] if isinstance(second, int) else []
             taken += [min(known)] if known else []
     return min(taken, default=LEAST_CHANNELS) < LEAST_CHANNELS <= max(taken, default=0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import gc
 import mmap
 import os
 from typing import Any
@@ -110,8 +111,53 @@ class Lent:
             os.close(file)
 
     def close(self) -> None:
-        """Unmap it; whoever keeps a tensor of it has nothing to read any more."""
+        """Unmap it. Tensors of it that are kept, as by a module that remembers its input, get memory of their own before."""
+        _move_out(self.data)
         del self.data
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
             _driver().cuIpcCloseMemHandle(self._pointer)
+
+
+#: what refers to a storage that nothing else keeps: its tensor, and the object that asks
+_ALONE = 2
+#: of the first byte that is copied, so that every dtype's elements keep their places
+_ALIGNED = 512
+
+
+def _move_out(block: torch.Tensor) -> None:
+    """Move the tensors that lie in a block to memory of their own, which they share as they shared the block."""
+    storage = block.untyped_storage()
+    if torch._C._storage_Use_Count(storage._cdata) <= _ALONE:
+        return
+    kept = [one for one in gc.get_objects() if _lies_in(one, block) and one is not block]
+    if not kept:
+        return
+    begin = min(_first_byte(one) for one in kept) // _ALIGNED * _ALIGNED
+    end = max(_first_byte(one) + _bytes(one) for one in kept)
+    copied = block[begin:end].clone().untyped_storage()
+    for one in kept:
+        with torch.inference_mode(one.is_inference()), torch.no_grad():
+            moved = torch.empty(0, dtype=one.dtype, device=one.device)
+            place = (_first_byte(one) - begin) // one.element_size()
+            one.data = moved.set_(copied, place, one.shape, one.stride())
+
+
+def _lies_in(one: object, block: torch.Tensor) -> bool:
+    if type(one) not in (torch.Tensor, torch.nn.Parameter):  # isinstance would ask objects for their class
+        return False
+    assert isinstance(one, torch.Tensor)
+    if one.device != block.device or one.layout != torch.strided:
+        return False
+    return bool(one.untyped_storage()._cdata == block.untyped_storage()._cdata)
+
+
+def _first_byte(one: torch.Tensor) -> int:
+    return int(one.storage_offset()) * one.element_size()
+
+
+def _bytes(one: torch.Tensor) -> int:
+    """From its first element to behind its last one."""
+    if not one.numel():
+        return 0
+    return one.element_size() * (1 + sum((n - 1) * stride for n, stride in zip(one.shape, one.stride(), strict=True)))

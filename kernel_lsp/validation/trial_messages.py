@@ -48,6 +48,6 @@ def _with_lent_memory(trial: Trial, message: dict[str, Any], file: int | None) -
         traceback.print_exc()
         return {"failed": failures.classify(error, trial.path, trial.source).to_json()}
     finally:
-        opened.close()
         result = None
+        opened.close()
         memory.release()  # the referee needs it now

@@ -108,3 +108,27 @@ def test_a_changed_input_and_writes_past_its_ends_are_seen():
     del x, y
     opened.close()
     loan.free()
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_tensors_that_are_kept_get_memory_of_their_own_and_share_it_as_before(inference):
+    """As those of a module that remembers its input; on a GPU the lent memory is unmapped."""
+    first, second = torch.randn(3, 4), torch.arange(5)
+    loan, opened = lend([first, second])
+    with torch.inference_mode(inference):
+        kept, view, other = opened.tree[0], opened.tree[0][1:, ::2], opened.tree[1]
+    before = kept.data_ptr()
+    opened.close()
+    loan.free()
+    assert kept.data_ptr() != before
+    assert torch.equal(kept, first) and torch.equal(view, first[1:, ::2]) and torch.equal(other, second)
+    with torch.inference_mode(inference):
+        kept[1, 2] = 7.0
+    assert view[0, 1] == 7.0
+
+
+def test_nothing_is_copied_where_nothing_is_kept(monkeypatch):
+    loan, opened = lend([torch.randn(3, 4)])
+    monkeypatch.setattr(torch.Tensor, "clone", lambda *_, **__: pytest.fail("copied"))
+    opened.close()
+    loan.free()

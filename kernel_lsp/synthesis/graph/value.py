@@ -189,10 +189,8 @@ class Contract(Op):
     outer: str = ""  # summed letters that a kernel goes through one by one, outside of the others
     convolves: bool = False  # it is a convolution, which torch may compute in TF32
     tf32: bool = False  # float32 operands are rounded to TF32
-    nearest: tuple[bool, bool] = (
-        False,
-        False,
-    )  # for that, which operand's tiles are rounded to the nearest, where bits would be cut off
+    #: for that, of which operand the tiles are rounded to the nearest; of the others a tensor core cuts bits off
+    nearest: tuple[bool, bool] = (False, False)
     scaled: float = 1.0  # what the sum over all places but the last of the first outer letter is multiplied by
     #: outer letters that have fewer places for some of the results, with how many: an expression over the result's ``map.dim(i)``;
     #: what the operands hold beyond does not count

@@ -114,9 +114,9 @@ def _round_to_nearest(graph: Graph, ops: list[Contract]) -> None:
         in_tiles = bool(long.is_number and long <= _FEW_STEPS)
         if isinstance(read.op, Pointwise) and read.op.function == _NEAREST:
             in_tiles = False  # by another of these products
-        elif isinstance(read.op, Pointwise | Contract) and rounded_alone(read):
+        elif isinstance(read.op, Pointwise) and rounded_alone(read):
             inner, in_tiles = dataclasses.replace(read, name=""), False
-            read.op = Pointwise(_NEAREST, (inner,))
+            read.name, read.meaning, read.op = variable_name(read), None, Pointwise(_NEAREST, (inner,))
         elif not in_tiles:
             op.right = copied(op.right)
         op.nearest = True, in_tiles

@@ -25,6 +25,9 @@ _PARTS = "S"
 #: A part whose length is not known is a multiple of this, so that tiles begin at aligned addresses.
 _ALIGNED = 64
 
+#: The fewest channels of a part of a convolution: as many as a step of a tensor core adds up.
+_LEAST_CHANNELS = 16
+
 
 def split_products(graph: Graph, parts: Callable[[Contract], int]) -> dict[Contract, Contract]:
     """Split the sum of each product into as many ``parts``; 1 leaves it. Returns what each became.
@@ -40,7 +43,10 @@ def split_products(graph: Graph, parts: Callable[[Contract], int]) -> dict[Contr
         letter = "c" if op.tf32 and op.convolves and not op.outer else op.summed
         if len(letter) != 1 or letter not in op.summed or op.varies(letter) != (True, True):
             continue
-        if (n := parts(op)) < 2:
+        n = parts(op)
+        if letter != op.summed:
+            n = _of_channels(op.size(letter), n)
+        if n < 2:
             continue
         left, right = (
             _in_parts(v, axes, letter, n) for v, axes in ((op.left, op.left_axes), (op.right, op.right_axes))
@@ -59,6 +65,13 @@ def split_products(graph: Graph, parts: Callable[[Contract], int]) -> dict[Contr
         value.op = View(squeeze(total.shape, (0,)), total, "squeeze")
         found[op] = split
     return found
+
+
+def _of_channels(channels: sympy.Expr, parts: int) -> int:
+    """At most so many ``parts``, a power of two, that channels are divided into evenly."""
+    while parts > 1 and not (channels.is_number and channels % parts == 0 and channels // parts >= _LEAST_CHANNELS):
+        parts //= 2
+    return parts
 
 
 def _in_parts(operand: Value, axes: str, letter: str, parts: int) -> Value:

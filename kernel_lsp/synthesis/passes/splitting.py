@@ -21,8 +21,9 @@ from ..graph.value import Partial, Reduce, Scan, Value, View, numel
 #: idle with one program per result, so it runs in chunks of CHUNK elements and a second kernel reduces those.
 SPLIT_RESULTS, SPLIT_LENGTH, CHUNK = 128, 32768, 16384
 
-#: The columns that a program takes at once where it reduces over rows: a chunk has as many rows fewer.
+#: The columns that a program takes at once where it reduces over rows, of which a chunk has fewer then; the least it has.
 _COLUMNS = 32
+SHORTEST_CHUNK = CHUNK // _COLUMNS
 
 
 #: The symbol of each number of chunks → what is cut, and the elements of a chunk.

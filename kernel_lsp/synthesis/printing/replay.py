@@ -138,11 +138,15 @@ _AHEAD = '''def _begin(module, inputs):
     if torch.compiler.is_compiling() or (reads := _reads.pop(module, None)) is None:
         return None
     held = [reference() for reference in reads]
-    if any(t is None for t in held) or not all(type(x) in _PLAIN and x.layout == torch.strided for x in inputs):
+    if any(t is None for t in held) or not all(type(x) in _PLAIN and x.device.type == "cuda" for x in inputs):
+        return None
+    if any(x.layout != torch.strided or x.is_nested for x in inputs):
         return None
     if torch.is_grad_enabled() and any(t.requires_grad for t in (*inputs, *held)):
         return None
     if torch.jit.is_tracing() or torch._C._functorch.maybe_current_level() is not None:
+        return None
+    if torch.autograd.forward_ad._current_level >= 0:
         return None
     device = inputs[0].device
     if device.index != torch.cuda.current_device() or torch.cuda.is_current_stream_capturing():

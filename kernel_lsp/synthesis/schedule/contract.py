@@ -268,7 +268,14 @@ def _joined(
 
 def exchanged(op: Contract) -> Contract:
     """The same product with its operands exchanged: its rows are the columns of the other's."""
-    return dataclasses.replace(op, left=op.right, right=op.left, left_axes=op.right_axes, right_axes=op.left_axes)
+    return dataclasses.replace(
+        op,
+        left=op.right,
+        right=op.left,
+        left_axes=op.right_axes,
+        right_axes=op.left_axes,
+        nearest=(op.nearest[1], op.nearest[0]),
+    )
 
 
 def _leave_in_range(exact: Exact, arguments: Arguments) -> list[Statement]:

@@ -15,7 +15,7 @@ from ..graph.value import Input, Pointwise, Scalar, Value, View, input_of, numel
 from ..kernel.arguments import Arguments
 from ..kernel.reads import multiplied
 from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
-from ..passes.splitting import CHUNK, Chunks
+from ..passes.splitting import SHORTEST_CHUNK, Chunks
 from .choices import Chosen, scheduled
 from .contract import strided_operands
 from .naming import kernel_names, name_between, read_by
@@ -241,7 +241,7 @@ def _bounded(value: Value, counts: list[sympy.Expr], chunks: Chunks) -> bool:
     ``counts``: the elements of the inputs.
     """
     count = numel(value.shape)
-    if count.is_number or any(chunks[symbol][1] == CHUNK for symbol in count.free_symbols & chunks.keys()):
+    if count.is_number or any(chunks[symbol][1] >= SHORTEST_CHUNK for symbol in count.free_symbols & chunks.keys()):
         return True
     return any(count.free_symbols <= n.free_symbols and quotient(n, count) is not None for n in counts)
 

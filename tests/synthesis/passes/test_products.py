@@ -290,6 +290,39 @@ def test_the_channels_of_a_convolution_of_few_tiles_are_summed_in_parts() -> Non
     assert len(found.kernels) == 2
 
 
+@pytest.mark.parametrize(
+    "channels, window, size, parts",
+    [(3, 40, 224, 1), (100, 5, 11, 4), (8, 7, 9, 1)],
+)
+def test_parts_have_equally_many_channels_and_a_step_s_at_least(
+    channels: int, window: int, size: int, parts: int
+) -> None:
+    found = planned(nn.Conv2d(channels, 64, window, window, bias=False), torch.empty(2, channels, size, size))
+    (product,) = products(found)
+    assert isinstance(product.op, Contract) and product.op.tf32
+    assert (product.shape[0] if "S" in product.op.axes else 1) == parts
+
+
+class Attention(nn.Module):
+    """The attention of an autoencoder's middle block, of which a convolution reads the result through views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value, self.out = (nn.Conv2d(64, 64, 1) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, c, h, w = x.shape
+        q, k, v = (f(x).reshape(b, 1, c, h * w).mT for f in (self.query, self.key, self.value))
+        return x + self.out(F.scaled_dot_product_attention(q, k, v).mT.reshape(b, c, h, w))
+
+
+def test_a_convolution_rounds_what_attention_in_one_kernel_gives() -> None:
+    module = Attention().eval()
+    exported = capture(module, (torch.empty(2, 64, 16, 16),))
+    found = synthesize(module, exported, class_name="Attention", import_from="attention", gpu="H100")
+    assert any(one.arithmetic == "TF32 convolutions" for one in found) and not found[0].faults
+
+
 def test_a_product_that_has_a_second_kernel_for_what_float16_does_not_hold_is_whole() -> None:
     module = nn.Conv2d(1024, 1024, 1).eval()
     exported = capture(module, (torch.empty(10, 1024, 7, 7),))

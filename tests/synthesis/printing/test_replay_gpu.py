@@ -301,6 +301,8 @@ def test_a_replay_that_began_counts_only_where_the_check_agrees(pair: Pair, monk
     pair.check(pair.inputs(5))
     pair.check(pair.inputs(5))
     assert begun[-2:] == [False, True]
+    nested = torch.nested.nested_tensor([torch.randn(2, 64), torch.randn(1, 64)], device="cuda")
+    assert pair.kernel(nested).is_nested
     x = torch.randn(64, 3, device="cuda").mT
     pair.check([x])
     pair.check([x[:1].expand(3, 64)])
