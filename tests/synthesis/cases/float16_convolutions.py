@@ -50,7 +50,7 @@ class FromColours(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second = nn.Conv2d(3, 16, 3), nn.Conv2d(16, 8, 3)
+        self.first, self.second = nn.Conv2d(3, 16, 3), nn.Conv2d(16, 16, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.second(torch.relu(self.first(x)))
