@@ -135,7 +135,10 @@ def _move_out(block: torch.Tensor) -> None:
         return
     begin = min(_first_byte(one) for one in kept) // _ALIGNED * _ALIGNED
     end = max(_first_byte(one) + _bytes(one) for one in kept)
-    copied = block[begin:end].clone().untyped_storage()
+    try:
+        copied = block[begin:end].clone().untyped_storage()
+    except torch.OutOfMemoryError:  # then they can no longer be read, and the module's next call says so
+        return
     for one in kept:
         with torch.inference_mode(one.is_inference()), torch.no_grad():
             moved = torch.empty(0, dtype=one.dtype, device=one.device)
