@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from kernel_lsp.validation import memory
+
 _HANDLE_BYTES = 64
 
 
@@ -134,7 +136,7 @@ def _move_out(block: torch.Tensor) -> None:
     if not kept:
         return
     begin = min(_first_byte(one) for one in kept) // _ALIGNED * _ALIGNED
-    end = max(_first_byte(one) + _bytes(one) for one in kept)
+    end = max(_first_byte(one) + memory.span(one) for one in kept)
     try:
         copied = block[begin:end].clone().untyped_storage()
     except torch.OutOfMemoryError:  # then they can no longer be read, and the module's next call says so
@@ -157,10 +159,3 @@ def _lies_in(one: object, block: torch.Tensor) -> bool:
 
 def _first_byte(one: torch.Tensor) -> int:
     return int(one.storage_offset()) * one.element_size()
-
-
-def _bytes(one: torch.Tensor) -> int:
-    """From its first element to behind its last one."""
-    if not one.numel():
-        return 0
-    return one.element_size() * (1 + sum((n - 1) * stride for n, stride in zip(one.shape, one.stride(), strict=True)))

@@ -33,14 +33,6 @@ class Answer:
     seconds: float = 0.0  # that it took, by the referee's clock
 
 
-def _span(tensor: torch.Tensor) -> int:
-    """Bytes from a tensor's first element to its last."""
-    if tensor.numel() == 0:
-        return 0
-    reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    return reach * tensor.element_size()
-
-
 def _padded(count: int) -> int:
     return -(-count // _ALIGNED) * _ALIGNED
 
@@ -66,7 +58,7 @@ class Loan:
         self.places: list[int] = []
         for tensor in self.inputs:
             self.places.append(offset + guards.GUARD)
-            offset += guards.GUARD + _padded(_span(tensor)) + guards.GUARD
+            offset += guards.GUARD + _padded(memory.span(tensor)) + guards.GUARD
         self.rooms: list[tuple[int, int]] = []
         for tensor in expected:
             count = tensor.numel() * tensor.element_size()
@@ -83,10 +75,10 @@ class Loan:
     def _fill(self) -> None:
         data = self.block.data
         for tensor, place in zip(self.inputs, self.places, strict=True):
-            end = place + _padded(_span(tensor)) + guards.GUARD
+            end = place + _padded(memory.span(tensor)) + guards.GUARD
             if tensor.is_contiguous():
                 data[place - guards.GUARD : place].fill_(guards.INPUT_GUARD)
-                data[place + _span(tensor) : end].fill_(guards.INPUT_GUARD)
+                data[place + memory.span(tensor) : end].fill_(guards.INPUT_GUARD)
             else:  # the gaps between its elements, too
                 data[place - guards.GUARD : end].fill_(guards.INPUT_GUARD)
             if tensor.numel():
@@ -147,7 +139,7 @@ class Loan:
         """A sentence for every guard of an input that was written to."""
         found = []
         for tensor, place, name in zip(self.inputs, self.places, self.names, strict=True):
-            span = _span(tensor)
+            span = memory.span(tensor)
             end = place + _padded(span) + guards.GUARD
             found += guards.written_to(
                 self.block.data[place - guards.GUARD : place],

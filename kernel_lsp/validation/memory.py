@@ -17,6 +17,14 @@ def size(tensor: torch.Tensor) -> int:
     return count * tensor.element_size()
 
 
+def span(tensor: torch.Tensor) -> int:
+    """Bytes from a tensor's first element to its last."""
+    if tensor.numel() == 0:
+        return 0
+    reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return reach * tensor.element_size()
+
+
 def held(module: torch.nn.Module) -> int:
     """Bytes of a module's parameters and buffers."""
     return sum(size(t) for t in [*module.parameters(), *module.buffers()])

@@ -44,6 +44,11 @@ def exact(size: sympy.Expr) -> sympy.Expr:
     return sympy.expand(size.xreplace({part: part.args[0] / part.args[1] for part in floors}))
 
 
+def power_of_two_within(n: int) -> int:
+    """The greatest power of two that is at most n, and 1 below that."""
+    return 1 << (max(n, 1).bit_length() - 1)
+
+
 def strides(shape: Shape) -> list[sympy.Expr]:
     """Row-major strides in elements."""
     result: list[sympy.Expr] = []

@@ -17,7 +17,7 @@ from ..graph.order import topological
 from ..graph.value import Contract, Exact, Value
 from .layout import LEAST_PEAK, MOST_PEAK
 from .peaks import peak_of
-from .planes import repeats, viewed
+from .planes import rearranged, repeats
 
 
 def in_float16(graph: Graph, worthwhile: Callable[[Contract], bool]) -> int:
@@ -31,7 +31,7 @@ def in_float16(graph: Graph, worthwhile: Callable[[Contract], bool]) -> int:
         if op.convolves or any(repeats(operand, graph.hints) for operand in operands) or not worthwhile(op):
             continue
         left, right = (_half(operand, halves) for operand in operands)
-        peaks = tuple(dict.fromkeys(peak_of(halves[viewed(operand)[0]]) for operand in operands))
+        peaks = tuple(dict.fromkeys(peak_of(halves[rearranged(operand)[0]]) for operand in operands))
         exact = Exact(op, peaks, LEAST_PEAK, MOST_PEAK, tf32=True)
         value.op = Contract(left, right, op.left_axes, op.right_axes, op.axes, exact=exact)
         count += 1
@@ -59,7 +59,7 @@ def _products(graph: Graph) -> list[Value]:
 
 def _half(operand: Value, halves: dict[Value, Value]) -> Value:
     """``operand`` in float16. Of a view, what it views is rounded, in the order in which it lies in memory."""
-    base, view = viewed(operand)
+    base, view = rearranged(operand)
     if base not in halves:
         name = f"{base.name}_half" if base.name else ""
         halves[base] = Build.pointwise("to_float16", base, dtype=torch.float16, name=name)

@@ -92,13 +92,13 @@ def _round_to_nearest(graph: Graph, ops: list[Contract]) -> None:
     sum: a 1 x 1 convolution of 192 channels takes 50 us with its tiles rounded and 22 without on an H100.
     """
     users, kept = order_of(graph.outputs).users, {*graph.outputs, *graph.updates.values()}
+    rounding = set(ops)
     copies: dict[Value, Value] = {}
 
     def rounded_alone(value: Value) -> bool:
         """Whether a value, or its views, are multiplied in these products and nowhere else."""
         return value not in kept and all(
-            any(user.op is op for op in ops) or (isinstance(user.op, View) and rounded_alone(user))
-            for user in users[value]
+            user.op in rounding or (isinstance(user.op, View) and rounded_alone(user)) for user in users[value]
         )
 
     def copied(value: Value) -> Value:

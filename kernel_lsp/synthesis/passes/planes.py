@@ -140,14 +140,14 @@ def chosen(operand: Value, place: sympy.Expr, planes: dict[_Layout, Value]) -> V
 
     Of an operand that is a view, what it views is split, in the order in which it lies in memory.
     """
-    base, view = viewed(operand)
+    base, view = rearranged(operand)
     layout = base, tuple(range(len(base.shape))), None
     if layout not in planes:
         planes[layout] = planes_of(base)
     return of_each_product(planes[layout], view, place)
 
 
-def viewed(operand: Value) -> tuple[Value, Map]:
+def rearranged(operand: Value) -> tuple[Value, Map]:
     """The tensor in memory of which ``operand`` is a view that has each element once, and that view."""
     base, view = operand, Map(operand.shape, operand.shape, dims(len(operand.shape)), inverse=dims(len(operand.shape)))
     while isinstance(base.op, View) and base.op.map.inverse is not None:
@@ -163,7 +163,7 @@ def _aligned(op: Contract, hints: dict[sympy.Symbol, int], planes: dict[_Layout,
     None where they do so as they lie in memory, or where an operand is no matrix with its dimensions in some order.
     """
     letter = op.summed
-    sides = [(*viewed(v), axes) for v, axes in ((op.left, op.left_axes), (op.right, op.right_axes))]
+    sides = [(*rearranged(v), axes) for v, axes in ((op.left, op.left_axes), (op.right, op.right_axes))]
     if len(letter) != 1 or op.varies(letter) != (True, True) or any(view.permutation is None for _, view, _ in sides):
         return None
 

@@ -18,15 +18,13 @@ from ..graph.maps import squeeze
 from ..graph.order import topological
 from ..graph.sizes import ZERO, quotient
 from ..graph.value import Contract, Reduce, Value, View
+from .layout import LEAST_CHANNELS
 
 #: The letter of the parts.
 _PARTS = "S"
 
 #: A part whose length is not known is a multiple of this, so that tiles begin at aligned addresses.
 _ALIGNED = 64
-
-#: The fewest channels of a part of a convolution: as many as a step of a tensor core adds up.
-_LEAST_CHANNELS = 16
 
 
 def split_products(graph: Graph, parts: Callable[[Contract], int]) -> dict[Contract, Contract]:
@@ -69,7 +67,7 @@ def split_products(graph: Graph, parts: Callable[[Contract], int]) -> dict[Contr
 
 def _of_channels(channels: sympy.Expr, parts: int) -> int:
     """At most so many ``parts``, a power of two, that channels are divided into evenly."""
-    while parts > 1 and not (channels.is_number and channels % parts == 0 and channels // parts >= _LEAST_CHANNELS):
+    while parts > 1 and not (channels.is_number and channels % parts == 0 and channels // parts >= LEAST_CHANNELS):
         parts //= 2
     return parts
 

@@ -14,7 +14,7 @@ from ..graph.lowered import Graph
 from ..graph.maps import squeeze
 from ..graph.monoids import MONOIDS, Monoid, Term, kind_of, mentions
 from ..graph.order import topological
-from ..graph.sizes import ONE, same
+from ..graph.sizes import ONE, power_of_two_within, same
 from ..graph.value import Partial, Reduce, Scan, Value, View, numel
 
 #: A reduction with fewer results than SPLIT_RESULTS of more than SPLIT_LENGTH elements each leaves most of a GPU
@@ -114,7 +114,7 @@ def _partial(
     op = value.op
     assert isinstance(op, Reduce)
     over_rows = len(element.shape) - 1 not in op.dims
-    length = CHUNK // min(_COLUMNS, _power_of_two(_size(element.shape[-1], hints))) if over_rows else CHUNK
+    length = CHUNK // min(_COLUMNS, power_of_two_within(_size(element.shape[-1], hints))) if over_rows else CHUNK
     symbol = chunks_of(numel(tuple(element.shape[d] for d in op.dims)), length, hints, chunks)
     name = f"partial_{part}" if part else "partial"
     return Value(Partial(kind, element, op.dims, length, part), (symbol, *value.shape), dtype, name)
@@ -181,11 +181,6 @@ def _split_scan(value: Value, op: Scan, hints: dict[sympy.Symbol, int], chunks: 
     each = (*value.shape[:d], ONE, *value.shape[d + 1 :])
     partial = Value(Partial("sum", op.operand, op.dims, CHUNK), (symbol, *each), value.dtype, "partial")
     op.start = Value(Scan("sum", partial, (0,)), partial.shape, value.dtype, "ends")
-
-
-def _power_of_two(n: int) -> int:
-    """The largest one that is at most ``n``."""
-    return 1 << (max(n, 1).bit_length() - 1)
 
 
 def _size(expr: sympy.Expr, hints: dict[sympy.Symbol, int]) -> int:

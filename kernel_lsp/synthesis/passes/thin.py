@@ -33,8 +33,8 @@ from .planes import (
     chosen,
     of_each_product,
     planes_of,
+    rearranged,
     repeats,
-    viewed,
 )
 
 #: Numbers of float16 that are read at once.
@@ -58,7 +58,7 @@ def can_be_split(op: Contract, hints: Hints) -> bool:
     if op.left.dtype != torch.float32 or op.right.dtype != torch.float32 or op.tf32 or op.convolves or op.outer:
         return False
     operands = (op.left, op.right)
-    lengths = [viewed(operand)[0].shape[-1] for operand in operands if operand.shape]
+    lengths = [rearranged(operand)[0].shape[-1] for operand in operands if operand.shape]
     rough = any(length != ONE and length.subs(hints) % _READ_AT_ONCE for length in lengths)
     return len(lengths) == 2 and not rough and not any(repeats(operand, hints) for operand in operands)
 

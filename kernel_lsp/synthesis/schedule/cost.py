@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ..graph.sizes import power_of_two_within
 from ..graph.value import Contract, Value, numel, viewed
 from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
@@ -378,7 +379,7 @@ def product_parts(op: Contract, target: Target, hints: Hints) -> int:
     if longest < 4 and not float8:
         return 1
     most = min(_ENOUGH * target.multiprocessors // tiles, longest)
-    return 1 << (most.bit_length() - 1) if most > 1 else 1
+    return power_of_two_within(most)
 
 
 def _operations(op: Contract, hints: Hints) -> int:
