@@ -145,7 +145,9 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
     """Whether what the trial says of its times can be: by this process's own clock, on values that are new to it.
 
     What cannot be is withdrawn, with ``measurement.missing``. Returns why the candidate cheats, if it does: after all
-    those calls, or replayed from a graph, it computes something else, or its calls take longer than it says.
+    those calls, or replayed from a graph, it computes something else, or its calls take longer than it says. Where eager's
+    calls take longer than CUDA events say, too, other work is in the way: then the candidate has no times, and is not
+    blamed.
     """
     if shape.kernel is None:
         return ""
@@ -174,7 +176,7 @@ def confirm(referee: Referee, measurement: schema.Measurement, shape: schema.Sha
     if took > most:
         said = f"{took:.0f} µs by the clock outside its process and {shape.kernel.median:.0f} µs by CUDA events in it"
         _withdraw(measurement, shape, f"measuring error: a call takes {said}")
-        return f"its times are not those of its work: a call takes {said}"
+        return "" if _eager_is_held_up(referee, given) else f"its times are not those of its work: a call takes {said}"
     alone = _eager_alone(referee, given)
     if shape.eager is not None and alone is not None and shape.eager.median > _EAGER_FACTOR * alone + _EAGER_SLACK:
         said = f"{shape.eager.median:.0f} µs beside the candidate and {alone:.0f} µs without it"
@@ -192,8 +194,7 @@ def _by_our_clock(
     referee: Referee, tree: Any, reference: Reference | None, given: Given, median: float
 ) -> tuple[float, str]:
     """(microseconds a call, why what it computes in the end is not right)."""
-    few, most = _CLOCK_CALLS
-    calls = min(most, max(few, int(_CLOCK_SPAN / max(median, 1.0))))
+    calls = _calls(median)
     seconds = {}
     problem = ""
     for count in (_CLOCK_FIRST, _CLOCK_FIRST + calls):
@@ -203,6 +204,32 @@ def _by_our_clock(
             if count > _CLOCK_FIRST:
                 problem = difference(referee, tree, reference, answer.tree)
     return max(0.0, seconds[_CLOCK_FIRST + calls] - seconds[_CLOCK_FIRST]) / calls * 1e6, problem
+
+
+def _eager_is_held_up(referee: Referee, given: Given) -> bool:
+    """Whether eager's calls in this process take longer by its clock than CUDA events say, by what makes a candidate suspicious.
+
+    Beside other programs on the GPU the median by events is that of calls that were not interrupted, and the clock sees all.
+    """
+    median = _eager_alone(referee, given)
+    if median is None:
+        return False
+    calls = _calls(median)
+    with torch.no_grad(), state.unchanged(referee.module):
+        args, kwargs = given.make()
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(calls):
+            referee.module(*args, **kwargs)
+        torch.cuda.synchronize()
+        took = (time.perf_counter() - began) / calls * 1e6
+    return took > median * _CLOCK_FACTOR + _CLOCK_SLACK
+
+
+def _calls(median: float) -> int:
+    """How many calls of ``median`` microseconds are needed for a time by the clock."""
+    few, most = _CLOCK_CALLS
+    return min(most, max(few, int(_CLOCK_SPAN / max(median, 1.0))))
 
 
 def _eager_alone(referee: Referee, given: Given) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
+import subprocess
+import sys
 
 import pytest
 
@@ -125,3 +127,27 @@ def test_the_same_call_twice_is_as_fast_within_two_percent_and_five_percent_more
     print("same", min(ratios), max(ratios), "slow", min(slowed), max(slowed))
     assert all(0.98 < ratio < 1.02 for ratio in ratios), (min(ratios), max(ratios))
     assert all(ratio > 1.02 for ratio in slowed), (min(slowed), max(slowed))
+
+
+BUSY = """
+import torch
+x = torch.randn(4096, 4096, device="cuda")
+print("begun", flush=True)
+while True:
+    x @ x
+    torch.cuda.synchronize()
+"""
+
+
+def test_beside_programs_that_keep_the_gpu_busy_an_honest_kernel_does_not_cheat(validate):
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) for _ in range(3)]
+    try:
+        for one in busy:
+            assert one.stdout.readline() == b"begun\n"
+        for _ in range(3):
+            verdict = validate(DOUBLE, "Double", KERNEL, device="cuda", measure="eager")["verdict"]
+            assert verdict["status"] in ("ok", "slower"), verdict["reason"]
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
