@@ -146,7 +146,7 @@ def _exported(
         # when positional shapes are a tuple and keyword shapes follow by name.
         named: Any = shapes[0] if not kwargs and not _takes_any(module) else _by_name(module, shapes)
         try:
-            with shapes_alone(), _DepthsChecked():
+            with shapes_alone(), _SizesChecked():
                 exported = torch.export.export(module, args, kwargs, dynamic_shapes=named, strict=False)
             _check_assigned([str(warning.message) for warning in said])
             only_sizes.fix(exported)
@@ -158,16 +158,21 @@ def _exported(
             raise
 
 
-class _DepthsChecked(TorchFunctionMode):
-    """In this context ``torch._scaled_mm`` takes matrices [M, K] and [K, N] alone.
+class _SizesChecked(TorchFunctionMode):
+    """In this context operators take only sizes that are equal where they have to be, although torch's shape functions take others.
 
-    torch's own shape function compares the two K on a GPU only, and would leave them to vary apart.
+    ``torch._scaled_mm`` takes matrices [M, K] and [K, N]: the two K are compared on a GPU only. Attention takes as many values as keys:
+    on a CPU torch reads beyond the end of the shorter ones.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if func is torch._scaled_mm and len(args) > 1:
             torch._check(args[0].shape[1] == args[1].shape[0])
-        return func(*args, **(kwargs or {}))
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            key, value = (kwargs[name] if name in kwargs else args[i] for i, name in ((1, "key"), (2, "value")))
+            torch._check(key.shape[-2] == value.shape[-2])
+        return func(*args, **kwargs)
 
 
 class _Limited(TorchFunctionMode):

@@ -1,7 +1,9 @@
 """What a call leaves in buffers, attributes and parameters: the candidate's against the module's, by the standard of results.
 
 What the call changed is compared with float64, and eager's own error there is the yardstick: a cache that is nearly empty, or
-sums that cancel, are off by their rounding in eager, too.
+sums that cancel, are off by their rounding in eager, too. The running mean of a batch norm is subtracted from values that are
+then divided by their standard deviation, so its error counts beside that: behind a convolution of normalized values it is zero but
+for rounding, and any two ways to add up differ by more than it is.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.modules.batchnorm import _NormBase
 
 from kernel_lsp.validation import agreement, compare, memory, plan
 from kernel_lsp.validation.oracle import Reference
@@ -71,9 +74,23 @@ def _compared(
         if name in reference.after and reference.exact is None:  # no float64 here: both may be off
             return compare.agree(mine, theirs, referee.explained, said)
         return compare.compare(mine, theirs, theirs, said, eager_error=referee.explained)
-    found = compare.compare(mine, theirs, exact, said, eager_error=referee.explained)
+    scales = _scales(referee.module, reference, name, exact)
+    found = compare.compare(mine, theirs, exact, said, scales, eager_error=referee.explained)
     if not found.passed and math.isfinite(found.error):
         floors, elsewhere = agreement.rounding(referee, tree, reference, step.train, found, [name])
         elsewhere = max(elsewhere, referee.explained)
-        found = compare.compare(mine, theirs, exact, said, floors=floors, eager_error=elsewhere)
+        found = compare.compare(mine, theirs, exact, said, scales, floors=floors, eager_error=elsewhere)
     return found
+
+
+def _scales(
+    module: torch.nn.Module, reference: Reference, name: str, exact: torch.Tensor
+) -> list[torch.Tensor] | None:
+    """Beside what an error counts where that is not the tensor's own mean: a running mean's standard deviation."""
+    owner, _, kind = name.rpartition(".")
+    variance = reference.exact_after.get(f"{owner}.running_var".lstrip("."))
+    if kind != "running_mean" or not isinstance(variance, torch.Tensor) or name not in dict(module.named_buffers()):
+        return None
+    if not isinstance(module.get_submodule(owner), _NormBase):
+        return None
+    return [torch.maximum(compare.scale_of(exact), compare.scale_of(variance.clamp_min(0).sqrt()))]

@@ -2,8 +2,9 @@
 
 The module runs again, in its own dtype and in float64, while the operators are watched that choose elements (argmax, topk, sort). A
 result that holds what one of them gave is an index into that one's values. A candidate's index is as good as eager's where float64's
-values differ by no more than a result of such a kind may be off (compare). Where nothing was rounded on the way to the values nothing
-is allowed, and where torch promises the first of equal elements, elements that are equal in both precisions are no choice.
+values differ by no more than a result of such a kind may be off (compare). Where forward casts to float32 by itself, float64's values have
+its rounding, too; then two such results may differ. Where nothing was rounded on the way to the values nothing is allowed, and where
+torch promises the first of equal elements, elements that are equal in both precisions are no choice.
 
 What is chosen after a choice may depend on it. From the first choice on in which eager and float64 differ, float64's values may be other
 numbers: later choices are held to eager's own values, without a tolerance.
@@ -200,7 +201,7 @@ def _allowed(choice: _Choice) -> float:
     values, exact = choice.values, choice.exact
     if choice.follows or not values.dtype.is_floating_point:
         return 0.0
-    if exact is not None:
+    if exact is not None and exact.values.dtype is torch.float64:  # after ``.float()`` the copy in float64 has float32, too
         if pieces.identical(values.double(), exact.values):
             return 0.0
         of_eager = compare.compare(values, values, exact.values).eager_error

@@ -185,3 +185,16 @@ def test_a_size_of_which_there_are_others_varies(kind: type[nn.Module], size: in
     exported = capture(kind(), (torch.randn(3, size),))
     x = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.name == "x").meta["val"]
     assert not x.shape[1].node.expr.is_Integer
+
+
+class Attention(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(q, k, value=v)
+
+
+def test_attention_takes_as_many_values_as_keys() -> None:
+    q, k, v = torch.randn(2, 4, 8, 16), torch.randn(2, 4, 17, 16), torch.randn(2, 4, 17, 16)
+    exported = capture(Attention(), (q, k, v))
+    shapes = {n.name: n.meta["val"].shape for n in exported.graph.nodes if n.op == "placeholder"}
+    assert not isinstance(shapes["k"][2], int)
+    assert shapes["k"][2].node.expr == shapes["v"][2].node.expr != shapes["q"][2].node.expr

@@ -98,3 +98,47 @@ def test_a_buffer_that_eager_leaves_and_float64_moves(validate, moves_by, status
     verdict = validate(DRIFT, "Drift", OF_DRIFT.replace("+ 0.0", f"+ {moves_by}"))["verdict"]
     assert verdict["status"] == status, verdict
     assert status == "ok" or "buffer drift" in verdict["reason"], verdict
+
+
+#: behind the first batch norm all means are zero but for rounding, so that those of the second are
+NORMS = """
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.BatchNorm1d(32), nn.BatchNorm1d(32)
+    def forward(self, x):
+        return torch.relu(self.second(self.first(x) * 0.5)) * 2 + 1
+def get_inputs():
+    return [torch.randn(64, 32) * 3 + 2]
+"""
+NORMS_KERNEL = """
+@triton.jit
+def relu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(y_ptr + at, tl.where(x < 0, 0.0, x) * 2 + 1, mask=at < n)
+
+@triton.jit
+def add_kernel(x_ptr, by, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at, mask=at < n) + by, mask=at < n)
+
+class NormsTriton(Norms):
+    def forward(self, x):
+        if x.dtype != torch.float32 or (torch.is_grad_enabled() and x.requires_grad):
+            return super().forward(x)
+        x = self.second(self.first(x) * 0.5).contiguous()
+        y = torch.empty(x.shape, device=x.device, dtype=x.dtype)
+        relu_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        if self.training:
+            add_kernel[(1,)](self.second.running_mean, OFF, 32, BLOCK=32)
+        return y
+"""
+
+
+@pytest.mark.parametrize(("off", "status"), [("1e-6", "ok"), ("1e-4", "wrong")])
+def test_a_running_mean_of_zero_is_held_to_its_standard_deviation(validate, off, status):
+    verdict = validate(NORMS, "Norms", NORMS_KERNEL.replace("OFF", off), training=True)["verdict"]
+    assert verdict["status"] == status, verdict["reason"]
+    if status == "wrong":
+        assert "buffer second.running_mean[" in verdict["reason"], verdict["reason"]

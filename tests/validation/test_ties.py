@@ -58,6 +58,16 @@ def test_an_element_that_is_equal_within_rounding_is_as_good_and_no_other(how, o
         assert torch.equal(found, eager) == good, mine
 
 
+@pytest.mark.parametrize("wide", [True, False])
+def test_after_a_cast_to_float32_that_float64_makes_too(wide):
+    for mine, good in (([1, 2], True), ([2, 3], False)):
+        found, eager = settled(lambda v: v.float().topk(2)[1], ROW, torch.tensor(mine), wide)
+        assert torch.equal(found, eager) == good, mine
+    # nothing is rounded there
+    found, eager = settled(lambda v: v.float().topk(2)[1], ROW, torch.tensor([1, 2]), wide, divisor=None)
+    assert not torch.equal(found, eager)
+
+
 def test_along_the_first_dimension():
     x = ROW[:, None].repeat(1, 3)
     found, eager = settled(lambda v: v.topk(2, dim=0)[1], x, torch.tensor([[1, 2, 1], [2, 1, 0]]))
