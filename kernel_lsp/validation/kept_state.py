@@ -83,9 +83,7 @@ def _compared(
     return found
 
 
-def _scales(
-    module: torch.nn.Module, reference: Reference, name: str, exact: torch.Tensor
-) -> list[torch.Tensor] | None:
+def _scales(module: torch.nn.Module, reference: Reference, name: str, exact: torch.Tensor) -> list[torch.Tensor] | None:
     """Beside what an error counts where that is not the tensor's own mean: a running mean's standard deviation."""
     owner, _, kind = name.rpartition(".")
     variance = reference.exact_after.get(f"{owner}.running_var".lstrip("."))

@@ -201,7 +201,9 @@ def _allowed(choice: _Choice) -> float:
     values, exact = choice.values, choice.exact
     if choice.follows or not values.dtype.is_floating_point:
         return 0.0
-    if exact is not None and exact.values.dtype is torch.float64:  # after ``.float()`` the copy in float64 has float32, too
+    if (
+        exact is not None and exact.values.dtype is torch.float64
+    ):  # after ``.float()`` the copy in float64 has float32, too
         if pieces.identical(values.double(), exact.values):
             return 0.0
         of_eager = compare.compare(values, values, exact.values).eager_error
