@@ -75,7 +75,11 @@ def test_the_check_is_named_whose_error_was_the_largest():
         one.report.candidates[0].verdict.error_check = check
     said = footer(tasks, columns_for(tasks, 132)[0])
     assert "The largest error was not on the example inputs but in another check: huge values (A, C)." in said
-    assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("Largest error")]
+    assert not [line for line in footer(tasks[1:2], columns_for(tasks, 132)[0]) if line.startswith("The largest error")]
+    assert not [line for line in said if "amplify rounding" in line]
+    tasks[2].report.candidates[0].verdict.eager_error = 4.0
+    (said,) = [line for line in footer(tasks, columns_for(tasks, 132)[0]) if line.startswith("The largest error")]
+    assert said.endswith("There eager itself is as far from float64 (C): the inputs amplify rounding.")
 
 
 def test_each_of_several_examples_has_a_line(capsys, monkeypatch):
