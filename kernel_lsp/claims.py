@@ -126,7 +126,7 @@ def _times(measurement: schema.Measurement | None, device: schema.Device | None)
     table: dict[str, Any] = {
         "measured": {
             "at": measurement.measured_at or None,
-            "inputs": "; ".join(f"{spec.dtype}[{', '.join(map(str, spec.shape))}]" for spec in shape.inputs),
+            "inputs": "; ".join(spec.text for spec in shape.inputs),
             "roofline": _rounded(shape.roofline_share, 3),
         },
         "microseconds": {

@@ -19,6 +19,18 @@ class TensorSpec:
     device: str = "cpu"
     dynamic: list[str | None] = field(default_factory=list)
 
+    @property
+    def text(self) -> str:
+        """``float32[8, 1024, 4096]``: dtype and sizes."""
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def symbolic_text(self) -> str:
+        """``float32[x_0, 4096]``: a dimension that may vary is shown by its symbol."""
+        symbols = [*self.dynamic, *[None] * len(self.shape)]
+        sizes = [symbol or str(size) for size, symbol in zip(self.shape, symbols, strict=False)]
+        return f"{self.dtype}[{', '.join(sizes)}]"
+
 
 @dataclass
 class Independent:

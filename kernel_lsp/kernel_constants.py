@@ -19,6 +19,11 @@ CONSTANTS = {
 LIBDEVICE = "from triton.language.extra import libdevice"
 
 
+def size_range(least: int, greatest: int) -> str:
+    """``2 to 64``, or ``2 or more`` where the upper bound is ``UNBOUNDED``."""
+    return f"{least} to {greatest}" if greatest < UNBOUNDED else f"{least} or more"
+
+
 def _not_by_the_interpreter_alone(why: str) -> str:
     """After ``_DEVICE``, in a file with ``LIBDEVICE``: a device that no tensor is on. ``why_not`` names it."""
     return f"""if triton.knobs.runtime.interpret and libdevice.tanh(0.0) is None:

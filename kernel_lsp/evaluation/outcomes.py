@@ -148,7 +148,7 @@ def shown_index(report: schema.Report) -> int | None:
         validated = report.candidates[index]
         status = validated.verdict.status
         if status in schema.CORRECT:
-            return -1, _kernel_time(validated)
+            return -1, _kernel_time_at_example(validated)
         return FURTHEST.index(status) if status in FURTHEST else len(FURTHEST), 0.0
 
     return min(indices, key=rank, default=None)
@@ -168,14 +168,14 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
             shape = first_shape(validated)
             outcome.baselines = baselines(shape)
             outcome.kernel = _known(shape.kernel) if shape is not None else None
-            outcome.speedups = speedups(shape)
+            outcome.speedups = speedups_by_baseline(shape)
             outcome.kept = elsewhere(shape.kept) if shape is not None else {}
     compared = [entry for entry in report.candidates if entry.verdict.within_1e2 is not None]
     if compared:
         close = [e for e in compared if e.verdict.within_1e2 and e.verdict.status in _MAY_BE_CLOSE]
         outcome.correct_1e2 = bool(close)
         fastest = _fastest(close)
-        outcome.speedups_1e2 = speedups(first_shape(fastest)) if fastest is not None else {}
+        outcome.speedups_1e2 = speedups_by_baseline(first_shape(fastest)) if fastest is not None else {}
 
 
 def first_shape(validated: schema.Validated) -> schema.ShapeMeasurement | None:
@@ -203,7 +203,7 @@ def baselines(shape: schema.ShapeMeasurement | None) -> dict[str, float]:
     return {name: time for name in BASELINES if (time := _known(timings.get(name))) is not None}
 
 
-def speedups(shape: schema.ShapeMeasurement | None) -> dict[str, float]:
+def speedups_by_baseline(shape: schema.ShapeMeasurement | None) -> dict[str, float]:
     """Each baseline's median over the kernel's, both as launched (not replayed from a graph)."""
     kernel = _known(shape.kernel) if shape is not None else None
     ratios = {name: time / kernel for name, time in baselines(shape).items()} if kernel else {}
@@ -216,10 +216,11 @@ def _known(timing: schema.Timing | None) -> float | None:
 
 
 def _fastest(entries: Sequence[schema.Validated]) -> schema.Validated | None:
-    return min(entries, key=_kernel_time, default=None)
+    return min(entries, key=_kernel_time_at_example, default=None)
 
 
-def _kernel_time(validated: schema.Validated) -> float:
+def _kernel_time_at_example(validated: schema.Validated) -> float:
+    """In microseconds, at the shapes that every published figure is about; infinite where it was not timed."""
     shape = first_shape(validated)
     return (_known(shape.kernel) if shape is not None else None) or math.inf
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_lsp.class_schema import Specimen, TensorSpec
+from kernel_lsp.class_schema import Specimen
 from kernel_lsp.schema import CORRECT, ShapeMeasurement, Timing, Validated
 
 _LONGEST = 3000  # characters of a message
@@ -81,7 +81,7 @@ def _speed(validated: Validated, specimen: Specimen) -> list[str]:
         return ["Your kernel is correct. Its time was not measured" + (f" ({missing})." if missing else ".")]
     # The example's own sizes come first.
     shape = shapes[0]
-    inputs = ", ".join(map(_tensor, shape.inputs or specimen.inputs))
+    inputs = ", ".join(f"{spec.name} {spec.text}" for spec in shape.inputs or specimen.inputs)
     parts = [f"Your kernel is correct. For {inputs} it takes {_times(shape)}."]
     share = shape.roofline_share
     launches = verdict.launches
@@ -133,10 +133,6 @@ def _advice(bound: str, shape: ShapeMeasurement, launches: int | None) -> str:
         tries.append("larger tiles for tl.dot (128×128, 128×64), num_stages 3 or 4, num_warps 4 or 8")
         tries.append("group the programs so that neighbours share tiles in the L2 cache")
     return "What to try: " + "; ".join(tries) + "." if tries else ""
-
-
-def _tensor(spec: TensorSpec) -> str:
-    return f"{spec.name} {spec.dtype}[{', '.join(map(str, spec.shape))}]"
 
 
 def _us(time: Timing | float) -> str:

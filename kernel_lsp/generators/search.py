@@ -206,11 +206,12 @@ def _worth_repairing(run: Search, samples: list[Sample]) -> list[tuple[Sample, V
     correct = [entry for entry in found if entry[1].verdict.status in schema.CORRECT]
     wrong = [entry for entry in found if entry[1].verdict.status not in schema.CORRECT]
     wrong.sort(key=lambda entry: near.index(entry[1].verdict.status) if entry[1].verdict.status in near else len(near))
-    correct.sort(key=lambda entry: _kernel_time(entry[1]))
+    correct.sort(key=lambda entry: _kernel_time_over_shapes(entry[1]))
     return [*correct[:1], *wrong][:_WIDTH]
 
 
-def _kernel_time(validated: Validated) -> float:
+def _kernel_time_over_shapes(validated: Validated) -> float:
+    """In microseconds: over the recorded shapes, weighted by calls, else the sum over all shapes; infinite where none was timed."""
     if (mix := figures.mixed(validated.measurement)) is not None:
         return mix[1].median
     shapes = validated.measurement.shapes if validated.measurement else []

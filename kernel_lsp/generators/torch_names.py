@@ -26,30 +26,17 @@ MAKE_TENSORS = {
 }
 
 _NORM = {"eps", "weight", "bias"}
+_WITH_STATISTICS = {
+    *_NORM,
+    *("num_features", "momentum", "affine", "track_running_stats", "running_mean", "running_var"),
+    "num_batches_tracked",
+}
 _HELD = {
     "LayerNorm": _NORM | {"normalized_shape", "elementwise_affine"},
     "RMSNorm": _NORM - {"bias"} | {"normalized_shape", "elementwise_affine"},
     "GroupNorm": _NORM | {"num_groups", "num_channels", "affine"},
-    "BatchNorm": _NORM
-    | {
-        "num_features",
-        "momentum",
-        "affine",
-        "track_running_stats",
-        "running_mean",
-        "running_var",
-        "num_batches_tracked",
-    },
-    "InstanceNorm": _NORM
-    | {
-        "num_features",
-        "momentum",
-        "affine",
-        "track_running_stats",
-        "running_mean",
-        "running_var",
-        "num_batches_tracked",
-    },
+    "BatchNorm": _WITH_STATISTICS,
+    "InstanceNorm": _WITH_STATISTICS,
     "Linear": {"in_features", "out_features", "weight", "bias"},
     "Conv": {
         *("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode"),

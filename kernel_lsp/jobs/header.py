@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from kernel_lsp import __version__, claims, class_schema, kernel_file, schema
-from kernel_lsp.kernel_constants import UNBOUNDED
+from kernel_lsp.kernel_constants import size_range
 
 MOST_LINES = 25  # of a header, with its opening and closing line
 _MOST = 160  # characters of a text
@@ -135,10 +135,10 @@ def envelope(specimen: class_schema.Specimen, pinned: bool = False) -> dict[str,
         example |= {symbol: size for size, symbol in zip(spec.shape, spec.dynamic, strict=False) if symbol}
     sizes = []
     for symbol, (least, greatest) in specimen.dynamic.items():
-        upwards = f"{least} to {greatest}" if greatest < UNBOUNDED else f"{least} or more"
-        sizes.append(f"{symbol}: {upwards}" + (f", {example[symbol]} in the example" if symbol in example else ""))
+        of_example = f", {example[symbol]} in the example" if symbol in example else ""
+        sizes.append(f"{symbol}: {size_range(least, greatest)}{of_example}")
     return {
-        "inputs": _fitted([f"{s.name}: {tensor_text(s)}" if s.name else tensor_text(s) for s in specimen.inputs], 3),
+        "inputs": _fitted([f"{s.name}: {s.symbolic_text}" if s.name else s.symbolic_text for s in specimen.inputs], 3),
         "arguments": _fitted(specimen.arguments, 1) or None,
         "sizes": _fitted(sizes, 2) or None,
         "inputs-from": specimen.inputs_from,
@@ -154,16 +154,8 @@ def _words(made: dict[str, Any]) -> str:
 
 def inputs_words(specimen: class_schema.Specimen) -> str:
     """An example's tensors and other arguments as one text: ``x: bfloat16[512, 4096], causal=True``."""
-    shown = [dataclasses.replace(spec, dynamic=[]) for spec in specimen.inputs]
-    return ", ".join(
-        [*(f"{s.name}: {tensor_text(s)}" if s.name else tensor_text(s) for s in shown), *specimen.arguments]
-    )
-
-
-def tensor_text(spec: class_schema.TensorSpec) -> str:
-    """``float32[x_0, 4096]``: a dimension that may vary is shown by its symbol."""
-    symbols = [*spec.dynamic, *[None] * len(spec.shape)]
-    return f"{spec.dtype}[{', '.join(symbol or str(size) for size, symbol in zip(spec.shape, symbols, strict=False))}]"
+    tensors = [f"{spec.name}: {spec.text}" if spec.name else spec.text for spec in specimen.inputs]
+    return ", ".join([*tensors, *specimen.arguments])
 
 
 def _fitted(items: list[str], lines: int, whole: bool = False) -> list[str]:

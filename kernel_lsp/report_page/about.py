@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel_lsp.class_schema import Specimen, TensorSpec
-from kernel_lsp.kernel_constants import UNBOUNDED
+from kernel_lsp.kernel_constants import UNBOUNDED, size_range
 from kernel_lsp.schema import Device, Report, Verdict
 
 from . import numbers
@@ -80,7 +80,7 @@ def _dynamic(spec: Specimen) -> Child:
     parts = []
     for symbol, limits in spec.dynamic.items():
         least, greatest = (*limits, UNBOUNDED)[:2] if limits else (0, UNBOUNDED)
-        parts.append(f"{symbol}: {least} {f'to {greatest}' if greatest < UNBOUNDED else 'or more'}")
+        parts.append(f"{symbol}: {size_range(least, greatest)}")
     return "; ".join(parts)
 
 

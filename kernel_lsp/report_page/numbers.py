@@ -82,7 +82,7 @@ class Microseconds:
 
 def tensor(spec: TensorSpec) -> str:
     """``x float32[8, 1024, 4096]``."""
-    return f"{spec.name} {spec.dtype}[{', '.join(map(str, spec.shape))}]".lstrip()
+    return f"{spec.name} {spec.text}".lstrip()
 
 
 def ticks(greatest: float, about: int = 4) -> list[float]:

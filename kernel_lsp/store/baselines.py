@@ -33,7 +33,7 @@ class Key:
     torch: str
     triton: str
     fingerprint: str  # of the module
-    inputs: str  # see ``inputs_text``
+    inputs: str  # see ``inputs_with_strides``
     training: bool = False
 
 
@@ -113,13 +113,12 @@ class Store:
                 self._connection = None
 
 
-def inputs_text(inputs: Sequence[class_schema.TensorSpec]) -> str:
+def inputs_with_strides(inputs: Sequence[class_schema.TensorSpec]) -> str:
     """Shapes, dtypes and strides as text: ``float32[8, 1024]; float16[4, 4] stride [1, 4]``. Names do not matter."""
     parts = []
     for spec in inputs:
-        text = f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
         strided = spec.stride and spec.stride != _contiguous(spec.shape)
-        parts.append(f"{text} stride {spec.stride}" if strided else text)
+        parts.append(f"{spec.text} stride {spec.stride}" if strided else spec.text)
     return "; ".join(parts)
 
 
@@ -128,7 +127,7 @@ def key_of(report: schema.Report, inputs: Sequence[class_schema.TensorSpec] | No
     device, specimen, fingerprint = report.device, report.specimen, report.target.fingerprint
     if device is None or device.kind != "cuda" or specimen is None or not fingerprint:
         return None
-    text = inputs_text(specimen.inputs if inputs is None else inputs)
+    text = inputs_with_strides(specimen.inputs if inputs is None else inputs)
     versions = (device.driver, device.torch, device.triton)
     return Key(device.name, *versions, fingerprint, text, specimen.training) if all(versions) else None
 

@@ -78,4 +78,4 @@ def _times(measurement: schema.Measurement) -> tuple[Any, ...]:
 
 def inputs_text(shape: schema.ShapeMeasurement) -> str:
     """``float32[8, 1024]; int64[8]``: what a row of ``measurements`` says of the inputs."""
-    return "; ".join(f"{s.dtype}[{', '.join(map(str, s.shape))}]" for s in shape.inputs)
+    return "; ".join(spec.text for spec in shape.inputs)

@@ -10,7 +10,7 @@ import pytest
 
 from kernel_lsp import class_schema, schema
 from kernel_lsp.store import database
-from kernel_lsp.store.baselines import Kept, Key, Store, inputs_text, key_of
+from kernel_lsp.store.baselines import Kept, Key, Store, inputs_with_strides, key_of
 
 KEY = Key("Test GPU", "580.1", "2.11.0", "3.6.0", "abc", "float32[8, 32]")
 TIMING = schema.Timing(100.5, 99.0, 103.0, 50)
@@ -84,7 +84,7 @@ def test_a_key_comes_from_a_report_that_knows_everything():
     assert key_of(report, inputs[:1]) == dataclasses.replace(expected, inputs="float32[8, 32]")
     device.driver = ""
     assert key_of(report) is None
-    assert inputs_text([]) == ""
+    assert inputs_with_strides([]) == ""
 
 
 def write_many(path, name):

@@ -129,7 +129,7 @@ def _row(shape: ShapeMeasurement, weighted: bool) -> str:
 
 def tensor(spec: TensorSpec) -> str:
     """As in `` `float32[8, 1024, 4096]` ``."""
-    return f"`{spec.dtype}[{', '.join(map(str, spec.shape))}]`"
+    return f"`{spec.text}`"
 
 
 def timing(t: Timing | None) -> str:
