@@ -167,7 +167,7 @@ class ShapeMeasurement:
     spans: dict[str, float] = field(default_factory=dict)  # each GPU kernel of a call → microseconds, by the profiler
     # torch.compile in other modes than its default: "reduce-overhead", "max-autotune".
     compiled_modes: dict[str, Timing] = field(default_factory=dict)
-    # Times of torch.compile that were not taken in this run: mode of torch.compile → when and where it was measured.
+    # Times of torch.compile that were kept, or measured in another process or beside other work: mode → what is said of it.
     kept: dict[str, str] = field(default_factory=dict)
     calls: int | None = None  # that a recorded program made with these shapes; None where it was not seen to make any
     text: str = ""  # of a recorded call, all that forward is given: "float32[8, 512], causal=True"

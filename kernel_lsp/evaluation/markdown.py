@@ -140,7 +140,7 @@ def _problem(outcome: Outcome, timed: Sequence[str], several: bool) -> list[str]
     times = [outcome.baselines.get(name) for name in timed] + [outcome.kernel]
     remarks = [outcome.mode] if several else []
     remarks += [outcome.trait] if outcome.trait else []
-    remarks += [f"{score_texts.baseline(name)}: {mark}" for name, mark in outcome.kept.items()]
+    remarks += [f"{score_texts.baseline(name)}: {mark}" for name, mark in outcome.marks.items()]
     remarks += [outcome.reason] if outcome.reason else []
     return [
         _name(outcome.id),

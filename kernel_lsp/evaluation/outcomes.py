@@ -45,7 +45,8 @@ class Outcome:
     baselines: dict[str, float] = field(default_factory=dict)  # µs
     speedups: dict[str, float] = field(default_factory=dict)
     speedups_1e2: dict[str, float] = field(default_factory=dict)  # of the fastest kernel that is right by 1e-2
-    kept: dict[str, str] = field(default_factory=dict)  # baselines not measured in this run → their mark
+    # Baselines that were not measured in this run, or beside other work on the GPU → what is said of their time.
+    marks: dict[str, str] = field(default_factory=dict)
     generator: str = ""
     error: float | None = None  # largest relative error against float64
     eager_error: float | None = None
@@ -169,7 +170,7 @@ def _add_report(outcome: Outcome, report: schema.Report) -> None:
             outcome.baselines = baselines(shape)
             outcome.kernel = _known(shape.kernel) if shape is not None else None
             outcome.speedups = speedups_by_baseline(shape)
-            outcome.kept = elsewhere(shape.kept) if shape is not None else {}
+            outcome.marks = marks_of(shape.kept) if shape is not None else {}
     compared = [entry for entry in report.candidates if entry.verdict.within_1e2 is not None]
     if compared:
         close = [e for e in compared if e.verdict.within_1e2 and e.verdict.status in _MAY_BE_CLOSE]
@@ -185,9 +186,14 @@ def first_shape(validated: schema.Validated) -> schema.ShapeMeasurement | None:
     )
 
 
-def elsewhere(marks: dict[str, str]) -> dict[str, str]:
-    """Those of a shape's marks whose times are not of this run. It times torch.compile in a process of its own."""
+def marks_of(marks: dict[str, str]) -> dict[str, str]:
+    """A shape's marks without those of times from another process of this run, in which torch.compile is always timed."""
     return {mode: mark for mode, mark in marks.items() if not mark.startswith("measured in another process")}
+
+
+def is_beside_other_work(mark: str) -> bool:
+    """Whether a mark is of a time that was measured in this run while other programs used the GPU."""
+    return mark.startswith("measured beside other work")
 
 
 def is_stand_in(mark: str) -> bool:

@@ -98,13 +98,14 @@ def taken(scores: Scores) -> list[str]:
     """Where the times of the baselines come from, where some are not of this run."""
     lines = []
     for one in scores.taken:
-        parts = [f"{many(one.measured, 'time')} measured in this run"]
+        of_these = f" ({one.beside} of these beside other work on the GPU)" if one.beside else ""
+        parts = [f"{many(one.measured, 'time')} measured in this run{of_these}"]
         if one.kept:
             parts.append(f"{one.kept} kept from an earlier one")
         if one.stand_ins:
             marks = "; ".join(mark.removeprefix("stand-in: ") for mark in one.marks if is_stand_in(mark))
             parts.append(f"{many(one.stand_ins, 'stand-in')} ({marks})")
-        if len(parts) > 1:
+        if len(parts) > 1 or one.beside:
             lines.append(f"{baseline(one.baseline)}: {', '.join(parts)}.")
     return lines
 

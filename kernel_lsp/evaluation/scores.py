@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, is_stand_in, of
+from kernel_lsp.evaluation.outcomes import BASELINES, Outcome, is_beside_other_work, is_stand_in, of
 from kernel_lsp.evaluation.passing import Passing, passing
 from kernel_lsp.evaluation.records import FORMAT, NOT_STRICT, Record
 from kernel_lsp.figures import PRECISIONS, precision_words
@@ -102,12 +102,16 @@ class Failure:
 
 @dataclass
 class Taken:
-    """How many times of one baseline were measured in the run, kept from an earlier one, or come from another machine."""
+    """How many times of one baseline were measured in the run, kept from an earlier one, or come from another machine.
+
+    ``beside``: how many of those measured in the run were measured beside other work on the GPU.
+    """
 
     baseline: str
     measured: int
     kept: int
     stand_ins: int = 0
+    beside: int = 0
     marks: dict[str, int] = field(default_factory=dict)  # what is said of them → how many
 
 
@@ -258,11 +262,12 @@ def _taken(outcomes: Sequence[Outcome]) -> list[Taken]:
     found = []
     for baseline in BASELINES:
         timed = [outcome for outcome in outcomes if baseline in outcome.baselines]
-        marks = _counted(outcome.kept[baseline] for outcome in timed if baseline in outcome.kept)
+        marks = _counted(outcome.marks[baseline] for outcome in timed if baseline in outcome.marks)
         if timed:
             foreign = sum(number for mark, number in marks.items() if is_stand_in(mark))
-            kept = sum(marks.values()) - foreign
-            found.append(Taken(baseline, len(timed) - kept - foreign, kept, foreign, marks))
+            beside = sum(number for mark, number in marks.items() if is_beside_other_work(mark))
+            kept = sum(marks.values()) - foreign - beside
+            found.append(Taken(baseline, len(timed) - kept - foreign, kept, foreign, beside, marks))
     return found
 
 
@@ -309,6 +314,9 @@ def _warnings(scores: Scores, repeated: int) -> list[str]:
     for taken in scores.taken:
         total = taken.measured + taken.kept + taken.stand_ins
         times = f"{total} time{'s' if total != 1 else ''} of {name_of(taken.baseline)}"
+        if taken.beside:
+            were = "was" if taken.beside == 1 else "were"
+            said.append(f"{taken.beside} of {times} {were} measured beside other work on the GPU.")
         if taken.kept:
             said.append(f"{taken.kept} of {times} {'was' if taken.kept == 1 else 'were'} kept from an earlier run.")
         if taken.stand_ins:

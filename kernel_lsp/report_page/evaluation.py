@@ -251,7 +251,7 @@ def _problems(scores: Scores, links: Mapping[tuple[str, str, str], str]) -> Mark
     for outcome in scores.outcomes:
         remarks = [outcome.mode] if several else []
         remarks += [outcome.trait] if outcome.trait else []
-        remarks += [f"{score_texts.baseline(name)}: {mark}" for name, mark in outcome.kept.items()]
+        remarks += [f"{score_texts.baseline(name)}: {mark}" for name, mark in outcome.marks.items()]
         slow = outcome.speedups.get("eager", 1.0) < 1
         kind, sign = ("warn", "▼") if outcome.correct and slow else ("good", "✓") if outcome.correct else ("bad", "✗")
         rows.append(

@@ -171,6 +171,21 @@ def test_kept_baselines_are_counted_with_their_marks():
     assert "1 of 4 times of torch.compile is a stand-in, measured on another machine." in scores.warnings
 
 
+def test_times_beside_other_work_are_measured_in_this_run():
+    """They are not kept from an earlier one, and are counted by themselves."""
+    beside = report(validated(200, default=110))
+    mark = "measured beside other work: 11 % busy by pid 1329 (python3)"
+    beside.candidates[0].measurement.shapes[0].kept = {"default": mark}
+    scores = score([record(problem(1), beside), record(problem(2), report(validated(200, default=110)))])
+    found = scores.taken[1]
+    assert (found.measured, found.kept, found.stand_ins, found.beside) == (2, 0, 0, 1)
+    assert scores.outcomes[0].marks == {"default": mark}
+    assert scores.warnings == ["1 of 2 times of torch.compile was measured beside other work on the GPU."]
+    assert score_texts.taken(scores) == [
+        "torch.compile: 2 times measured in this run (1 of these beside other work on the GPU)."
+    ]
+
+
 def test_merged_machines_and_versions_are_said():
     other = record(
         problem(2), report(validated(200)), machine="bb22", versions={"device": "Other GPU", "torch": "2.13.0"}
