@@ -1,6 +1,6 @@
 """What a kernel file says of itself, as short lines of its header and back as records.
 
-Whoever writes the file can write these lines, so what is read here is a claim. Whether it was validated on this machine
+Anyone who writes the file can write these lines, so what is read here is a claim. Whether it was validated on this machine
 is for ``store/validations.py`` to say. Headers of earlier versions, which held the whole verdict, are read as well.
 """
 

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status. Where the reader of its output goes (``| head``), it ends without a word."""
     try:
         status = _main(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()  # at the end of the program nobody could catch what it raises
+        sys.stdout.flush()  # at the end of the program what it raises could not be caught
     except BrokenPipeError:
         if not _is_reader_gone():
             raise

@@ -75,7 +75,7 @@ class KernelFile:
 
     @property
     def precision(self) -> str:
-        """The setting that it was asked for with, and is validated under: whoever writes another one is held to strict."""
+        """The setting that it was asked for with, and is validated under; a text that is no such setting counts as strict."""
         return text if (text := self.header.get("precision")) in figures.PRECISIONS else "strict"
 
     @functools.cached_property
@@ -335,7 +335,7 @@ def write(path: Path, text: str, source: str, overwrite: bool = False) -> None:
         new = not os.path.lexists(target)
         may_write(target, source, overwrite)
         if not (new and _made(temporary, target)):
-            may_write(target, source, overwrite and not new)  # not a file of which nobody knew when it was allowed
+            may_write(target, source, overwrite and not new)  # not a file that appeared after overwriting was confirmed
             os.replace(temporary, target)
             temporary = None
         _sync_folder(target.parent)

@@ -15,7 +15,7 @@ LOADER = "_load_module"
 _TEXT = f'''def {LOADER}(file, name):
     """The module in ``file``, as seen from this folder: no import statement can name it.
 
-    It is loaded once for all who ask. Where ``file`` is not there, as while this file is validated
+    It is loaded once for all callers. Where ``file`` is not there, as while this file is validated
     in another folder, it is loaded already.
     """
     import importlib.machinery

@@ -99,7 +99,9 @@ class Gpu:
         moment = ctypes.c_ulonglong(max(0, int(since * 1e6)))
         found: dict[int, int] = {}
         ask = self.library.nvmlDeviceGetProcessUtilization
-        if ask(self.handle, rows, ctypes.byref(count), moment) == _SUCCESS:  # else it cannot tell, or nobody used it
+        if (
+            ask(self.handle, rows, ctypes.byref(count), moment) == _SUCCESS
+        ):  # else it cannot tell, or no process used it
             for i in range(count.value):
                 if rows[i].at >= moment.value and rows[i].sm <= 100:
                     found[rows[i].pid] = max(found.get(rows[i].pid, 0), rows[i].sm)

@@ -195,7 +195,7 @@ MI300X = Target(
 #: name → target
 NAMED: dict[str, Target] = {one.name: one for one in (A100, H100, H200, B200, L4, RTX_4090, MI300X)}
 
-#: what kernels are written for where nobody names another
+#: what kernels are written for where no other target is named
 DEFAULT = H100
 
 

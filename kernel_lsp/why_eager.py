@@ -2,7 +2,7 @@
 
 The class logs once for each reason why the kernel does not run, has ``why_not(*args)``, and warns at import when the
 class that it was validated for has changed. All of it is in the file, which works without kernel-lsp. The pipelines add
-it to every kernel, whoever wrote it; who reads a kernel's text for another purpose takes it off. The standard library alone.
+it to every kernel, from any generator; what reads a kernel's text for another purpose takes it off. The standard library alone.
 """
 
 from __future__ import annotations

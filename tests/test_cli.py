@@ -51,7 +51,7 @@ def samples(tmp_path):
 
 
 def without_reader(*arguments: str | Path, cwd: Path) -> tuple[int, str]:
-    """Exit status and standard error of a command whose output nobody reads any more, as after ``| head -0``."""
+    """Exit status and standard error of a command whose output has no reader any more, as after ``| head -0``."""
     environment = os.environ | {"KERNEL_LSP_STORE": str(cwd / "store.sqlite")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command(*arguments), cwd=cwd, env=environment, text=True, **pipes) as process:

@@ -1,4 +1,4 @@
-"""What several commands read their arguments as, with what is said of one that is none."""
+"""Types of arguments that several commands share, with the message for an argument of the wrong form."""
 
 from __future__ import annotations
 

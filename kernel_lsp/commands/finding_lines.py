@@ -1,4 +1,4 @@
-"""What ``check`` and ``validate`` say below their table: of each class what to do, and that it changed since."""
+"""The lines below the table of ``check`` and ``validate``: for each class what to do, and whether it has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--html FILE``: the report page of what was generated."""
+"""``--html FILE``: the report page of the generated kernels."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def _licence(options: Any, offer: pulling.Offer, interactive: bool) -> bool:
     """Show the licence; whether it is accepted.
 
     Raises:
-        LicenceNotAccepted: nobody can be asked.
+        LicenceNotAccepted: the standard input is no terminal, so the user cannot be asked.
     """
     licence = offer.licence
     _say(options, f"Licence of {offer.repository}: {licence.name}, {licence.link}")

@@ -1,4 +1,4 @@
-"""What is bound to fail for every class is said once, before any work: settings, the kernel folder, the device, generators."""
+"""Reports once, before any work, what would fail for every class: settings, the kernel folder, the device, generators."""
 
 from __future__ import annotations
 

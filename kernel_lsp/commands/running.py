@@ -162,7 +162,7 @@ def settings_from(
                 said.add(str(problem))
                 print(f"kernel-lsp: {problem}", file=sys.stderr)
         if last is not None:
-            raise last  # whoever catches it says it
+            raise last  # the caller prints it
         return settings
 
     return settings_for

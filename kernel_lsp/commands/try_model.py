@@ -1,4 +1,4 @@
-"""``kernel-lsp models try NAME FILE::CLASS``: what one model makes of one class, its answers included."""
+"""``kernel-lsp models try NAME FILE::CLASS``: one model's answers for one class, and what became of each."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Display:
     """Lines on standard output; see ``_Terminal`` for more."""
 
     def __init__(self, gone: Callable[[], None]) -> None:
-        self._gone = gone  # called where nobody reads any more
+        self._gone = gone  # called where the output has no reader any more
         self.closing = False
         self.kernels: list[Row] = []
         self.lines: deque[Text] = deque(maxlen=_LINES)  # the last ones

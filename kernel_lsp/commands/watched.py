@@ -1,4 +1,4 @@
-"""The kernels under the watched paths: which there are, and what each is to be validated as."""
+"""The kernels under the watched paths: which there are, and the settings and class that each is validated with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What root may do beside a plain user, given up: most of it reaches beyond files, where no other layer looks."""
+"""Drops root's capabilities: most of them reach beyond files, which no other layer covers."""
 
 from __future__ import annotations
 

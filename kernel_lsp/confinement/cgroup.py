@@ -1,4 +1,4 @@
-"""A control group for candidates: the number of their processes is limited whoever the user is."""
+"""A control group for candidates: the number of their processes is limited for every user, also root."""
 
 from __future__ import annotations
 

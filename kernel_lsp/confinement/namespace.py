@@ -71,7 +71,7 @@ def _works(way: str) -> bool:
 def _open_behind_it() -> bool:
     """Whether the processes outside are seen, or a path through them; or this program's own file can be written to.
 
-    It lies where it was before. The kernel lets nobody write to a program that runs, but for a few versions (6.11, 6.12).
+    It lies where it was before. Linux refuses writes to a program that runs, but for a few versions (6.11, 6.12).
     """
     with contextlib.suppress(OSError):
         os.close(os.open("/proc/self/exe", os.O_WRONLY | os.O_CLOEXEC))
@@ -92,7 +92,7 @@ def how_to_permit() -> str:
 
 
 def begin(way: str) -> None:
-    """Be one who may call ``enter``: in namespaces of its own, with everything in them as it is outside.
+    """Gain the right to call ``enter``: in namespaces of its own, with everything in them as it is outside.
 
     Separately, since the user's module may start threads when it is imported. Then it is too late for a user namespace, and a mount
     namespace would not be theirs. In a user namespace the process has its user's number and rights as before.

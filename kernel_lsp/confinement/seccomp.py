@@ -1,7 +1,7 @@
-"""seccomp: the kernel's calls that a candidate's process gets no more.
+"""seccomp: refuses system calls to a candidate's process.
 
 The filter is a few dozen comparisons, written here: the packages for it want libseccomp, a library of the system that
-many machines lack. What is refused fails with EPERM and does not kill, so that a library that only tries goes on.
+many machines lack. A refused call fails with EPERM and does not kill, so that a library that only tries it goes on.
 """
 
 from __future__ import annotations

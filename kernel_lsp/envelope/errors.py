@@ -1,4 +1,4 @@
-"""What keeps a module from being written as a drop-in class."""
+"""The errors for modules that cannot be written as a drop-in class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel that was written for another class has to know of this one to take its place."""
+"""The facts about a class by which a kernel of another class is adapted to it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def hooks(module: torch.nn.Module) -> list[str]:
 
 
 def gradient_conditions(tracked: list[str]) -> list[str]:
-    """That nobody asks for gradients of the floating-point tensors ``tracked``, in either mode, and that autocast is off."""
+    """That no gradients are required of the floating-point tensors ``tracked``, in either mode, and that autocast is off."""
     either = " or ".join(f"{source}.requires_grad" for source in tracked)
     grad = f"not (torch.is_grad_enabled() and {either if len(tracked) == 1 else f'({either})'})"
     forward = "torch.autograd.forward_ad._current_level < 0"  # a dual tensor does not say that it is one

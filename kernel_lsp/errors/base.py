@@ -59,12 +59,12 @@ def from_json(data: dict[str, Any]) -> UserError:
 
 
 class Cancelled(UserError):
-    """The user, or who asked, ended the job or request before it was done."""
+    """The user or the program that asked ended the job or request before it was done."""
 
     template = "Cancelled."
 
 
 class InternalError(UserError):
-    """An exception that nobody foresaw, wrapped where a job, a request or a model's answer ends; ``detail``: its type and text."""
+    """An unexpected exception, wrapped where a job, a request or a model's answer ends; ``detail``: its type and text."""
 
     template = f"kernel-lsp hit an error of its own: {{detail}}. Please report it with {LOG}."

@@ -1,4 +1,4 @@
-"""What is to be known of a convolution that eager runs: which of torch's ways it takes."""
+"""Which of torch's implementations a convolution takes in eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch does slowly on a GPU whoever writes a kernel, each with where that is known from.
+"""What torch does slowly on a GPU, each with its source.
 
 The rules are those of torch's own choice of a way, not of times: a hint says what is taken, and that it is the slower one.
 """

@@ -119,7 +119,7 @@ def _bare(func: Any) -> str:
 
 
 def is_free(func: Any) -> bool:
-    """Whether an operator launches nothing: a view, or memory that nobody fills."""
+    """Whether an operator launches nothing: a view, or memory that is not filled."""
     return bool(func.is_view) or func.namespace != "aten" or _bare(func) in _NOTHING
 
 

@@ -1,4 +1,4 @@
-"""What is to be known of a recurrent layer that eager runs: cuDNN takes its steps, each a launch or all in one."""
+"""How eager runs a recurrent layer: in cuDNN, with a launch for each step or one for all."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _small(report: schema.Report | None, shown: int | None) -> dict[str, Any] | 
 def _samples(report: schema.Report | None) -> dict[str, list[int]]:
     """Of each generator what it drew, repetitions included, and how many of that is correct.
 
-    What was not validated, since the time was over, counts as not drawn: nobody knows whether it is correct.
+    What was not validated, since the time was over, counts as not drawn: whether it is correct is not known.
     """
     sources = report.sources if report is not None else []
     found = {one.generator: [one.samples - one.unjudged, one.correct] for one in sources if one.samples}

@@ -52,7 +52,7 @@ class Request:
         ask_worker: ``await ask_worker(method, stage)`` sends a request about this class to the worker.
         progress: ``progress(message)`` says what is going on.
         source: what the generator did; it fills in what only it knows.
-        specimen: what is known of the class; whoever learns it first leaves it here.
+        specimen: what is known of the class; the first that learns it stores it here.
         host: ``async with host(commands, load, idle_seconds) as h`` lends a model host with that model loaded; the first
             of ``commands`` whose interpreter has the packages is used.
         generating: ``async with generating(device)`` around generation: nothing is timed on that GPU meanwhile.

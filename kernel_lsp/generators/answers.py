@@ -1,4 +1,4 @@
-"""A model's answer read tolerantly: the code of the class it is to have written, and no more than that needs."""
+"""Reads a model's answer tolerantly: the code of the class that it was asked for, with only what that class needs."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def generate(request: Request) -> AsyncIterator[Proposal]:
         UserError: what ``search`` raises.
     """
     options = request.settings.openai
-    if not options.base_url and not options.model:  # code goes nowhere that nobody named
+    if not options.base_url and not options.model:  # code goes only to a server that the user named
         raise ModelServerNotNamed()
     load = {
         "backend": "openai",

@@ -1,4 +1,4 @@
-"""What names of torch's mean, as far as an answer has to be understood without torch."""
+"""The names of torch's modules, functions and attributes that reading an answer needs, without importing torch."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def found() -> list[Found]:
 
 
 def begun(repository: str) -> bool:
-    """Whether weights of it are here, all or in part: whoever fetched them has seen the licence."""
+    """Whether weights of it are here, all or in part: the licence was shown when they were fetched."""
     folder = repository_folder(repository)
     return bool(_complete(repository, folder)) or _partial_bytes(folder) > 0
 

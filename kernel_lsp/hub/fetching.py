@@ -72,7 +72,7 @@ def fetch(repository: str, commit: str, file: RemoteFile, on_position: Callable[
     folder = repository_folder(repository)
     blob, pointer = folder / "blobs" / file.blob, folder / "snapshots" / commit / file.path
     if blob.exists() and blob.stat().st_size != file.size:
-        blob.unlink()  # cut short by a full disk, or by whoever wrote it
+        blob.unlink()  # cut short by a full disk, or by the process that wrote it
     damage = ""
     for again in (False, True):
         if file.large and not blob.exists():

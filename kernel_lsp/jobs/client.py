@@ -43,7 +43,7 @@ class Worker:
     ``command`` is everything up to and with the interpreter; ``cwd`` where it runs; ``main`` the file that it is to run, the
     worker's own where none is given.
 
-    ``lock`` is held by whoever gives it work: one job at a time. With ``give_way`` it leaves the processor to others,
+    ``lock`` is held by the job that gives it work: one at a time. With ``give_way`` it leaves the processor to others,
     as beside an editor it should.
     """
 
@@ -69,7 +69,7 @@ class Worker:
     async def start(self) -> dict[str, Any]:
         """Start the process if none runs, and return its answer to "hello".
 
-        A start goes on when the one who waits for it is cancelled: the next one will want the worker, too.
+        A start goes on when the task that awaits it is cancelled: the next job needs the worker, too.
 
         Raises:
             InterpreterMissing: the command cannot be started.
@@ -190,7 +190,7 @@ class Worker:
             return
         pending = self._pending.get(number)
         if pending is None or pending.future.done():
-            return  # an answer that nobody waits for any more
+            return  # the answer to a request that was given up
         if "event" in message:
             if message["event"] == "waiting":
                 _extend(pending.limit, message.get("data"))
@@ -259,6 +259,6 @@ def _extend(limit: asyncio.Timeout, data: Any) -> None:
 
 
 def _seen(future: asyncio.Future[Any]) -> None:
-    """Mark a failure as seen: nobody may be left to ask for it, and asyncio would complain."""
+    """Mark a failure as seen: where no task awaits it any more, asyncio would log an error."""
     if not future.cancelled() and future.done():
         future.exception()

@@ -1,7 +1,7 @@
-"""Validates a kernel of before again where it was faster than every kernel that was proposed now.
+"""Validates an earlier kernel of the class again where it was faster than every candidate of this job.
 
 Recall leaves out what the synthesizer would write anew, what a user has edited since, and classes without a graph. The
-times on record decide only whether the kernel of before is worth validating. Its new times decide whether it is chosen.
+times on record decide only whether the earlier kernel is worth validating. Its new times decide whether it is chosen.
 """
 
 from __future__ import annotations

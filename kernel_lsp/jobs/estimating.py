@@ -1,6 +1,6 @@
 """What a kernel is estimated to gain, asked of an idle worker.
 
-It is no job: it holds no lock and is told to no listener, and whatever somebody asks for ends it at once.
+It is no job: it holds no lock and reports to no listener, and a job that is submitted ends it at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernel_lsp.recording import examples
 from kernel_lsp.settings import Settings
 
 SECONDS = 60.0  # for importing, exporting and planning
-WARM_SECONDS = 600.0  # for a worker that leaves the processor to others; nobody waits for it
+WARM_SECONDS = 600.0  # for a worker that leaves the processor to others; no job waits for it
 
 
 async def estimate(worker: Worker, settings: Settings, path: Path, class_name: str) -> class_schema.Estimate | None:

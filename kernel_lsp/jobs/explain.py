@@ -1,4 +1,4 @@
-"""The pipeline of ``kernel-lsp explain``: fingerprint → the worker follows the synthesizer → format the text."""
+"""The pipeline of ``kernel-lsp explain``: fingerprint → the worker runs the synthesizer's stages → format the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who of the jobs of one process uses a GPU: a few that validate, or a model that generates there, alone."""
+"""Turns on a GPU for the jobs of one process: several validate at once, or one model generates there alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GpuTurns:
 
     @contextlib.asynccontextmanager
     async def alone(self, told: Told = lambda seconds: None) -> AsyncIterator[None]:
-        """A turn beside none. Nobody who has a turn may ask for it."""
+        """A turn without others beside it. A task that has a turn must not ask for it."""
         async with self._turn(self.most, told):
             yield
 
@@ -64,7 +64,7 @@ class GpuTurns:
                 self._give(count)
             else:
                 turn.cancel()
-                self._serve()  # who came behind need not wait for this one
+                self._serve()  # those behind it in the queue need not wait for this one
             raise
 
     def _give(self, count: int) -> None:

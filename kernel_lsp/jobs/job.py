@@ -1,4 +1,4 @@
-"""A job, and whoever listens to it."""
+"""A job, and the listener that it reports to."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Job:
 
 
 class Listener(Protocol):
-    """Who is told. Called on the event loop; must not block."""
+    """What a job calls to report. Called on the event loop; must not block."""
 
     def progress(self, job: Job, stage: str, message: str, percentage: int) -> None:
         """Something goes on. ``stage`` is one of queued, starting, generating, validating, measuring, writing."""

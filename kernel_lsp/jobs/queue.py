@@ -32,7 +32,7 @@ _KEPT = 50  # jobs that are over are remembered for their reports, up to this ma
 
 
 class Jobs:
-    """Runs jobs on the event loop of whoever submits them, one at a time on each worker.
+    """Runs jobs on the event loop on which they are submitted, one at a time on each worker.
 
     Args:
         settings_for: the settings in force for a source file. A UserError it raises fails the job.
@@ -84,7 +84,7 @@ class Jobs:
         """Put a job in the queue and return at once.
 
         A job of the same kind for the same class and document version that is not over yet is returned instead of a
-        second one; one for an older version is cancelled, since nobody waits for its result any more. ``source`` is
+        second one; one for an older version is cancelled, since its result would be out of date. ``source`` is
         the text in the editor; work is done on what is on disk, and the fingerprint tells the two apart.
         """
         self._drop_estimate()
@@ -179,7 +179,7 @@ class Jobs:
         self._keep(asyncio.get_running_loop().create_task(start()))
 
     def rest(self) -> None:
-        """End the workers and model hosts that nobody uses now: what they hold of a GPU is free again."""
+        """End the workers and model hosts that no job uses, which frees what they hold of a GPU."""
         for key, worker in list(self._workers.items()):
             if not worker.lock.locked():
                 del self._workers[key]
@@ -224,7 +224,7 @@ class Jobs:
             await asyncio.wait(tasks, timeout=0.5)
 
     def _worker(self, settings: Settings) -> Worker:
-        """The worker that runs this interpreter in this project; one for the same project that nobody needs is ended."""
+        """The worker that runs this interpreter in this project; one for the same project that no job uses is ended."""
         key = (tuple(settings.interpreter_command()), settings.root)
         if key not in self._workers:
             for other, worker in list(self._workers.items()):

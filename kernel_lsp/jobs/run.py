@@ -1,4 +1,4 @@
-"""What one job has at hand while it runs: its worker and budget, the source that it is about, its report."""
+"""What one job works with while it runs: its worker, its time budget, its source and its report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Run:
         started: when the command came; what the report's seconds count from.
         began: when its turn came; what the time budget counts from.
         hosts: the model hosts.
-        gpu: turns on the GPU, of whoever times something there, or has a model generate on it; never both at once.
+        gpu: turns on the GPU, for timing something there or for a model that generates on it; never both at once.
         locks: the folder of the worker's locks on GPUs; None: that of the store.
     """
 
@@ -144,7 +144,7 @@ class Run:
             raise errors.NoExampleInputs(path=str(path), class_name=class_name)
 
     def completed(self, body: str) -> str:
-        """The body of a kernel file with what every one has, whoever wrote it.
+        """The body of a kernel file with what every one has, from any generator.
 
         It finds the user's module from its folder and from the one above, says why a call runs the module's own forward, and
         when the class has changed.

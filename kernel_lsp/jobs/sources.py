@@ -1,4 +1,4 @@
-"""What each source of candidates came up with: counted, and in words."""
+"""The results of each source of candidates: as counts, and in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine validated, kept and found again (``store/validations.py``) for the device that a job runs on."""
+"""Stores and looks up verdicts of this machine (``store/validations.py``) for the device that a job runs on."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def generate(
     device = model.device
     with contextlib.ExitStack() as stack:
         if device.type == "cuda":
-            # Whoever is told that this has ended may time something on the same GPU.
+            # The client may time something on the same GPU once it is told that this has ended.
             stack.callback(torch.cuda.synchronize, device)
         else:
             hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: check())

@@ -23,7 +23,7 @@ from kernel_lsp.modelhost.streams import Streams
 
 log = logging.getLogger("kernel_lsp.modelhost")
 
-#: retries of the first look at a server: whoever typed a wrong address wants to know now
+#: retries of the first request to a server: few, since a wrong address has to be reported soon
 LOAD_RETRIES = 1
 #: seconds between two looks at whether the request was cancelled
 CANCEL_INTERVAL = 0.05

@@ -1,4 +1,4 @@
-"""Recorded calls as example inputs, and what is said of them."""
+"""Recorded calls as example inputs, and their description for messages."""
 
 from __future__ import annotations
 

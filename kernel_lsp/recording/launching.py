@@ -1,4 +1,4 @@
-"""Runs the user's command with the recording injected, and lives through what ends it."""
+"""Runs the user's command with the recording injected, and passes signals on to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a class as one HTML page: self-contained, without scripts, in the colours of whoever shows it.
+"""The report of a class as one HTML page: self-contained, without scripts, in the colours of the program that shows it.
 
 ``page`` and ``pages`` are the way in; ``Facts`` is all that a page can say. What is missing in it is said to be.
 """

@@ -1,4 +1,4 @@
-"""What a page is made from."""
+"""The data that a page is made from."""
 
 from __future__ import annotations
 

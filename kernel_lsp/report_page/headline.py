@@ -1,4 +1,4 @@
-"""The top of a report: the verdict in one line, what to beware of, and the figures that people ask for first."""
+"""The top of a report: the verdict in one line, warnings, and the most important figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = {
 
 
 def mark(verdict: Verdict) -> Markup:
-    """``✓ correct`` in its colour, with a sign for who does not see that."""
+    """``✓ correct`` in its colour, with a sign for readers who do not see colours."""
     kind, sign = _kind(verdict)
     return span(f"verdict {kind}", f"{sign} {_said(verdict)}")
 

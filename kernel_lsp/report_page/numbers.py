@@ -1,4 +1,4 @@
-"""Numbers as people read them. What is not there, or is no number, is None and never a zero."""
+"""Formats numbers for people. A missing number, or NaN, is None and never a zero."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def stop(text: str, otherwise: str = "") -> str:
 
 
 def moment(stamp: str) -> str:
-    """``2026-11-21 03:31 UTC`` from ISO 8601; what is none stays as it is."""
+    """``2026-11-21 03:31 UTC`` from ISO 8601; another text stays as it is."""
     try:
         then = datetime.datetime.fromisoformat(stamp)
     except ValueError:

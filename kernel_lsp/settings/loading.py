@@ -1,4 +1,4 @@
-"""Where settings come from, which wins, and what is said about bad ones.
+"""Where settings come from, which wins, and the messages for invalid ones.
 
 The later named wins over the earlier: pyproject.toml, editor, command line. A value that is not valid leaves the
 earlier one standing and is reported.

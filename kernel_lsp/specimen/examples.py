@@ -73,7 +73,7 @@ def resolve(
     ``number``: which of several examples, from 0.
 
     Raises:
-        NoExampleInputs: nobody gives any.
+        NoExampleInputs: there are none in any of these places.
         ExampleInputsFailed: what gives them raises.
         DeviceMissing: it asks for a device that is not here.
     """
@@ -122,7 +122,7 @@ def converted(given: dict[str, Any]) -> torch.dtype | None:
 def constructor(
     module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) for ``cls``: of its own function, the file's, ``table``, then a recorded call; none where nobody gives any.
+    """(args, kwargs) for ``cls``: of its own function, the file's, ``table``, then a recorded call; none where there are none.
 
     Raises:
         ExampleInputsFailed: the function that gives them raises.

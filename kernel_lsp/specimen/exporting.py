@@ -1,4 +1,4 @@
-"""The graph of a module, or why there is none, in words for whoever wrote the module."""
+"""The graph of a module, or why there is none, in words for the module's author."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def dynamic(exported: torch.export.ExportedProgram) -> dict[str, list[int]]:
 def independent(exported: torch.export.ExportedProgram) -> list[class_schema.Independent]:
     """The dimensions along which a reference may be cut.
 
-    Also of a graph with something in it that nobody thought of: then there is none.
+    Also of a graph with something in it that is not foreseen here: then there is none.
     """
     try:
         return independence.find(exported)

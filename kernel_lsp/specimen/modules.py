@@ -152,7 +152,7 @@ def loading_name(path: str) -> str:
     """The name under which a kernel file loads a module by its path; the same wherever the folder is moved.
 
     ``19_ReLU``: what ``importlib.import_module`` calls it, too, so that both share it. A file whose name another module
-    may have, or one with a dot in it, gets one that nobody else has: ``types_75ab90``.
+    may have, or one with a dot in it, gets one that no other module has: ``types_75ab90``.
     """
     _, dotted = dotted_name(path)
     name = os.path.basename(path)

@@ -1,4 +1,4 @@
-"""What the wire says of tensors: their names, shapes and dtypes, and the bytes that have to move."""
+"""What the wire says of tensors: their names, shapes and dtypes, and the least bytes that a call has to read and write."""
 
 from __future__ import annotations
 

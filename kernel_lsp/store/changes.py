@@ -1,4 +1,4 @@
-"""What is another between two validations, as data and in words."""
+"""The differences between the conditions of two validations, as data and in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Change:
     now: str
 
     def said(self) -> str:
-        """``torch 2.11.0 → 2.13.0``; ``kernel``: nobody reads hashes."""
+        """``torch 2.11.0 → 2.13.0``; ``kernel`` for a changed hash of its body, since a hash tells a reader nothing."""
         if self.what in (WORDS[name] for name in _HASHES):
             return self.what
         return f"{self.what} {self.before or 'none'} → {self.now or 'none'}"

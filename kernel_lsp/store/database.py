@@ -79,7 +79,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection | None:
     if version == VERSION:
         return connection
     connection.close()
-    if version == 0:  # an empty file: nobody has written anything
+    if version == 0:  # an empty file: nothing has been written
         return None
     connect(path).close()
     return _open_to_read(path)
@@ -133,7 +133,7 @@ def said(path: Path, done: str) -> Iterator[None]:
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
     # A file with a write-ahead log is read through two more files beside it. In a folder that cannot be written they
-    # cannot be made; nobody else writes there, so the file may be read as one that does not change.
+    # cannot be made; no other process writes there, so the file may be read as one that does not change.
     frozen = not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro&immutable=1" if frozen else "mode=ro"
     return sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=BUSY_READING)

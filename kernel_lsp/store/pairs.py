@@ -1,4 +1,4 @@
-"""Every kernel that this machine found correct, with the class that it is correct for on every device that it was tried on."""
+"""Every kernel that this machine found correct, with its class, where it is correct on every device that it was validated on."""
 
 from __future__ import annotations
 

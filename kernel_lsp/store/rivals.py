@@ -1,4 +1,4 @@
-"""The kernel that was fastest for a class before: what a new one has to be as fast as, and can be replaced by again."""
+"""The kernel that was fastest for a class before: a new one is compared with it, and can be replaced by it."""
 
 from __future__ import annotations
 

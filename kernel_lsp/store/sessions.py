@@ -20,7 +20,7 @@ class Session:
     """``machine`` is a short id that does not tell the machine's name. ``began_at``: ISO 8601, UTC."""
 
     id: str
-    command: str  # "generate", "serve", …; "" where nobody said
+    command: str  # "generate", "serve", …; "" where it was not said
     version: str  # of kernel-lsp
     machine: str
     process: int

@@ -1,6 +1,6 @@
 """The rule-based generator: an exported ATen graph becomes readable Triton source.
 
-capture (torch.export) → operators (ATen → graph) → passes (what is rewritten, what shares a kernel) → kernel → schedule →
+capture (torch.export) → operators (ATen → graph) → passes (rewrites, and which values share a kernel) → kernel → schedule →
 printing (a kernel's text, the host function, the file). ``stages.py`` has those before a schedule is chosen.
 """
 

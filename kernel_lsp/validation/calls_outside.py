@@ -1,4 +1,4 @@
-"""The same calls in a process that looks like the user's own program: who is right only under validation is found out.
+"""The same calls in a process that looks like the user's own program, to find a candidate that is right only under validation.
 
 The referee asks for a plain process (worker/plain_process.py) over a socket, in messages of bytes like the trial's. What comes
 from it is bounded and compared, and believed in nothing. Where it differs from what the module gives, the trial is
@@ -192,7 +192,7 @@ def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[
 
 
 def _sent(referee: Referee, calls: list[_Call], words: bool) -> bool:
-    """Ask for the calls. ``words``: torch takes a GPU's name for the CPU's. False where nobody is there to ask."""
+    """Ask for the calls. ``words``: torch takes a GPU's name for the CPU's. False where there is no plain process to ask."""
     assert referee.plain is not None
     if referee.plain.channel.socket.fileno() < 0:
         return False

@@ -93,7 +93,7 @@ class Fingerprints:
         self.flags = flags()
 
     def changed(self) -> list[str]:
-        """The names of what is not as it was; what is new is nobody's harm."""
+        """The names of what is not as it was; what is new does no harm."""
         now = functions(self.owners)
         missing = object()
         found = [name for name, value in self.functions.items() if now.get(name, missing) is not value]

@@ -59,7 +59,7 @@ def measure(
 ) -> tuple[schema.Measurement, dict[str, float] | None]:
     """Time the candidate that ``referee`` found correct, and eager, at the example's sizes and the recorded shapes.
 
-    ``verdict`` becomes "slower" if it is, "wrong" or "cheating" where that shows now. Nobody else times on the device
+    ``verdict`` becomes "slower" if it is, "wrong" or "cheating" where that shows now. No other process times on the device
     meanwhile.
     """
     from kernel_lsp.validation import recorded

@@ -49,7 +49,7 @@ def unheld(device: torch.device) -> float:
 
 
 def unreserved(device: torch.device) -> int:
-    """Bytes of a GPU that nobody has, as far as this process may count on them."""
+    """Bytes of a GPU that are free, as far as this process may count on them."""
     there = unheld(device)
     return int(there if _most is None else max(0, min(there, _most - torch.cuda.memory_reserved(device))))
 

@@ -75,7 +75,7 @@ class Referee:
     began: float = 0.0
     outputs: Any = None  # the module's answer to the example, without memory
     spent: dict[str, float] = field(default_factory=dict)  # part → seconds
-    #: within its context nobody else of ours uses the device; raises Failure where somebody does all the time
+    #: within its context no other process of kernel-lsp uses the device; raises Failure where others do all the time
     alone: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     #: called between two checks: others of ours that wait to time may do so; raises GpuTaken where they do all the time
     give_way: Callable[[], None] = lambda: None

@@ -2,7 +2,7 @@
 
 A product with fixed sizes may need hundreds of steps at several milliseconds each. Every instance writes its own part
 of the output, and fresh memory is poisoned: so a part of the instances can be run, and the elements they wrote be
-validated. That holds for one launch without atomics and with nothing computed by torch; whoever uses it has to check.
+validated. That holds for one launch without atomics and with nothing computed by torch; the caller has to check that.
 """
 
 from __future__ import annotations

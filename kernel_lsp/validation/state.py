@@ -1,6 +1,6 @@
 """What a forward may change in a module: its buffers, and plain values that it keeps in attributes.
 
-Every comparison begins in one state, whoever is called and however often: running averages, counters and lazily made
+Every comparison begins in one state, for module and candidate and for each call: running averages, counters and lazily made
 tables are put back after each call.
 """
 

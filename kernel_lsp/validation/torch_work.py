@@ -86,7 +86,7 @@ class Counting(TorchDispatchMode):
         return out
 
 
-#: products that also add something → the product alone: who leaves only the addition to a kernel leaves it the rest
+#: products that also add something → the product alone: a kernel that does only the addition leaves torch the rest
 _PRODUCTS = {
     "aten.addmm": "aten.mm",
     "aten.linear": "aten.mm",

@@ -1,4 +1,4 @@
-"""Which files changed, whoever changed them: folders are watched, and a burst of changes is told of once.
+"""Which files changed, by any program: folders are watched, and a burst of changes is told of once.
 
 The standard library and watchdog, imported where a watcher starts.
 """

@@ -39,7 +39,7 @@ class Notifier(Protocol):
 
 
 class Watcher:
-    """Watches the folders under some paths from ``start`` to ``close``, on the event loop of whoever starts it.
+    """Watches the folders under some paths from ``start`` to ``close``, on the event loop on which it is started.
 
     Args:
         roots: folders or files, absolute; they need not exist.

@@ -15,7 +15,7 @@ from kernel_lsp import errors, processes
 def attempt(task: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     """What ``task`` returns as plain JSON data, or None where it raised anything but a UserError, or crashed.
 
-    A UserError is raised here again. The fork stays in this process's group: whoever ends the one ends both. Where
+    A UserError is raised here again. The fork stays in this process's group, so that a signal to the group ends both. Where
     the user's modules have started threads a fork could wait for their locks for ever, so ``task`` runs here.
 
     Raises:

@@ -1,16 +1,17 @@
-"""Who uses a GPU, whichever kernel-lsp it is of: many that check may share it, one that times has it alone.
+"""The lock of a GPU among all processes of kernel-lsp: several that check share it, one that times holds it alone.
 
-Two files beside the store for each GPU, with the system's ``flock``, which ends with the process. ``gpu-UUID.lock`` is held shared by
-whoever checks, and exclusively by whoever times. Who checks gives way between two checks, but not while something else of the same
-validation uses the GPU: a check in a plain process, or the compiling of a tuning's variants beside the first verdict. ``gpu-UUID.gate``
-keeps those that time from starving: one that waits for the exclusive lock holds it, and nobody comes by it to the shared one meanwhile.
-All that wait to time so go one after the other, and then all that check at once. Nobody waits for the gate who holds the lock, so no two
-can wait for each other.
+Two files beside the store for each GPU, locked with the system's ``flock``, which ends with the process. A process that checks holds
+``gpu-UUID.lock`` shared, one that times holds it exclusively. A process that checks gives it up between two checks where another waits to
+time, but not while something else of the same validation uses the GPU: a check in a plain process, or the compiling of a tuning's variants
+beside the first verdict. ``gpu-UUID.gate`` keeps processes that time from starving: one that waits for the exclusive lock holds the gate,
+and no process takes the shared lock without the gate. So all that wait to time go one after the other, and then all that check at once.
+No process waits for the gate while it holds the lock, so no two can wait for each other.
 
-Who gives way, or waits to time, keeps its memory. Where several lanes of an evaluation share a GPU, ``PARTS`` further files say who may take
-how much: each ``gpu-UUID.memory-N`` is held by one of them, to its end, and stands for as large a part of the memory. Parts are taken before
-the other lock, by one after the other: who waits for the last of its parts holds ``gpu-UUID.memory-gate``, so one that needs many does not
-starve, and no two wait for each other's. Waiting for them has no limit: a lane may be the last of several that need the whole memory.
+A process keeps its memory on the GPU while it gives way or waits to time. Where several lanes of an evaluation share a GPU, ``PARTS``
+further files divide the memory among them: each ``gpu-UUID.memory-N`` stands for an equal part of it, and a request locks it to its end.
+Parts are taken before the other lock. The request that waits for the last of its parts holds ``gpu-UUID.memory-gate``, so one that needs
+many does not starve, and no two wait for each other's. Waiting for parts has no limit: a lane may be the last of several that need the
+whole memory.
 
 Take the lock after the trials are forked: a forked process would share it.
 """
@@ -112,7 +113,7 @@ def share(lock: GpuLock) -> None:
 
 
 def give_way(lock: GpuLock) -> None:
-    """Let those go first that wait to time: for whoever shares it, between two parts of what it does.
+    """Let processes that wait to time go first. Called by one that shares the lock, between two parts of its work.
 
     Raises:
         GpuTaken: others timed for too long. That says nothing of what is checked.
@@ -121,7 +122,7 @@ def give_way(lock: GpuLock) -> None:
         return
     import fcntl
 
-    if _locked(lock.gate, fcntl.LOCK_SH):  # nobody waits
+    if _locked(lock.gate, fcntl.LOCK_SH):  # no process waits to time
         _let_go(lock.gate)
         return
     _let_go(lock.file)
@@ -248,7 +249,7 @@ def _locked(file: int, how: int) -> bool:
 
 
 def _shared(file: int, gate: int) -> bool:
-    """Whether the lock could be had now. Who has it alone does not hold the gate: those that come to have it alone go first."""
+    """Whether the shared lock was free. It is taken under the gate, so that processes that wait to have it alone go first."""
     import fcntl
 
     if not _locked(gate, fcntl.LOCK_SH):
@@ -260,7 +261,7 @@ def _shared(file: int, gate: int) -> bool:
 
 
 def _wait(lock: GpuLock, attempt: Callable[[], bool], progress: dict[str, Any], most: float) -> None:
-    """Try until it succeeds, and tell of the waiting while it lasts: whoever limits this process's time must not count it.
+    """Try until it succeeds, and tell of the waiting while it lasts: the limits on this process's time must not count it.
 
     Raises:
         Failure: "timeout", after ``most`` seconds.

@@ -42,7 +42,7 @@ def find(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     try:
         device = torch.device(given["device"])
         torch.cuda.init()
-        gpu_lock.begin(given.get("locks"), device, emit)  # nobody is timing meanwhile
+        gpu_lock.begin(given.get("locks"), device, emit)  # no process times meanwhile
         torch.cuda.set_device(device)
         for sharing, _, ask, told in borrowers:
             block = Block(_COUNT, device)

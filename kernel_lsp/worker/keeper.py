@@ -83,7 +83,7 @@ def _keep(alive: int, told: int, folders: list[str]) -> None:
                 wanted, running = [alive], 0
             running = max(0, running + said.count(BEGINS) - said.count(ENDS))
             orphans = not said or ENDS in said
-            if running == 0:  # nobody is left who would read them
+            if running == 0:  # no process is left that would read them
                 deaths.forget(folders[0])
         if orphans:  # until there is none: what an orphan has started becomes one when that ends
             orphans = _end_orphans(mine)

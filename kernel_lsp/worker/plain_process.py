@@ -119,7 +119,7 @@ def _begin(
         _hide(main, file)
         end.send({"ready": True})
         gc.collect()
-        gc.freeze()  # what there is so far, gc shows to nobody
+        gc.freeze()  # gc.get_objects() leaves out what is frozen
     except BaseException as error:
         traceback.print_exc()
         with contextlib.suppress(channel.Closed):

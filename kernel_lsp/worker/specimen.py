@@ -119,7 +119,7 @@ def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 def estimate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """What a kernel would gain (``class_schema.Estimate``), or None where the class has to have real tensors to be looked at.
 
-    ``given`` has ``gpu``, the name of a target or None, beside what ``synthesize`` takes. Never with real tensors: nobody asked for it.
+    ``given`` has ``gpu``, the name of a target or None, beside what ``synthesize`` takes. Never with real tensors, which an estimate in the background must not allocate.
     """
     user_module, cls = imported(given, emit)
 

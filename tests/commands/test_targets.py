@@ -179,7 +179,7 @@ class Scaled(torch.nn.Module):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_class_without_inputs(project: Path) -> None:
-    """A stub that works for a class that is named; skipped in a folder, where nobody asked for it."""
+    """A stub that works for a class that is named; skipped in a folder, where the class was not named."""
     pytest.importorskip("triton", reason="the worker needs triton")
     (project / "pyproject.toml").write_text("")
     file = project / "net" / "scaled.py"

@@ -93,7 +93,7 @@ class Watching:
         return plain(self.output)
 
     def hang_up(self) -> None:
-        """Nobody reads any more."""
+        """The output has no reader any more."""
         os.close(self._read)
         self._read = -1
 

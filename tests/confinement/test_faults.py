@@ -193,7 +193,7 @@ def may_mount():
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A worker whose folder for temporary files is a disk of 16 MB that nobody else sees."""
+    """A worker whose folder for temporary files is a disk of 16 MB that no other process sees."""
     if not may_mount():
         pytest.skip("no namespace with a disk of one's own may be made here")
     scratch = tmp_path / "disk" / "scratch"

@@ -298,7 +298,7 @@ for nested in (False, True):
 
 @pytest.mark.parametrize("way", WITHOUT)
 def test_it_is_locked_by_itself(way, tmp_path):
-    """No filter for calls is needed for that, and it holds for who makes another namespace in it."""
+    """No filter for calls is needed for that, and it holds in a namespace that is made within it."""
     needs(way)
     done = subprocess.run([sys.executable, "-c", LOCKED, way, str(tmp_path)], capture_output=True, text=True)
     plain, nested = ["EPERM"] * 5 + ["EROFS"], ["EPERM", "EPERM", "EINVAL", "EINVAL", "EROFS"]
@@ -337,7 +337,7 @@ def test_a_system_that_refuses_it_is_said_to_and_how_to_get_it():
 
 
 def test_it_ends_with_its_parent(victim):
-    """What the kernel is asked to do when the parent ends is forgotten with some changes of who a process is."""
+    """The signal for the parent's end is forgotten with some changes of a process's user."""
     said = len(victim.said())
     code = "number = ctypes.c_int()\nctypes.CDLL(None).prctl(2, ctypes.byref(number))\ntell('signal', number.value)"
     assert victim.attack(code)["status"] == "ok"

@@ -1,4 +1,4 @@
-"""Results files: what a crash leaves of one, several of one run, and what is none."""
+"""Results files: what a crash leaves of one, several of one run, and files that are no results file."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_two_at_once_are_refused(tmp_path: Path) -> None:
         file.append(record(1))
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             assert pool.apply(_try, (str(path),)) == "ResultsInUse"
-        assert results_file.read(path).records == [record(1)]  # who only reads may
+        assert results_file.read(path).records == [record(1)]  # reading takes no lock
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(_try, (str(path),)) == ""
 

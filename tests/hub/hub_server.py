@@ -171,7 +171,7 @@ def _answer(hub: Hub, request: BaseHTTPRequestHandler) -> None:
 
 def _info(hub: Hub, request: BaseHTTPRequestHandler, name: str) -> None:
     repository = hub.repositories.get(name)
-    if repository is None:  # as the Hub: it does not tell who is not signed in whether there is one
+    if repository is None:  # as the Hub: a client that is not signed in does not learn whether there is one
         error = {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"}
         return _send(request, 401, error, b'{"error": "Repository not found"}')
     siblings = []

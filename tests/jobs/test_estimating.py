@@ -27,7 +27,7 @@ async def test_an_estimate_is_dropped_for_a_job_and_made_beside_none(make_jobs, 
     assert (found.launches, found.kernel_launches) == (2, 1)
     assert memory.calls == [], "it is no job"
 
-    # Whoever asks for something meanwhile does not wait for it.
+    # A job that is submitted meanwhile does not wait for it.
     slow = module(SLOW_IMPORT + TINY, "slow.py")
     asking = asyncio.create_task(jobs.estimate(slow, "Tiny"))
     here = slow.with_name("slow.py.here")

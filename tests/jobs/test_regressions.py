@@ -202,7 +202,7 @@ async def test_under_the_interpreter_nothing_is_compared_and_a_kernel_from_befor
     assert job.report.chosen == 0 and job.report.regression == ""
     assert job.report.candidates[0].measurement.comparison is None
 
-    # An edited file stays as it is, but for who says so.
+    # An edited file stays as it is, unless overwriting is asked for.
     kernel.write_text(kernel.read_text() + "# by hand\n")
     asked = {"body": before.actual_body}
     job = await over(jobs.submit("restore", target(path, "Tiny"), path, **asked))

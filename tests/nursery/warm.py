@@ -65,7 +65,7 @@ def _key() -> str:
 
 
 def _start(program: str, folder: str) -> None:
-    """Start the nursery as nobody's child."""
+    """Start the nursery without a parent that waits for it."""
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)

@@ -75,7 +75,7 @@ async def test_status_goes_from_busy_to_idle_and_pause_lets_go(client: Client, m
     await client.execute("kernelLsp.resume")
     await client.until(lambda: client.codes(uri) == ["kernel-outdated"], 90)
     await client.until(lambda: states(notified)[-1] == "idle")
-    assert client.messages == []  # nobody asked for this validation
+    assert client.messages == []  # this validation was started in the background
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ async def until_titles(client: Any, uri: str, titles: list[str], seconds: float 
 
 
 async def test_at_rest_an_estimate_stands_above_the_class_and_goes_with_an_edit(client: Any, module: Path) -> None:
-    """The input is 16 GB, which nobody makes."""
+    """The input is 16 GB, which is never allocated."""
     module.write_text(CHAIN)
     await client.start(module.parent, options=resting())
     uri = client.open(module)
@@ -94,7 +94,7 @@ async def test_at_rest_an_estimate_stands_above_the_class_and_goes_with_an_edit(
 
 @pytest.mark.slow
 async def test_another_recording_has_another_estimate(client: Any, module: Path, store: Path) -> None:
-    """Of a program that is recorded while nobody does anything in the editor. In two dimensions forward does more."""
+    """Of a program that is recorded while the editor is idle. In two dimensions forward does more."""
     more = "y = torch.relu(x * 2.0)\n        return torch.sigmoid(y + 1.0) if x.dim() == 2 else y"
     text = CHAIN.replace("return torch.sigmoid(torch.relu(x * 2.0) + 1.0)", more)
     module.write_text(text.replace("get_inputs", "other_inputs"))

@@ -1,4 +1,4 @@
-"""A program in a process of its own, as a user runs it who sets TRITON_INTERPRET=1."""
+"""A program in a process of its own, run with TRITON_INTERPRET=1."""
 
 from __future__ import annotations
 

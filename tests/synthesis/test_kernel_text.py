@@ -1,4 +1,4 @@
-"""What a reader of a kernel does not have to read: loads of what was loaded, masks that cannot fail, values that nobody uses."""
+"""What a reader of a kernel does not have to read: loads of what was loaded, masks that cannot fail, values that are not used."""
 
 from __future__ import annotations
 

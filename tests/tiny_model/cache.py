@@ -24,7 +24,7 @@ def trained() -> Path:
     """The folder of the trained model (see train.py for what is in it).
 
     In ``$XDG_CACHE_HOME/kernel-lsp-tests``, under a hash of all that goes into it. If it is not there it is trained,
-    in a process of its own; who asks meanwhile waits, so give the first test that needs it a timeout of ten minutes.
+    in a process of its own; other callers wait meanwhile, so give the first test that needs it a timeout of ten minutes.
     ``$KERNEL_LSP_TINY_MODEL`` names a folder that was trained elsewhere.
     """
     if elsewhere := os.environ.get("KERNEL_LSP_TINY_MODEL"):

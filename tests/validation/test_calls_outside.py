@@ -1,4 +1,4 @@
-"""The step in a plain process: it finds out who is right under validation alone, accuses nobody else, and leaves nothing."""
+"""The step in a plain process: it finds candidates that are right under validation alone, accuses no others, and leaves nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether random numbers were drawn, whoever's generator it was."""
+"""Whether random numbers were drawn, from any generator."""
 
 from __future__ import annotations
 

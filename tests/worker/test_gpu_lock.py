@@ -109,7 +109,7 @@ def other(tmp_path: Path):
 
 
 class Told:
-    """What one who waits says of it."""
+    """The progress that a waiting process reports."""
 
     def __init__(self, at_first: Callable[[], Any] = lambda: None) -> None:
         self.messages: list[str] = []
@@ -302,7 +302,7 @@ def test_waiting_is_told_while_it_lasts_and_moves_the_deadline(other, tmp_path):
 
     lock = gpu_lock.begin(str(tmp_path), CPU, emit, told.move)
     took = time.monotonic() - asked
-    assert len(told.events) >= 3, "it says so before it is over, or whoever limits its time would end it"
+    assert len(told.events) >= 3, "it says so before it is over, or the limits on its time would end it"
     assert sum(told.events) == pytest.approx(told.moved) == pytest.approx(lock.waited)
     assert 0.9 <= lock.waited <= took
     gpu_lock.end(lock)

@@ -42,7 +42,7 @@ def test_what_an_import_statement_can_name(write, name, importable, loading):
     path = write("", name)
     assert modules.importable(path) is importable
     assert modules.loading_name(path) == (loading or modules.loading_name(path))
-    if loading is None:  # nobody else has it, and the folder may be moved
+    if loading is None:  # no other file has it, and the folder may be moved
         assert modules.loading_name(path) not in sys.stdlib_module_names and "." not in modules.loading_name(path)
         assert modules.loading_name(path) == modules.loading_name(write("", f"elsewhere/{name}"))
 

@@ -2,7 +2,7 @@
 
 Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
 JSON file with the request, the index of the kernel whose time is divided by 400 (of two, "1,2", that of the
-other is by 20), the file for the answer. The answer also says who else could have had the GPU's lock meanwhile, and that on its memory.
+other is by 20), the file for the answer. The answer also says whether other processes could have had the GPU's lock meanwhile, and that on its memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Where VS Code begins and ends: everything is made here and handed to whoever needs it.
+// Where VS Code begins and ends: everything is made here and handed to the parts that need it.
 
 // biome-ignore assist/source/organizeImports: loading.ts takes the time at which it is loaded, so it comes first
 import { LOADING } from "./loading";

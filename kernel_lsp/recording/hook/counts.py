@@ -1,4 +1,4 @@
-"""What was seen of each class: bounded, whatever the program calls its modules with.
+"""The recorded shapes and calls of each class, in bounded memory.
 
 A sampled call stands for those since the sample before it. Of more shapes than are kept, the rarest is given up and
 counted among the others.

@@ -1,4 +1,4 @@
-"""What a bug report needs, and what tests look at: nothing of the user's code."""
+"""The data for bug reports, which tests read, too. It holds nothing of the user's code."""
 
 from __future__ import annotations
 

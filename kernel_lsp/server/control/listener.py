@@ -1,4 +1,4 @@
-"""What the jobs tell, put where the user sees it."""
+"""Shows the user what jobs report: progress, lenses, diagnostics, messages."""
 
 from __future__ import annotations
 

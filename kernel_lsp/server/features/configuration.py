@@ -1,4 +1,4 @@
-"""Settings from the client: at initialization, pulled, or sent when they change; and what makes us look again."""
+"""Settings from the client: at initialization, pulled, or sent when they change; and the events after which they are read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code lenses above each class: generate, the verdict, or what is going on."""
+"""Code lenses above each class: generate, the verdict, or the progress of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the time stamps of files tell."""
+"""Whether a file's time stamp is old enough that the next change gets another one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The language server protocol below the features: pygls with its traps closed, and what the client can do."""
+"""The language server protocol below the features: pygls with several of its behaviours overridden, and what the client can do."""

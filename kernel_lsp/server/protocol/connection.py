@@ -1,4 +1,4 @@
-"""pygls with its traps closed; what each override is for stands at the override."""
+"""pygls with several of its behaviours overridden; the reason stands at each override."""
 
 from __future__ import annotations
 

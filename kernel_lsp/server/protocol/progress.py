@@ -14,7 +14,7 @@ from lsprotocol import types
 
 from .connection import Connection
 
-_LEAST_SECONDS = 0.25  # between two reports of one job: nobody reads faster, and the window is drawn anew for each
+_LEAST_SECONDS = 0.25  # between two reports of one job: faster changes cannot be read, and each redraws the window
 
 
 @dataclass

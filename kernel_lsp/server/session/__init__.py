@@ -1,1 +1,1 @@
-"""What goes on while the server runs: the state, the jobs, what is validated in the background, what is shown anew."""
+"""What goes on while the server runs: the state, the jobs, validation in the background, updates of what is shown."""

@@ -1,4 +1,4 @@
-"""What kernels are estimated to gain: asked of an idle worker, class by class, once nobody has done anything for a while.
+"""What kernels are estimated to gain: asked of an idle worker, class by class, after a time without edits, saves and commands.
 
 An estimate is kept for the class as it is, its example inputs and the settings, and shown for nothing else. Whatever the user does
 ends the one under way; no job waits for it.
@@ -126,7 +126,7 @@ class Estimates:
             found = await self._state.start_jobs().estimate(document.path, c.name)
         except Cancelled:  # a job has begun
             raise asyncio.CancelledError from None
-        except UserError as error:  # whoever generates a kernel is told; the same class is not asked for again as it is
+        except UserError as error:  # a generation reports it; an unchanged class is not asked for again
             log.info("no estimate for %s: %s", c.name, error)
         if self._state.document_at(document.path) is not document or is_unsaved(document):
             return

@@ -1,4 +1,4 @@
-"""What is validated once nobody has done anything for a while: checks that were skipped, and verdicts from before.
+"""What is validated after a time without edits, saves and commands: checks that were skipped, and verdicts from before.
 
 A kernel whose checks were skipped is validated again with all checks and without timing; the editor shows nothing of
 that but the verdict, which replaces the one before. With ``revalidate = "idle"`` a kernel that was validated on another
@@ -28,7 +28,7 @@ _Outdated = tuple[Path, str, str, str]  # source, class, hash of the kernel's bo
 
 
 class FollowUp:
-    """``waiting`` holds the jobs whose verdicts have skipped checks, ``running`` the job that nobody asked for."""
+    """``waiting`` holds the jobs whose verdicts have skipped checks, ``running`` the follow-up job that runs now."""
 
     def __init__(self, state: State, submit: Callable[..., str]) -> None:
         self._state = state

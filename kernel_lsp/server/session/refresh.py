@@ -1,4 +1,4 @@
-"""After a change: diagnostics go out and lenses are asked for anew, soon but not on every keystroke."""
+"""After a change: diagnostics are sent and lenses requested again, soon but not on every keystroke."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Refresher:
 
 
 def forget_trees(state: State) -> None:
-    """Nobody types: hold no more memory than the answers need."""
+    """Release unused memory once no edit is under way."""
     for document in state.documents:
         document.source.forget_tree()
     if sys.platform == "linux":

@@ -1,4 +1,4 @@
-"""Files that change without the editor: the client tells of them, else a watcher of our own. A burst is one round."""
+"""Files that change without the editor: the client reports them, else a watcher in the server does. A burst of changes is one round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START_SECONDS = 0.5  # before a watcher of our own is started: the editor is sti
 
 
 class Rounds:
-    """``how``: who tells of changes, for bug reports: nobody, the client, the system, or comparing of files.
+    """``how``: the source of file changes, for bug reports: nobody, the client, the system, or comparing of files.
 
     ``show_changes`` and ``validate_changed``: called after a round.
     """

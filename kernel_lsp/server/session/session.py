@@ -1,4 +1,4 @@
-"""The state with what works on it over time: jobs that are put in the queue, what is validated unasked, what is shown anew."""
+"""The state with what changes it over time: jobs in the queue, validation in the background, updates of what is shown."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class Session(State):
         self.estimates.rest()
 
     def interrupt(self, for_good: bool = False) -> None:
-        """The user did something: what nobody asked for ends, and begins again at rest; not so what was cancelled for good."""
+        """Stop background work, since the user did something. It begins again at rest, unless ``for_good``: then the user cancelled it."""
         self.follow_up.interrupt(for_good)
         self.estimates.interrupt()
 
     def rest(self) -> None:
-        """What is done once nobody does anything may begin after a while."""
+        """Let background work begin after a while, unless the user does something before."""
         self.follow_up.rest()
         self.estimates.rest()
 
@@ -136,7 +136,7 @@ class Session(State):
         self.rest()
 
     def pause(self) -> None:
-        """Stop what nobody asked for, and let go of the GPU. What somebody asks for still runs."""
+        """Stop background work, and let go of the GPU. Jobs that a user asks for still run."""
         self.paused = True
         self.interrupt()
         if self.jobs is not None:

@@ -1,4 +1,4 @@
-"""All that the server knows, in one object that is passed to whoever needs it. There are no globals."""
+"""All that the server knows, in one object that is passed to the functions that need it. There are no globals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions that need not wait for the number of the row that their operand is computed with.
+"""Reductions that are computed in the same pass as the row's number on which their operand depends.
 
 The sum of exp(x - u) and that of (x - u)^2 follow from what can be carried along while ``u`` is not known (``monoids.py``). So a
 softmax reads its row once for the maximum and the sum, and a norm once for the mean and the variance.

@@ -1,4 +1,4 @@
-"""The body of a recurrence at one of its steps: what stands for the outside becomes what is there."""
+"""The body of a recurrence at one of its steps: its placeholders replaced by that step's values."""
 
 from __future__ import annotations
 

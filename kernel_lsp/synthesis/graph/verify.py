@@ -1,4 +1,4 @@
-"""Whether a graph holds together: looked at after it was lowered, and after the passes, so that a mistake shows where it was made."""
+"""Checks a graph for consistency after lowering and after the passes, so that a mistake is found in the stage that made it."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _wrong_recurrence(loop: Recurrence, sizes: _Sizes) -> str | None:
     known = {*loop.held, *loop.parts, loop.below}
     for value in topological(list(loop.next)):
         if isinstance(value.op, Held | Given | Below) and value not in known:
-            return "its body reads what is none of its states and not given"
+            return "its body reads a value that is neither one of its states nor given"
         if (why := _wrong(value, sizes)) is not None:
             return f"{named(value)} in its body: {why}"
     return None

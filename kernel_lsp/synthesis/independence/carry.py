@@ -9,7 +9,7 @@ import sympy
 
 
 class Dependent(Exception):
-    """What lies at different places along the dimension is mixed, or nobody knows whether it is."""
+    """What lies at different places along the dimension is mixed, or not known to be separate."""
 
 
 @dataclass(frozen=True)

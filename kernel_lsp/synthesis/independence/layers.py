@@ -136,7 +136,7 @@ def indexed(call: Call) -> Carry:
     found = tracked(indices)
     require(len(at) == len(found) and carry.dim not in at, f"{call.name} goes over it")
     require(at == list(range(at[0], at[-1] + 1)), f"{call.name}: indices that do not stand side by side")
-    known = all(n.free_symbols <= {call.symbol} for n in call.shapes[0])  # a mask gives a size that nobody knows
+    known = all(n.free_symbols <= {call.symbol} for n in call.shapes[0])  # a mask gives a size that is not known
     require(known, f"{call.name} takes what a mask says")
     added = max(t.rank for t in found)
     return carry if carry.dim < at[0] else carry.at(carry.dim - len(at) + added)

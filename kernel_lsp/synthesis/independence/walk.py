@@ -91,7 +91,7 @@ def _follow(exported: ExportedProgram, symbol: sympy.Symbol, size: int) -> Indep
     """Follow ``symbol`` through every node of the graph, from the tensors that have it.
 
     Raises:
-        Dependent: an operator mixes the slices, or nobody knows whether it does.
+        Dependent: an operator mixes the slices, or has no rule here.
     """
     others = {other: n for other, n in _hints(exported).items() if other != symbol}
     bounds = exported.range_constraints.get(symbol)

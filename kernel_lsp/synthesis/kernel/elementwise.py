@@ -1,4 +1,4 @@
-"""What an elementwise function makes of its operands: the numbers among them folded, and what masked lanes then hold."""
+"""The expression of an elementwise function: numbers among its operands are folded, and the value in masked lanes is worked out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index alone does not say: divisions that stay in it, and views whose operand ends before they do."""
+"""Accesses that need more than a linear index: divisions that stay in it, and views that reach beyond their operand."""
 
 from __future__ import annotations
 

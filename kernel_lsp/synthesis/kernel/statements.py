@@ -67,7 +67,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class Arrive:
-    """Count one program more at ``pointer[offset]``; who sees the count sees what the program has stored."""
+    """Count one program more at ``pointer[offset]``; a program that sees the count sees what this one has stored."""
 
     pointer: Variable
     offset: Expr

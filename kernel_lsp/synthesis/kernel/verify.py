@@ -1,4 +1,4 @@
-"""Whether a plan holds together: looked at before its kernels get schedules, so that a mistake shows where it was made."""
+"""Checks a plan for consistency before its kernels get schedules, so that a mistake is found in the stage that made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph takes out of its tensors to go on with as a number or a size: no kernel can be launched on it."""
+"""Values that a graph reads out of its tensors as a number or a size: a launch cannot depend on them."""
 
 from __future__ import annotations
 

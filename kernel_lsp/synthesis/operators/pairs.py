@@ -1,4 +1,4 @@
-"""What each row of one tensor comes to with each row of another: distances, bilinear forms."""
+"""Functions of each row of one tensor with each row of another: distances, bilinear forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What forward returns, and what it makes of buffers and attributes, from the end of an exported graph."""
+"""The results of forward, and the buffers and attributes that it updates, from the output of an exported graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Division with rounding, what remains of it, and rounding itself; bitwise operators on integers."""
+"""Division with rounding, remainders, and rounding itself; bitwise operators on integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans: what the elements up to each come to; ``graph/monoids.py`` has the operations."""
+"""Scans: for each element the fold of those up to it; ``graph/monoids.py`` has the operations."""
 
 from __future__ import annotations
 

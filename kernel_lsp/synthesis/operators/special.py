@@ -1,4 +1,4 @@
-"""Functions that Triton's libdevice has, or that follow from those, and questions about single elements."""
+"""Functions that Triton's libdevice has, or that follow from those, and tests of single elements such as ``isnan``."""
 
 from __future__ import annotations
 

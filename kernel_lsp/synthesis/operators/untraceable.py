@@ -1,4 +1,4 @@
-"""What stops the walk through an exported graph."""
+"""The error that stops the lowering of an exported graph."""
 
 from __future__ import annotations
 

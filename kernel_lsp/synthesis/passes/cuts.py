@@ -1,6 +1,6 @@
-"""Products of which only the beginning is asked for: what follows is computed for all of it, and the end is cut off last.
+"""Products of which only a leading part is used: elementwise work is moved before the slice.
 
-Then the elementwise work after a product stays in its kernel, which stores no more than is asked for.
+Then the elementwise work after a product stays in its kernel, which stores only the part that is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a kernel knows of elements from their places alone: keys after a row that count for nothing, and conditions that always hold.
+"""What follows from the indices of elements alone: keys that a causal mask hides from a row, and conditions that always hold.
 
 Comparisons of a row's index with a key's are what is looked at: ``j > i + b`` for a number ``b``. A causal mask is one, whether it is written
 with ``torch.tril``, ``torch.arange`` or ``is_causal``. A mask that lies in memory is not.

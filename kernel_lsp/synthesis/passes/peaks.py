@@ -1,4 +1,4 @@
-"""The largest magnitude of what is rounded, which the kernel that rounds it computes on the way."""
+"""The largest magnitude of a rounded value, which the kernel that rounds it also computes."""
 
 from __future__ import annotations
 

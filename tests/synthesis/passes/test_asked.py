@@ -41,7 +41,7 @@ def test_every_schedule_multiplies_in_tf32_where_it_is_asked_for(size: int, gpu:
     assert found and {one.precision for one in found} == {"tf32"}
     assert all('"tf32"' in one.source and "tf32x3" not in one.source for one in found)
     assert "Asked for with precision = tf32" in found[0].source
-    assert "allow_tf32" not in found[0].source  # it is the user who asked, not torch's flags
+    assert "allow_tf32" not in found[0].source  # the setting asked for it, not torch's flags
 
 
 def test_a_strict_kernel_says_nothing_of_a_precision() -> None:

@@ -1,4 +1,4 @@
-"""Concatenations of products: who stores their pieces."""
+"""Concatenations of products: which kernels store their pieces."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ CLOCKS = {"A100": 1.41e9, "H100": 1.83e9, "H200": 1.83e9, "B200": 1.855e9, "L4":
 
 
 def reported(**own: Any) -> types.SimpleNamespace:
-    """Properties as torch gives them, of a GPU that nobody has heard of."""
+    """Properties as torch gives them, of a GPU that is not in the list."""
     base = {
         "name": "NVIDIA X1",
         "major": 9,

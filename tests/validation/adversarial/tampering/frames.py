@@ -1,4 +1,4 @@
-"""Looks for the expected tensor in the frames of those who called it."""
+"""Looks for the expected tensor in the frames of its callers."""
 
 from tests.validation.adversarial.material import CAUGHT, SOFTMAX, softmax
 
