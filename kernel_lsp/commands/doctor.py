@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from kernel_lsp import errors
 from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, settings_from
-from kernel_lsp.errors.surface import words
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs import Jobs
 from kernel_lsp.jobs.formatting import ruff_command
 from kernel_lsp.settings import Settings
@@ -80,7 +80,7 @@ def run(options: Any) -> int:
     findings = [_ruff(), *_worker(settings, hello)]
     ok = all(finding.state != "missing" for finding in findings)
     if options.json:
-        print_json({"ok": ok, "checks": [asdict(finding) | {"fix": words(finding.fix)} for finding in findings]})
+        print_json({"ok": ok, "checks": [asdict(finding) | {"fix": adapted(finding.fix)} for finding in findings]})
     else:
         _print(findings)
     return WANTED if ok else NOT_VALIDATED
@@ -184,7 +184,7 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         console.print(f"{marks[finding.state]} [bold]{finding.name}[/]: {escape(finding.found)}", soft_wrap=True)
         if finding.fix:
-            fix = words(finding.fix)
+            fix = adapted(finding.fix)
             if console.is_terminal:
                 fix = textwrap.fill(fix, console.width - 2, break_long_words=False, break_on_hyphens=False)
             console.print(textwrap.indent(escape(fix), "  "), soft_wrap=True)

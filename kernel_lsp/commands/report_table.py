@@ -19,7 +19,7 @@ from rich.text import Text
 
 from kernel_lsp import figures, schema, whole_files
 from kernel_lsp.commands.running import WANTED, Task
-from kernel_lsp.errors.surface import words
+from kernel_lsp.errors.surface import adapted
 from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
 
@@ -44,11 +44,11 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str
             if task.error is not None and not task.skipped and first.setdefault(reason, name) != name:
                 reason = f"as {first[reason]}."
             mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
-            console.print(f"{mark} [bold]{escape(name)}[/]: {escape(words(reason))}", highlight=False)
+            console.print(f"{mark} [bold]{escape(name)}[/]: {escape(adapted(reason))}", highlight=False)
         for line in [*example_lines(task), *recorded_lines(task), *source_lines(task)]:
-            console.print(f"  {escape(words(line))}", highlight=False, style="dim")
+            console.print(f"  {escape(adapted(line))}", highlight=False, style="dim")
     for line in [*before_lines(tasks), *footer(tasks, columns)]:
-        console.print(escape(words(line)), highlight=False, style="dim")
+        console.print(escape(adapted(line)), highlight=False, style="dim")
     if picture is not None:
         save_picture(console, picture, title)
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .errors import Unwritable
-from .held_settings import literal, setting
+from .module_settings import literal, setting
 
 #: names that every generated class uses
 _USED = frozenset(["torch", "type", "super"])

@@ -7,8 +7,8 @@ import inspect
 import torch
 
 from .errors import Unwritable
-from .held_settings import absent, literal, of_every_module, read, setting, settings_in
 from .modes import mode_dependent
+from .module_settings import absent, literal, of_every_module, read, setting, settings_in
 from .modules import is_of_torch, submodules
 
 #: what forward of a module of torch does not read, or what the shapes of its parameters say as well

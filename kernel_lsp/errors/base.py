@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from .surface import LOG, words
+from .surface import LOG, adapted
 
 #: what a template says of a line, and leaves out where none is known
 _WITH_LINE = re.compile(r" at line \{line\}| \(line \{line\}\)")
@@ -29,12 +29,12 @@ class UserError(Exception):
         super().__init__(template.format(path=path, line=line, **values))
 
     def __str__(self) -> str:
-        """The message in the words of the surface that this process writes to."""
-        return words(super().__str__())
+        """The message, adapted to the surface that this process writes to."""
+        return adapted(super().__str__())
 
     def detail_last(self) -> str:
         """The message with its details at the end: what happened and what to do, for where little room is."""
-        message, detail = str(self), words(str(self.values.get("detail", "")))
+        message, detail = str(self), adapted(str(self.values.get("detail", "")))
         for mark in (f": {detail}", f" ({detail})"):
             if detail and mark in message:
                 return f"{message.replace(mark, '', 1)} Details: {detail}"

@@ -1,4 +1,4 @@
-"""The words of the surface that a message appears on: settings and actions of an editor, or options of a command.
+"""Adapts a message to the surface on which it appears: settings and actions of an editor, or options of a command.
 
 Messages are written for editors, since most of them come over the wire from a process that does not know where they will be
 read. The command line says once which options it has; what names a setting names an option or a line of pyproject.toml then.
@@ -32,8 +32,8 @@ def command_line(options: Iterable[str]) -> Iterator[None]:
         _options = before
 
 
-def words(text: str) -> str:
-    """A message in the words of this surface; in an editor as it stands."""
+def adapted(text: str) -> str:
+    """A message with the options of the command that runs in place of an editor's settings and actions; in an editor unchanged."""
     if _options is None:
         return text
     if "overwrite" in _options:

@@ -16,7 +16,7 @@ from kernel_lsp.synthesis import LEFT
 from kernel_lsp.synthesis.graph.order import topological
 from kernel_lsp.synthesis.graph.value import Input, TorchCall, Value, input_of, numel
 from kernel_lsp.synthesis.kernel.domain import Unalignable
-from kernel_lsp.synthesis.kernel.steps import Call, Kernel, Planned, hint
+from kernel_lsp.synthesis.kernel.execution_plan import Call, Kernel, Planned, hint
 from kernel_lsp.synthesis.schedule.cost import REACHED, cost, multiplied_as
 from kernel_lsp.synthesis.schedule.extents import product_extents
 from kernel_lsp.synthesis.schedule.replay import COPY, LAUNCH, NODE, REPLAY

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 
 from kernel_lsp.schema import Candidate
 
-from .kernel.steps import Lowered
+from .kernel.execution_plan import Lowered
 from .passes.layout import LEAST_CHANNELS
 from .passes.planes import STEPS
 from .printing.source import compose, written

@@ -19,8 +19,8 @@ from kernel_lsp.size_text import python
 from .explained_graph import ValueNames, graph_stage
 from .graph.sizes import Index
 from .graph.value import Fold, Scan, TorchCall, Value, View, operands
+from .kernel.execution_plan import Call, Kernel, Planned, Step, fold_operand_index, hint
 from .kernel.reads import beneath, read
-from .kernel.steps import Call, Kernel, Planned, Step, fold_operand_index, hint
 from .printing.envelope import name_arguments
 from .printing.formula import formula
 from .printing.host import Function

@@ -34,7 +34,7 @@ from .graph.value import (
     View,
     operands,
 )
-from .kernel.steps import Lowered
+from .kernel.execution_plan import Lowered
 from .operators.registry import OPERATORS
 from .printing.formula import formula
 

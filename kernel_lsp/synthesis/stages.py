@@ -22,7 +22,7 @@ from .graph.sizes import ZERO
 from .graph.value import Contract, Input, Op, Value, input_of, operands
 from .graph.verify import verify
 from .kernel.domain import Unalignable
-from .kernel.steps import Kernel, Lowered, Planned
+from .kernel.execution_plan import Kernel, Lowered, Planned
 from .kernel.verify import verify as verify_plan
 from .operators import lower
 from .operators.untraceable import Untraceable

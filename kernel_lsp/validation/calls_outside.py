@@ -1,6 +1,6 @@
 """The same calls in a process that looks like the user's own program, to find a candidate that is right only under validation.
 
-The referee asks for a plain process (worker/plain_process.py) over a socket, in messages of bytes like the trial's. What comes
+The referee asks for an unmarked process (worker/unmarked_process.py) over a socket, in messages of bytes like the trial's. What comes
 from it is bounded and compared, and believed in nothing. Where it differs from what the module gives, the trial is
 asked the same: a candidate that is right there and wrong here is cheating.
 """
@@ -38,12 +38,12 @@ _BEGIN_SECONDS = 20.0
 #: bytes of weights that are sent, and of a GPU's memory that has to be left beside them
 _MOST_WEIGHTS, _LEFT = 2 << 30, 1 << 30
 
-_ELSEWHERE = "in a plain process it computes something else than where it is validated"
+_ELSEWHERE = "in an unmarked process it computes something else than where it is validated"
 
 
 @dataclass
-class Plain:
-    """How plain processes are asked for, and what they are told of the candidate: its file in use, and its class."""
+class UnmarkedProcess:
+    """How unmarked processes are asked for, and what they are told of the candidate: its file in use, and its class."""
 
     channel: channel.Channel
     kernel: str
@@ -63,7 +63,7 @@ class _Call:
 
 
 class _NotThere(Exception):
-    """No plain process could be had; the argument says why."""
+    """No unmarked process could be had; the argument says why."""
 
 
 def ask(referee: Referee, step: plan.Step) -> None:
@@ -71,15 +71,15 @@ def ask(referee: Referee, step: plan.Step) -> None:
 
     Its process begins while other checks go on; ``check`` waits for what it says.
     """
-    assert referee.plain is not None
+    assert referee.unmarked is not None
     _drop(referee)
     if why := _not_now(referee):
         referee.progress.limits.append(f"{step.name} ({why})")
         return
-    referee.plain.sampled = bool(referee.progress.sampled)
+    referee.unmarked.sampled = bool(referee.progress.sampled)
     calls = _calls(referee, step)
     if calls and _sent(referee, calls, words=False):
-        referee.plain.asked = calls
+        referee.unmarked.asked = calls
 
 
 def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, Any], Reference], None]) -> None:
@@ -88,11 +88,11 @@ def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, 
     ``in_the_trial`` makes a call there and raises Failure where that is wrong.
 
     Raises:
-        Failure: in the plain process it gives something else than in the trial.
+        Failure: in the unmarked process it gives something else than in the trial.
     """
-    if referee.plain is None or referee.plain.asked is None:
+    if referee.unmarked is None or referee.unmarked.asked is None:
         return
-    calls, referee.plain.asked = referee.plain.asked, None
+    calls, referee.unmarked.asked = referee.unmarked.asked, None
     try:
         with referee.spending(step.name):
             found = _found(referee, step, calls)
@@ -106,15 +106,15 @@ def check(referee: Referee, step: plan.Step, in_the_trial: Callable[[tuple[Any, 
             candidate_state.reload(referee)  # the checks since have converted and trained what is there
             in_the_trial(call.tree, call.reference)
             raise referee.failed("cheating", step.name, f"{_ELSEWHERE}: {where}: {reason}")
-    if referee.plain.sampled:
+    if referee.unmarked.sampled:
         referee.progress.limits.append(f"{step.name}: at other sizes than one, for which the interpreter is too slow")
     referee.passed(step.name, f"{len(found)} calls give what they give where it is validated")
 
 
 def _drop(referee: Referee) -> None:
     """Wait for what was asked of another candidate, which failed before this was looked at."""
-    assert referee.plain is not None
-    calls, referee.plain.asked = referee.plain.asked, None
+    assert referee.unmarked is not None
+    calls, referee.unmarked.asked = referee.unmarked.asked, None
     if calls is not None:
         with contextlib.suppress(_NotThere, failures.Failure):
             _answer(referee, _room(calls))
@@ -126,8 +126,8 @@ def _room(calls: list[_Call]) -> int:
 
 
 def _not_now(referee: Referee) -> str:
-    """Why no plain process is asked for; else ""."""
-    if referee.plain is None or referee.plain.channel.socket.fileno() < 0:
+    """Why no unmarked process is asked for; else ""."""
+    if referee.unmarked is None or referee.unmarked.channel.socket.fileno() < 0:
         return "it was stopped before"
     held = memory.held(referee.module)
     if held > _MOST_WEIGHTS:
@@ -142,9 +142,9 @@ def _not_now(referee: Referee) -> str:
 
 def _calls(referee: Referee, step: plan.Step) -> list[_Call]:
     """The calls that the module itself takes, with its answers."""
-    assert referee.plain is not None
+    assert referee.unmarked is not None
     small, inputs = step.sizes or {}, referee.inputs
-    if referee.plain.sampled:
+    if referee.unmarked.sampled:
         makers = [lambda: inputs.example(sizes.ones(inputs, small))]
     else:
         makers = [lambda: step.make(inputs)]
@@ -168,7 +168,7 @@ def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[
 
     Raises:
         Failure: the candidate failed there, or gave another answer than was asked for.
-        _NotThere: no plain process could be had.
+        _NotThere: no unmarked process could be had.
     """
     try:
         answer, tree = _answer(referee, _room(calls))
@@ -181,71 +181,73 @@ def _found(referee: Referee, step: plan.Step, calls: list[_Call]) -> list[tuple[
         except failures.Failure as second:
             raise referee.failed(second.status, step.name, second.reason, second.line) from None
     if answer or not isinstance(tree, list) or not 1 <= len(tree) <= _TIMES * len(calls):
-        raise referee.failed("cheating", step.name, "in a plain process it gives another answer than was asked for")
+        raise referee.failed("cheating", step.name, "in an unmarked process it gives another answer than was asked for")
     found = []
     for call, one in zip([call for call in calls for _ in range(_TIMES)], tree, strict=False):
         if not isinstance(one, list) or len(one) != 3:
-            raise referee.failed("cheating", step.name, "in a plain process it gives another answer than was asked for")
+            raise referee.failed(
+                "cheating", step.name, "in an unmarked process it gives another answer than was asked for"
+            )
         out, args, kwargs = pytree.tree_map(lambda value: channel.moved(value, referee.inputs.device), one)
         found.append((out, _mutated(call.tree, (args, kwargs))))
     return found
 
 
 def _sent(referee: Referee, calls: list[_Call], words: bool) -> bool:
-    """Ask for the calls. ``words``: torch takes a GPU's name for the CPU's. False where there is no plain process to ask."""
-    assert referee.plain is not None
-    if referee.plain.channel.socket.fileno() < 0:
+    """Ask for the calls. ``words``: torch takes a GPU's name for the CPU's. False where there is no unmarked process to ask."""
+    assert referee.unmarked is not None
+    if referee.unmarked.channel.socket.fileno() < 0:
         return False
     with open(referee.reach.source, encoding="utf-8") as file:
         text = file.read()
     inputs = [[list(call.tree[0]), dict(call.tree[1])] for call in calls for _ in range(_TIMES)]
     message = {
-        "name": _name(referee.plain.kernel),
-        "path": referee.plain.kernel,
+        "name": _name(referee.unmarked.kernel),
+        "path": referee.unmarked.kernel,
         "text": text,
-        "class": referee.plain.kernel_class,
+        "class": referee.unmarked.kernel_class,
         "seed": referee.oracle.seed,
         "seconds": _CALLS_SECONDS[referee.mode],
         "words": words,
     }
     with contextlib.suppress(channel.Closed):  # shows when its answer is waited for
-        referee.plain.channel.send(message, [dict(referee.module.state_dict()), referee.oracle.moving(), inputs])
+        referee.unmarked.channel.send(message, [dict(referee.module.state_dict()), referee.oracle.moving(), inputs])
     return True
 
 
 def _answer(referee: Referee, room: int) -> tuple[dict[str, Any], Any]:
-    """What the plain process says, which has ended then; ``room``: bytes of results.
+    """What the unmarked process says, which has ended then; ``room``: bytes of results.
 
     Raises:
         Failure: the candidate failed there, hung up, or took too long.
-        _NotThere: no plain process could be had.
+        _NotThere: no unmarked process could be had.
     """
-    assert referee.plain is not None
-    end = referee.plain.channel
+    assert referee.unmarked is not None
+    end = referee.unmarked.channel
     try:
         said, _, _ = end.receive(_left(referee, _BEGIN_SECONDS), 0)
         if "ready" not in said:
             end.receive(_left(referee, _BEGIN_SECONDS), 0)
             raise _NotThere(f"it could not be started: {answers.cleaned(str(said.get('missing', '')), 200)}")
     except (channel.TooLate, channel.Closed, ValueError) as error:
-        referee.plain.close()
+        referee.unmarked.close()
         raise _NotThere(f"it could not be started: {type(error).__name__}") from None
     try:  # from here on a candidate runs there: what it does to this conversation speaks against it
         return _heard(referee, end, room)
     except channel.TooLate:
-        referee.plain.close()
+        referee.unmarked.close()
         tunes = referee.mode == "gpu" and candidate_state.autotunes(
             referee
         )  # without the trial's cache, each configuration anew
-        if referee.plain.sampled or tunes or time.monotonic() >= referee.reach.deadline:
+        if referee.unmarked.sampled or tunes or time.monotonic() >= referee.reach.deadline:
             raise _NotThere("it takes too long there") from None
-        raise failures.Failure("timeout", "in a plain process it gave no answer, and was stopped") from None
+        raise failures.Failure("timeout", "in an unmarked process it gave no answer, and was stopped") from None
     except channel.Closed:
-        referee.plain.close()
-        raise failures.Failure("cheating", "in a plain process it hung up on the referee") from None
+        referee.unmarked.close()
+        raise failures.Failure("cheating", "in an unmarked process it hung up on the referee") from None
     except ValueError as error:
-        referee.plain.close()
-        reason = f"in a plain process it sent a malformed answer: {answers.cleaned(str(error), 120)}"
+        referee.unmarked.close()
+        reason = f"in an unmarked process it sent a malformed answer: {answers.cleaned(str(error), 120)}"
         raise failures.Failure("cheating", reason) from None
 
 
@@ -256,20 +258,20 @@ def _heard(referee: Referee, end: channel.Channel, room: int) -> tuple[dict[str,
         Failure: the candidate failed, or its process ended.
         TooLate, Closed, ValueError: as ``receive``.
     """
-    assert referee.plain is not None
-    seconds = _left(referee, _SLOW_SECONDS if referee.plain.sampled else _MOST_SECONDS[referee.mode])
+    assert referee.unmarked is not None
+    seconds = _left(referee, _SLOW_SECONDS if referee.unmarked.sampled else _MOST_SECONDS[referee.mode])
     until = time.monotonic() + seconds
     answer, tree, _ = end.receive(seconds, room)
     if "ended" in answer:
         how = answers.cleaned(answer["ended"], 120)
         status = "out-of-memory" if "memory" in how else "crashed"
-        raise failures.Failure(status, f"in a plain process it ended: {how}")
+        raise failures.Failure(status, f"in an unmarked process it ended: {how}")
     end.receive(max(0.0, until - time.monotonic()), 0)  # that it has ended
     if "failed" in answer:
         failure = answers.failure(answer["failed"])
         # The trial has interpreted it.
         status = "crashed" if failure.status == "not-interpretable" else failure.status
-        raise failures.Failure(status, f"in a plain process: {failure.reason}", failure.line)
+        raise failures.Failure(status, f"in an unmarked process: {failure.reason}", failure.line)
     return answer, tree
 
 

@@ -59,7 +59,7 @@ def check(referee: Referee, step: plan.Step) -> None:
         _configurations(referee, step)
     elif step.kind == "calls":
         _many_calls(referee, step)
-    elif step.kind == "plain":
+    elif step.kind == "unmarked":
         calls_outside.ask(referee, step)
     elif step.kind == "bounds":
         out_of_range.check(referee, step)

@@ -27,7 +27,7 @@ ALWAYS, NICE = float("inf"), 0.5
 
 
 #: the step of calls_outside.py
-PLAIN = "in a plain process"
+UNMARKED = "in an unmarked process"
 #: numbers and flags of forward that are tried with another value
 _MOST_SETTINGS = 5
 
@@ -52,7 +52,9 @@ class Step:
 
     name: str
     make: Callable[[Inputs], Any]
-    kind: str = "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds", "plain"
+    kind: str = (
+        "values"  # or "gradients", "double", "small parameters", "configurations", "calls", "bounds", "unmarked"
+    )
     perturb: int = 0
     patience: float = 1.0  # the share of the soft time limit after which it is left out
     essential: bool = False  # made whatever the load: before the first verdict where there is time, else after it
@@ -71,7 +73,7 @@ class Step:
     @property
     def seeded(self) -> bool:
         """Whether equal random states give equal numbers: in other memory layouts torch gives them to other elements."""
-        known = self.kind in ("values", "plain") and self.sizes is not None
+        known = self.kind in ("values", "unmarked") and self.sizes is not None
         return known and not self.layout and not self.train
 
 
@@ -85,11 +87,11 @@ def plan(
     mode: str,
     small: dict[str, int] | None = None,
     check_bounds: bool = False,
-    plain: bool = False,
+    unmarked: bool = False,
 ) -> list[Step]:
     """The steps for a mode: "gpu" tries the example's own sizes, "interpreter" cuts them down to ``small``.
 
-    ``check_bounds``: the candidate is to raise where an index is out of range. ``plain``: there is a plain process.
+    ``check_bounds``: the candidate is to raise where an index is out of range. ``unmarked``: there is an unmarked process.
     """
     full = dict(inputs.example_sizes)
     small = sizes.small(inputs) if small is None else small
@@ -115,8 +117,8 @@ def plan(
         steps[1] = sample("odd sizes, moved parameters", odd, "normal", 1, perturb=5, patience=ALWAYS)
     if odd != base and mode == "interpreter":
         steps.append(sample("odd sizes", odd, "normal", 2, patience=ALWAYS))
-    if plain:  # its process takes a moment to begin
-        steps.append(example(PLAIN, small, kind="plain", late=True, patience=ALWAYS))
+    if unmarked:  # its process takes a moment to begin
+        steps.append(example(UNMARKED, small, kind="unmarked", late=True, patience=ALWAYS))
     if small:
         steps.append(sample("sizes of one", sizes.ones(inputs, small), "normal", 3))
     steps.append(sample("gradients", small, "normal", 4, kind="gradients", essential=True))

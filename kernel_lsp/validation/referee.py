@@ -24,7 +24,7 @@ from kernel_lsp.validation import (
     sizes,
     state,
 )
-from kernel_lsp.validation.calls_outside import Plain
+from kernel_lsp.validation.calls_outside import UnmarkedProcess
 from kernel_lsp.validation.exchange import Answer
 from kernel_lsp.validation.inputs import Inputs
 from kernel_lsp.validation.oracle import Oracle
@@ -63,7 +63,7 @@ class Referee:
     )
     of_timing: list[str] = field(default_factory=list)  # limits that timing met, whichever candidate was timed
     thorough: bool = False  # every check is made, whatever it takes
-    plain: Plain | None = None  # where it is called without a trace of a validation
+    unmarked: UnmarkedProcess | None = None  # where it is called without a trace of a validation
     recorded: RecordedShapes | None = None  # further shapes to time at
     check_bounds: bool = False  # the candidate is to raise where an index is out of range
     autotuned: dict[str, int] = field(default_factory=dict)  # autotuned kernels → how many configurations each has
@@ -132,7 +132,7 @@ class Referee:
             self.progress.limits += plan.INTERPRETER_LIMITS
         if plan.reads_by_index(self.inputs):
             self.progress.limits.append(plan.OUT_OF_RANGE)
-        steps = plan.plan(self.inputs, self.mode, self._small(), self.check_bounds, self.plain is not None)
+        steps = plan.plan(self.inputs, self.mode, self._small(), self.check_bounds, self.unmarked is not None)
         if self.unpinned is not None:
             steps += plan.beside_pinned(self.unpinned)
         if at_once:
@@ -312,7 +312,7 @@ class Referee:
             ):  # nothing else of this validation goes on
                 self.give_way()
             self.emit("progress", {"stage": "check", "message": step.name, "fraction": i / len(steps)})
-            if step.kind == "plain":
+            if step.kind == "unmarked":
                 apart.append(step)
             self.progress.check = step.name
             with self._memory_noted(step), self.spending(f"check: {step.name}"):

@@ -23,9 +23,9 @@ from kernel_lsp.validation import (
     failures,
     fingerprints,
     guards,
-    held_envelope,
     interpreter,
     launches,
+    matching_envelope,
     memory,
     precompiling,
     randomness,
@@ -227,7 +227,7 @@ class Trial:
             randomness.seed(message["seed"])
         try:
             chosen = interpreter.configuration(message.get("configuration"))
-            envelopes = held_envelope.noted(self.module)
+            envelopes = matching_envelope.noted(self.module)
             with torch.set_grad_enabled(grad_mode), poisoned, self._words_of_cuda(), chosen, envelopes as holding:
                 out = channel.plain(self.module(*args, **kwargs))
                 poisoned.guarding = False

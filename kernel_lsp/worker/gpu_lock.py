@@ -2,7 +2,7 @@
 
 Two files beside the store for each GPU, locked with the system's ``flock``, which ends with the process. A process that checks holds
 ``gpu-UUID.lock`` shared, one that times holds it exclusively. A process that checks gives it up between two checks where another waits to
-time, but not while something else of the same validation uses the GPU: a check in a plain process, or the compiling of a tuning's variants
+time, but not while something else of the same validation uses the GPU: a check in an unmarked process, or the compiling of a tuning's variants
 beside the first verdict. ``gpu-UUID.gate`` keeps processes that time from starving: one that waits for the exclusive lock holds the gate,
 and no process takes the shared lock without the gate. So all that wait to time go one after the other, and then all that check at once.
 No process waits for the gate while it holds the lock, so no two can wait for each other.

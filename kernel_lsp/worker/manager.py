@@ -22,14 +22,14 @@ def run(requests_fd: int, answers_fd: int) -> None:
     """Serve until standard input ends; then end, and the keeper ends every child, however this process ends."""
     scratch = tempfile.mkdtemp(prefix="kernel-lsp-")
     group = cgroup.make(os.path.basename(scratch))
-    plain = tempfile.mkdtemp()  # named as any program's own: a candidate is not to see ours (plain_process.py)
-    sockets = zygote.start([requests_fd, answers_fd], [scratch, plain], group)
+    unmarked = tempfile.mkdtemp()  # named as any program's own: a candidate is not to see ours (unmarked_process.py)
+    sockets = zygote.start([requests_fd, answers_fd], [scratch, unmarked], group)
     try:
-        asyncio.run(_Manager(answers_fd, sockets, [scratch, plain], group).serve(requests_fd))
+        asyncio.run(_Manager(answers_fd, sockets, [scratch, unmarked], group).serve(requests_fd))
     except KeyboardInterrupt:
         pass
     finally:
-        _remove([scratch, plain])
+        _remove([scratch, unmarked])
     os._exit(0)  # not waiting for anything: the keeper sees it and ends the children
 
 

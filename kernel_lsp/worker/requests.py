@@ -29,7 +29,7 @@ SPECIMEN_SECONDS = 180.0
 VALIDATE_SECONDS = 60.0
 #: seconds for finding out how a device's memory can be shared
 LENDING_SECONDS = 60.0
-#: what a plain process is not told of a request
+#: what an unmarked process is not told of a request
 _OF_THE_REFEREE = ("source", "sources", "specimen", "recorded")
 #: seconds for the compile report beside the interpreter
 COMPILE_SECONDS = 60.0
@@ -38,14 +38,14 @@ COMPILE_SECONDS = 60.0
 class Desk:
     """Answers requests. Holds what is worth keeping between them: devices, specimens, the device's measured rates.
 
-    ``plain``: the folder for the files of plain processes. ``group``: the folder of the cgroup for candidates, "" where
+    ``unmarked``: the folder for the files of unmarked processes. ``group``: the folder of the cgroup for candidates, "" where
     there is none.
     """
 
-    def __init__(self, zygotes: dict[str, Zygote], scratch: str, plain: str, group: str) -> None:
+    def __init__(self, zygotes: dict[str, Zygote], scratch: str, unmarked: str, group: str) -> None:
         self.zygotes = zygotes
         self.scratch = scratch
-        self.plain = plain
+        self.unmarked = unmarked
         self.layers = layers.look(group)
         self.specimens: dict[str, dict[str, Any]] = {}
         self.rates: dict[str, dict[str, float]] = {}
@@ -123,7 +123,7 @@ class Desk:
         device = given["device"]
         if device == "interpreter" and method != "compare":
             return await self._validate_without_gpu(given, emit)
-        result = await self._with_plain_process("native", method, given, emit, given["seconds"] + 30)
+        result = await self._with_unmarked_process("native", method, given, emit, given["seconds"] + 30)
         self.rates[device] = result.pop("rates", None) or self.rates.get(device, {})
         return result  # type: ignore[no-any-return]
 
@@ -146,7 +146,7 @@ class Desk:
             self.zygotes["native"].run("compile", given, lambda *_: None, min(given["seconds"], COMPILE_SECONDS))
         )
         try:
-            result = await self._with_plain_process("interpreter", "validate", given, emit, given["seconds"] + 15)
+            result = await self._with_unmarked_process("interpreter", "validate", given, emit, given["seconds"] + 15)
             verdict = result["verdict"]
             result.pop("rates", None)
             if verdict["status"] not in schema.CORRECT:
@@ -166,15 +166,15 @@ class Desk:
             compiling.cancel()
             await asyncio.wait({compiling}, timeout=5)
 
-    async def _with_plain_process(
+    async def _with_unmarked_process(
         self, role: str, method: str, given: dict[str, Any], emit: Emit, seconds: float
     ) -> Any:
-        """The result of a task that validates, beside one that runs its candidate in plain processes when it is asked to."""
+        """The result of a task that validates, beside one that runs its candidate in unmarked processes when it is asked to."""
         ours, theirs = socket.socketpair()
-        folder = tempfile.mkdtemp(dir=self.plain)
+        folder = tempfile.mkdtemp(dir=self.unmarked)
         alone = {name: value for name, value in given.items() if name not in _OF_THE_REFEREE}
         beside = asyncio.create_task(
-            self.zygotes["plain"].run("plain", alone | {"folder": folder}, lambda *_: None, None, (theirs,))
+            self.zygotes["unmarked"].run("unmarked", alone | {"folder": folder}, lambda *_: None, None, (theirs,))
         )
         try:
             return await self.zygotes[role].run(method, given, emit, seconds, (ours,))

@@ -27,7 +27,7 @@ TASKS = {
     "compare": ("kernel_lsp.worker.comparing", "compare"),
     "baseline": ("kernel_lsp.worker.baseline", "measure"),
     "lending": ("kernel_lsp.worker.gpu_sharing", "find"),
-    "plain": ("kernel_lsp.worker.plain_process", "serve"),
+    "unmarked": ("kernel_lsp.worker.unmarked_process", "serve"),
     "compile": ("kernel_lsp.worker.compiling", "report"),
 }
 

@@ -19,7 +19,7 @@ from kernel_lsp import class_schema, errors, figures, loading, naming, schema, w
 from kernel_lsp.naming import kernel_class
 from kernel_lsp.specimen import modules, specs
 from kernel_lsp.validation import channel, failures, measuring, memory, screening, sizes
-from kernel_lsp.validation.calls_outside import Plain
+from kernel_lsp.validation.calls_outside import UnmarkedProcess
 from kernel_lsp.validation.inputs import Inputs, from_example
 from kernel_lsp.validation.reach import Reach
 from kernel_lsp.validation.referee import Referee
@@ -200,7 +200,7 @@ def _finished(referee: Referee, verdict: schema.Verdict) -> schema.Verdict:
         return _with_limits_of_timing(referee, verdict)
     if referee.reach.stopped or time.monotonic() > referee.reach.deadline:
         _say_why_not(verdict, "the time was over")
-        if needed := [s.name for s in referee.progress.deferred if s.essential or s.kind == "plain"]:
+        if needed := [s.name for s in referee.progress.deferred if s.essential or s.kind == "unmarked"]:
             verdict.status = "timeout"
             verdict.reason = f"the time was over before all was checked that has to be: {', '.join(needed)}"
         return _with_limits_of_timing(referee, verdict)
@@ -282,7 +282,7 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
     independent = given["specimen"].get("independent") or []
     referee = Referee(module, inputs, reach, mode, emit, SOFT_SECONDS[mode], independent, training)
     referee.unpinned = unpinned
-    referee.plain = _plain(given)
+    referee.unmarked = _unmarked(given)
     referee.recorded = recorded_shapes.find(given.get("recorded"), module, example, inputs, training)
     referee.thorough = bool(given.get("thorough"))
     results = [schema.from_json(class_schema.TensorSpec, s) for s in given["specimen"].get("outputs") or []]
@@ -301,8 +301,8 @@ def referee_of(given: dict[str, Any], reach: Reach, emit: Any, reaches: Sequence
     return referee
 
 
-def _plain(given: dict[str, Any]) -> Plain | None:
-    """How to have a candidate called in a plain process, under the name that its file has in use."""
+def _unmarked(given: dict[str, Any]) -> UnmarkedProcess | None:
+    """How to have a candidate called in an unmarked process, under the name that its file has in use."""
     if not given.get("sockets"):
         return None
     path, class_name = os.path.abspath(given["path"]), str(given["class_name"])
@@ -310,7 +310,7 @@ def _plain(given: dict[str, Any]) -> Plain | None:
         os.path.dirname(path), "kernels", f"{naming.snake_case(class_name)}_triton.py"
     )
     end = channel.Channel(socket.socket(fileno=given["sockets"][0]))
-    return Plain(end, os.path.abspath(kernel), kernel_class_of(given))
+    return UnmarkedProcess(end, os.path.abspath(kernel), kernel_class_of(given))
 
 
 @contextlib.contextmanager

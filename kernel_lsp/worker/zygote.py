@@ -1,12 +1,12 @@
 """Warm processes that fork a child for every task, so that a task starts in milliseconds with torch imported.
 
 There are three. Two, because Triton reads ``TRITON_INTERPRET`` when a function is decorated, also those of its own library:
-one process cannot interpret and compile; and one that knows of no validation (plain_process.py). All are forked from one that
+one process cannot interpret and compile; and one that knows of no validation (unmarked_process.py). All are forked from one that
 has imported torch alone:
 
     keeper ── "native"       triton, torch.export (warmed up by one tiny export), the synthesizer
                 ├── "interpreter"   triton under TRITON_INTERPRET=1, with validation's repairs of it
-                └── "plain"         torch alone
+                └── "unmarked"         torch alone
 
 None ever touches CUDA, and none starts a thread (an OpenMP pool would hang in a forked child), which is why
 torch is held to one thread here; the children get the number back.
@@ -33,7 +33,7 @@ from typing import Any, NoReturn
 from kernel_lsp import errors, processes
 from kernel_lsp.worker import keeper
 
-ROLES = ("native", "interpreter", "plain")
+ROLES = ("native", "interpreter", "unmarked")
 
 
 def start(close_in_child: list[int], folders: list[str], group: str) -> dict[str, socket.socket]:
@@ -106,8 +106,8 @@ def _import_torch() -> int:
 
 
 def _warm_up(role: str) -> None:
-    if role == "plain":
-        import kernel_lsp.worker.plain_process
+    if role == "unmarked":
+        import kernel_lsp.worker.unmarked_process
 
         return
     if role == "interpreter":

@@ -221,7 +221,7 @@ for fd in range(3, 300):
 """
     verdict, told = run(victim, code)
     assert verdict["status"] == "ok" and "forged" not in verdict["limits"]
-    # It attacks in the trial, and again in a plain process, which have one each.
+    # It attacks in the trial, and again in an unmarked process, which have one each.
     assert len({line for line in told if "has socket" in line}) <= 2 and not any("has pipe" in line for line in told), (
         told
     )

@@ -3,7 +3,7 @@
 A worker imports torch and warms three processes up, eight seconds of work, of which hundreds of tests would need their
 own. Here ``main.py`` is the worker's main with one difference: its zygotes are forked from others that are warm already
 (``warm.py``), one of each role for all of a session's tests. Whatever else there is to a worker is as always, and
-``tests/confinement``, ``tests/worker/test_worker_protocol.py`` and ``test_plain_process.py`` start theirs as a user does.
+``tests/confinement``, ``tests/worker/test_worker_protocol.py`` and ``test_unmarked_process.py`` start theirs as a user does.
 
 ``cli.py`` is the command line, the language server included, with such workers.
 """

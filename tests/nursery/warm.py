@@ -1,6 +1,6 @@
 """The warm processes that all workers of a session's tests share, and how a worker gets zygotes from them.
 
-    nursery ── "native", "interpreter", "plain": each has done what a zygote of its role does first (worker/zygote.py),
+    nursery ── "native", "interpreter", "unmarked": each has done what a zygote of its role does first (worker/zygote.py),
                listens in a folder, and forks a zygote for every worker that asks
 
 A worker asks with the descriptors of a zygote, its environment and its folder. What a library reads when it is imported

@@ -23,12 +23,12 @@ def worker() -> Iterator[Client]:
 
 
 @pytest.fixture(scope="session")
-def beside() -> Iterator[Callable[..., None]]:
-    """``beside(path, class name, slice)`` asserts that both are the same, run on the module's inputs; see beside.py.
+def assert_slice_is_equal() -> Iterator[Callable[..., None]]:
+    """``assert_slice_is_equal(path, class name, slice)`` asserts that both are the same, run on the module's inputs; see compare_slice.py.
 
     ``dynamic``: of each input the dimensions that may be cut short.
     """
-    script = Path(__file__).with_name("beside.py")
+    script = Path(__file__).with_name("compare_slice.py")
     process = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(path: str, class_name: str, source: str, dynamic: list[list[int]] | None = None) -> None:
@@ -49,7 +49,7 @@ def beside() -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
-def sliced(worker: Client, beside: Callable[..., None], tmp_path: Path) -> Callable[..., str]:
+def sliced(worker: Client, assert_slice_is_equal: Callable[..., None], tmp_path: Path) -> Callable[..., str]:
     """``sliced(class name, **files)`` → the slice, after it was found to be the class of the first file.
 
     File names are keyword arguments: ``a__b`` is a/b.py; a folder of the first file with an ``__init__`` is a package.
@@ -64,7 +64,7 @@ def sliced(worker: Client, beside: Callable[..., None], tmp_path: Path) -> Calla
             path.write_text(text)
         path = tmp_path / f"{next(iter(files)).replace('__', '/')}.py"
         source: str = worker.call("slice", path=str(path), class_name=class_name)["subject"]["source"]
-        beside(str(path), class_name, source)
+        assert_slice_is_equal(str(path), class_name, source)
         return source
 
     return run

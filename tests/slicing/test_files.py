@@ -153,7 +153,7 @@ def test_a_class_that_the_file_only_imports(sliced: Callable[..., str], tmp_path
     assert "class Model(nn.Module):" in source
 
 
-def test_out_of_an_installed_package(worker: Any, beside: Callable[..., None], tmp_path: Path) -> None:
+def test_out_of_an_installed_package(worker: Any, assert_slice_is_equal: Callable[..., None], tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("import torch\nfrom torch.nn import TransformerEncoderLayer as Layer, GELU\nimport torch.nn.modules.batchnorm as b\n"
                     "def get_inputs():\n    return [torch.randn(2, 5, 8)]\n"
@@ -162,7 +162,7 @@ def test_out_of_an_installed_package(worker: Any, beside: Callable[..., None], t
     for name in ("Layer", "GELU", "b.BatchNorm1d"):
         source = worker.call("slice", path=str(path), class_name=name)["subject"]["source"]
         assert "class Model(" in source and source.count("\n") < 600
-        beside(str(path), name, source)
+        assert_slice_is_equal(str(path), name, source)
     assert "class _BatchNorm(" in source and "class _NormBase(" in source, "the bases come along"
     assert "class Module" not in source
     assert "Args:" not in source, "a manual is cut to its first line"

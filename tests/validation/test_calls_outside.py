@@ -1,4 +1,4 @@
-"""The step in a plain process: it finds candidates that are right under validation alone, accuses no others, and leaves nothing."""
+"""The step in an unmarked process: it finds candidates that are right under validation alone, accuses no others, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.validation.adversarial.material import affine, softmax
 from tests.validation.modules import AFFINE, SOFTMAX
 from tests.worker.worker_client import Client
 
-NAME = "in a plain process"
+NAME = "in an unmarked process"
 TELLS = ["environment", "file_name", "loaded_modules", "stack", "dispatch_mode", "guarded_memory", "poisoned_memory"]
 #: an end of forward that does something where no module of ours is loaded
 ELSEWHERE = "import sys\nif not any(name.startswith('kernel_lsp.') for name in sys.modules):\n    "
@@ -46,7 +46,9 @@ def test_who_is_right_only_where_it_sees_a_validation_is_cheating(validate: Vali
     entry = corpus.read(f"tampering/{tell}")
     verdict = validate(entry.module, entry.class_name, entry.kernel)["verdict"]
     assert verdict["status"] == "cheating"
-    assert verdict["reason"].startswith("in a plain process it computes something else than where it is validated: ")
+    assert verdict["reason"].startswith(
+        "in an unmarked process it computes something else than where it is validated: "
+    )
     assert not step_of(verdict)["passed"]
 
 
@@ -80,21 +82,25 @@ def test_a_launcher_that_asks_for_memory_of_a_gpu_by_name_is_not_accused(validat
 @pytest.mark.parametrize(
     "does, status, reason",
     [
-        ("raise ValueError('not here')", "crashed", "in a plain process: ValueError: not here"),
-        ("return 'softmax'", "cheating", "in a plain process it computes something else"),
-        ("sys.modules['__main__'].results += [[1, 2, 3]]", "cheating", "in a plain process it gives another answer"),
-        (HANG_UP, "cheating", "in a plain process it hung up on the referee"),
-        slow("import os; os._exit(3)", "crashed", "in a plain process it ended: exit status 3"),
-        slow("sys.exit()", "crashed", "in a plain process: SystemExit"),
-        slow("import os; os.kill(os.getpid(), 11)", "crashed", "in a plain process it ended: killed by SIGSEGV"),
-        slow("return y.to_sparse()", "crashed", "in a plain process: "),
-        slow("sys.modules['__main__'].results[:] = [1]", "crashed", "in a plain process: "),
+        ("raise ValueError('not here')", "crashed", "in an unmarked process: ValueError: not here"),
+        ("return 'softmax'", "cheating", "in an unmarked process it computes something else"),
+        (
+            "sys.modules['__main__'].results += [[1, 2, 3]]",
+            "cheating",
+            "in an unmarked process it gives another answer",
+        ),
+        (HANG_UP, "cheating", "in an unmarked process it hung up on the referee"),
+        slow("import os; os._exit(3)", "crashed", "in an unmarked process it ended: exit status 3"),
+        slow("sys.exit()", "crashed", "in an unmarked process: SystemExit"),
+        slow("import os; os.kill(os.getpid(), 11)", "crashed", "in an unmarked process it ended: killed by SIGSEGV"),
+        slow("return y.to_sparse()", "crashed", "in an unmarked process: "),
+        slow("sys.modules['__main__'].results[:] = [1]", "crashed", "in an unmarked process: "),
         slow(
             "sys.modules['__main__'].results.append([y.expand(9999, *y.shape)] * 3)",
             "cheating",
-            "in a plain process it ",
+            "in an unmarked process it ",
         ),
-        slow("x.mul_(2)", "cheating", "in a plain process it computes something else"),
+        slow("x.mul_(2)", "cheating", "in an unmarked process it computes something else"),
     ],
 )
 def test_what_it_does_only_there_is_reported(validate: Validate, does: str, status: str, reason: str) -> None:
@@ -108,7 +114,7 @@ def test_a_class_that_cannot_be_constructed_only_there_is_reported(validate: Val
     top = "import sys\nassert any(name.startswith('kernel_lsp.') for name in sys.modules), 'not here'\n"
     verdict = validate(AFFINE, "Affine", affine(top=top))["verdict"]
     assert verdict["status"] == "crashed"
-    assert "in a plain process: AssertionError: not here" in verdict["reason"]
+    assert "in an unmarked process: AssertionError: not here" in verdict["reason"]
 
 
 @pytest.mark.slow
@@ -119,7 +125,7 @@ def test_one_that_hangs_only_there_is_stopped_and_nothing_of_it_is_left(worker: 
     verdict = validate(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + "import time; time.sleep(1000)"))["verdict"]
     assert (verdict["status"], verdict["reason"]) == (
         "timeout",
-        "in a plain process it gave no answer, and was stopped",
+        "in an unmarked process it gave no answer, and was stopped",
     )
     assert wait_until(lambda: {(p.pid, p.num_fds()) for p in family.children(recursive=True)} == before, 5)
     assert validate(SOFTMAX, "Softmax", softmax())["verdict"]["status"] == "ok"
@@ -127,8 +133,8 @@ def test_one_that_hangs_only_there_is_stopped_and_nothing_of_it_is_left(worker: 
 
 @pytest.mark.slow
 def test_a_module_that_cannot_be_imported_there_is_a_limit(validate: Validate) -> None:
-    module = "import sys\nif 'kernel_lsp.worker.plain_process' in sys.modules: raise OSError('busy')\n" + SOFTMAX
+    module = "import sys\nif 'kernel_lsp.worker.unmarked_process' in sys.modules: raise OSError('busy')\n" + SOFTMAX
     verdict = validate(module, "Softmax", softmax())["verdict"]
     assert verdict["status"] == "ok"
     (limit,) = [limit for limit in verdict["limits"] if limit.startswith(NAME)]
-    assert limit.startswith("in a plain process (it could not be started: ImportFailed: ") and "busy" in limit
+    assert limit.startswith("in an unmarked process (it could not be started: ImportFailed: ") and "busy" in limit

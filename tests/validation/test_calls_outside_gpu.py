@@ -1,4 +1,4 @@
-"""The step in a plain process on a CUDA GPU: no variable of ours names Triton's cache there, and CUDA starts confined."""
+"""The step in an unmarked process on a CUDA GPU: no variable of ours names Triton's cache there, and CUDA starts confined."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_honest_kernel_passes_and_the_step_is_among_its_checks(validate: Vali
 def test_what_it_raises_only_there_is_reported(validate: Validate) -> None:
     verdict = validate(SOFTMAX, "Softmax", softmax(last=ELSEWHERE + "raise ValueError('not here')"), device="cuda")
     assert verdict["verdict"]["status"] == "crashed"
-    assert verdict["verdict"]["reason"] == "in a plain process: ValueError: not here"
+    assert verdict["verdict"]["reason"] == "in an unmarked process: ValueError: not here"
 
 
 def test_nothing_names_the_cache(validate: Validate) -> None:

@@ -11,8 +11,8 @@ from kernel_lsp import errors
 from kernel_lsp.errors import UserError
 
 from ..model.documents import Document
+from ..session.class_states import class_states
 from ..session.session import Session
-from ..session.standings import standings
 from .debug_information import debug_information
 
 
@@ -152,7 +152,7 @@ def _classes(session: Session, document: Document) -> list[dict[str, Any]]:
     if document.is_kernel_file:
         return _class_of_kernel_file(session, document)
     found = []
-    for c, s in standings(session, document):
+    for c, s in class_states(session, document):
         job = s.running.job if s.running is not None else None
         found.append(
             {

@@ -9,8 +9,8 @@ from kernel_lsp import kernel_file
 from kernel_lsp.errors import KernelFileEdited, UserError
 
 from ..features.report import rewrite_report
+from ..model.class_state import ClassState
 from ..model.records import Record
-from ..model.standing import Standing
 from ..session import model_hint
 from ..session.session import Session
 from ..text.one_line import outcome_words, speed
@@ -122,6 +122,6 @@ def propose(session: Session, job: Job, text: str) -> None:
         "className": job.target.class_name,
         "file": kernel.as_uri(),
         "text": text,
-        "why": speed(Standing(verdict=chosen.verdict, measurement=chosen.measurement)),
+        "why": speed(ClassState(verdict=chosen.verdict, measurement=chosen.measurement)),
     }
     session.connection.protocol.notify_raw("kernelLsp/proposal", proposal)

@@ -10,9 +10,9 @@ from kernel_lsp.analysis import ModuleClass, Range
 from kernel_lsp.errors import UntrustedWorkspace
 from kernel_lsp.naming import kernel_class
 
+from ..model.class_state import ClassState
 from ..model.documents import Document
-from ..model.standing import Standing
-from ..session.standings import settled, standing, standing_of_kernel_file
+from ..session.class_states import class_state, settled, state_of_kernel_file
 from ..session.state import State
 from ..text import titles
 from .edits import example_inputs, use_kernel, workspace_edit
@@ -70,7 +70,7 @@ def _is_kind(kind: str, wanted: str) -> bool:
 
 
 def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any) -> list[types.CodeAction]:
-    s = standing(state, document, c)
+    s = class_state(state, document, c)
     argument = {"uri": document.uri, "className": c.name, "version": document.version}
     actions = [_command(titles.generate_title(c.name), REWRITE, "kernelLsp.generate", argument)]
     if s.kernel is not None:
@@ -111,7 +111,7 @@ def _area(document: Document, diagnostic: types.Diagnostic) -> Range:
     return Range(document.position(diagnostic.range.start), document.position(diagnostic.range.end))
 
 
-def _use(state: State, document: Document, c: ModuleClass, s: Standing) -> types.CodeAction | None:
+def _use(state: State, document: Document, c: ModuleClass, s: ClassState) -> types.CodeAction | None:
     """Only a kernel that this machine found correct as it is now is offered for use."""
     if not s.correct or s.stale or s.kernel_path is None:
         return None
@@ -137,7 +137,7 @@ def _of_kernel_file(state: State, document: Document) -> list[types.CodeAction]:
         parsed = kernel_file.parse(document.text, document.path)
     except NotAKernelFile:
         return []
-    if isinstance(standing_of_kernel_file(state, document, parsed).error, (KernelOrphaned, SourceMissing)):
+    if isinstance(state_of_kernel_file(state, document, parsed).error, (KernelOrphaned, SourceMissing)):
         return []
     name = parsed.class_name
     argument = {"uri": document.uri, "className": name, "version": document.version}

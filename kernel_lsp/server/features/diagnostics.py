@@ -9,11 +9,11 @@ from lsprotocol import types
 
 from kernel_lsp.analysis import ModuleClass, Range
 
+from ..model.class_state import ClassState
 from ..model.documents import Document
-from ..model.standing import Standing
 from ..protocol.raw import Raw
+from ..session.class_states import class_states, has_inputs, settled, state_of_kernel_file
 from ..session.session import Session
-from ..session.standings import has_inputs, settled, standing_of_kernel_file, standings
 from ..text.one_line import (
     before_words,
     claim_words,
@@ -44,12 +44,12 @@ def diagnostics(session: Session, document: Document) -> list[dict[str, Any]]:
     if document.is_kernel_file:
         return _of_kernel_file(session, document)
     found: list[dict[str, Any]] = []
-    for c, s in standings(session, document):
+    for c, s in class_states(session, document):
         found += _of_class(session, document, c, s)
     return found
 
 
-def _of_class(session: Session, document: Document, c: ModuleClass, s: Standing) -> list[dict[str, Any]]:
+def _of_class(session: Session, document: Document, c: ModuleClass, s: ClassState) -> list[dict[str, Any]]:
     found = []
 
     def add(code: str, severity: int, message: str, area: Range = c.name_range) -> None:
@@ -109,7 +109,7 @@ def _of_kernel_file(session: Session, document: Document) -> list[dict[str, Any]
     except NotAKernelFile as error:
         area = document.line_range((error.line or 1) - 1)
         return [_diagnostic(document, area, "cannot-validate", HINT, str(error))]
-    s = standing_of_kernel_file(session, document, parsed)
+    s = state_of_kernel_file(session, document, parsed)
     area = document.line_range(0)
     if s.error is not None:
         return [_diagnostic(document, area, "cannot-validate", WARNING, str(s.error))]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from ..model.class_state import ClassState
 from ..model.documents import Document
-from ..model.standing import Standing
+from ..session.class_states import class_state, settled
 from ..session.session import Session
-from ..session.standings import settled, standing
 from ..text.hover_table import hover_markdown
 from ..text.one_line import estimate_words, recorded_words, running_words
 from ..text.plain_text import plain_text
@@ -40,7 +40,7 @@ def find(session: Session, document: Document, place: types.Position) -> types.H
     for c in session.documents.classes(document):
         if c.name_range.contains(position):
             recorded = session.recordings.of(document.path, c.name)
-            s = standing(session, document, c)
+            s = class_state(session, document, c)
             estimate = session.estimates.worth_it(document, c) if s.kernel is None else None
             text = _text(c.name, s, recorded, estimate)
             if text is None:
@@ -52,7 +52,7 @@ def find(session: Session, document: Document, place: types.Position) -> types.H
     return None
 
 
-def _text(name: str, s: Standing, recorded: Recorded | None, estimate: Estimate | None) -> str | None:
+def _text(name: str, s: ClassState, recorded: Recorded | None, estimate: Estimate | None) -> str | None:
     parts = []
     if s.running is not None:
         parts.append(f"{running_words(s.running)}: {s.running.message} ({s.running.percentage} %)")

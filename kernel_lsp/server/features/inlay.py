@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from ..model.documents import Document
 from ..protocol.raw import Raw
-from ..session.standings import settled, standing
+from ..session.class_states import class_state, settled
 from ..session.state import State
 from ..text.one_line import lens_title
 
@@ -30,7 +30,7 @@ def hints(state: State, document: Document, area: types.Range) -> list[dict[str,
     for c in state.documents.classes(document):
         if not area.start.line <= c.name_range.start.line <= area.end.line:
             continue
-        s = standing(state, document, c)
+        s = class_state(state, document, c)
         if s.kernel is not None and not s.pending and not s.says_nothing:
             place = document.wire_position(c.name_range.end)
             found.append({"position": place, "label": lens_title(s), "paddingLeft": True})

@@ -9,8 +9,8 @@ from lsprotocol import types
 
 from ..model.documents import Document
 from ..protocol.raw import Raw
+from ..session.class_states import class_states, settled
 from ..session.session import Session
-from ..session.standings import settled, standings
 from ..text.one_line import lens_title
 
 
@@ -37,7 +37,7 @@ def lenses(session: Session, document: Document) -> list[dict[str, Any]]:
 
 def _lenses(session: Session, document: Document) -> list[dict[str, Any]]:
     found = []
-    for c, s in standings(session, document):
+    for c, s in class_states(session, document):
         arguments = [{"uri": document.uri, "className": c.name, "version": document.version}]
         area = document.wire_range(c.name_range)
         plain = s.running is None and (s.kernel is None or s.says_nothing)

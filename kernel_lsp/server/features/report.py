@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from kernel_lsp import errors, kernel_file, whole_files
 from kernel_lsp.analysis import module_classes
 
+from ..model.class_state import ClassState, as_it_was
 from ..model.documents import Document
-from ..model.standing import Standing, as_it_was
-from ..session.standings import standing, standing_of_kernel_file
+from ..session.class_states import class_state, state_of_kernel_file
 from ..session.state import State
 from ..text.one_line import running_words, wanted_words
 
@@ -89,16 +89,16 @@ def _facts(state: State, document: Document, class_name: str) -> tuple[Facts, tu
     from kernel_lsp.report_page import Facts
 
     path, text, classes = document.path, document.text, state.documents.classes(document)
-    s = Standing()
+    s = ClassState()
     if document.is_kernel_file:
-        s = standing_of_kernel_file(state, document, kernel_file.parse(document.text, document.path))
+        s = state_of_kernel_file(state, document, kernel_file.parse(document.text, document.path))
         assert s.kernel is not None
         path, class_name = kernel_file.find_source(document.path, s.kernel), s.kernel.class_name
         text = state.documents.read(path) or ""
         classes = module_classes(text, path, state.documents.read)
     found = next((c for c in classes if c.name == class_name), None)
     if found is not None and not document.is_kernel_file:
-        s = standing(state, document, found)
+        s = class_state(state, document, found)
     record = state.record(path, class_name)
     job = record.job if record is not None else None
     s = as_it_was(s)

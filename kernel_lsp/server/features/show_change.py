@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp import errors, kernel_file
 
+from ..model.class_state import ClassState
 from ..model.documents import Document
-from ..model.standing import Standing
-from ..session.standings import settled, standing, standing_of_kernel_file
+from ..session.class_states import class_state, settled, state_of_kernel_file
 from ..session.state import State
 from ..text.difference import difference
 from .report import page_path
@@ -24,7 +24,7 @@ async def comparison(state: State, document: Document, class_name: str) -> Speed
     Raises:
         FasterKernelMissing: it has not, as far as is known.
     """
-    return _compared(await _standing(state, document, class_name), class_name)
+    return _compared(await _class_state(state, document, class_name), class_name)
 
 
 async def show_change(state: State, document: Document, class_name: str) -> None:
@@ -35,7 +35,7 @@ async def show_change(state: State, document: Document, class_name: str) -> None
         StoreUnusable: the store cannot be read.
         ReportNotWritten: the file cannot be written.
     """
-    s = await _standing(state, document, class_name)
+    s = await _class_state(state, document, class_name)
     found = _compared(s, class_name)
     assert s.kernel is not None and s.kernel_path is not None
     source = kernel_file.find_source(s.kernel_path, s.kernel)
@@ -58,15 +58,15 @@ async def show_change(state: State, document: Document, class_name: str) -> None
     state.connection.show_file(path.as_uri(), f"What changed: {path}", external=False)  # the editor itself colours it
 
 
-async def _standing(state: State, document: Document, class_name: str) -> Standing:
+async def _class_state(state: State, document: Document, class_name: str) -> ClassState:
     await settled(state, document.uri)
     if document.is_kernel_file:
-        return standing_of_kernel_file(state, document, kernel_file.parse(document.text, document.path))
+        return state_of_kernel_file(state, document, kernel_file.parse(document.text, document.path))
     found = next((c for c in state.documents.classes(document) if c.name == class_name), None)
-    return standing(state, document, found) if found is not None else Standing()
+    return class_state(state, document, found) if found is not None else ClassState()
 
 
-def _compared(s: Standing, class_name: str) -> SpeedComparison:
+def _compared(s: ClassState, class_name: str) -> SpeedComparison:
     found = s.measurement.comparison if s.measurement is not None and s.regression else None
     if found is None or not found.body:
         raise errors.FasterKernelMissing(class_name=class_name)

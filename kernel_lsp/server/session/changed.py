@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from kernel_lsp.analysis import ModuleClass
 
+from ..model.class_state import ClassState
 from ..model.documents import Document
-from ..model.standing import Standing
-from .standings import settled, standings
+from .class_states import class_states, settled
 from .state import State
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def changed(state: State) -> list[tuple[Document, str]]:
 
 async def saved_classes(
     state: State, wanted: Callable[[Document], bool]
-) -> AsyncIterator[tuple[Document, ModuleClass, Standing]]:
+) -> AsyncIterator[tuple[Document, ModuleClass, ClassState]]:
     """The classes of the open documents that are ``wanted`` and saved, each with how it stands once that is known."""
     for document in [one for one in state.documents if wanted(one)]:
         await settled(state, document.uri)
         if is_unsaved(document):
             continue
-        for c, standing in standings(state, document):
-            yield document, c, standing
+        for c, known in class_states(state, document):
+            yield document, c, known
 
 
 def _validated_for(state: State, document: Document, class_name: str, kernel: KernelFile) -> str | None:

@@ -18,7 +18,7 @@ from kernel_lsp.errors import Cancelled, UserError
 
 from ..model.documents import Document
 from .changed import is_unsaved, saved_classes
-from .standings import has_inputs
+from .class_states import has_inputs
 from .state import State
 
 if TYPE_CHECKING:

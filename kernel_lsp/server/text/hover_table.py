@@ -19,7 +19,7 @@ from kernel_lsp.figures import (
 )
 from kernel_lsp.naming import kernel_class
 
-from ..model.standing import Standing, as_it_was
+from ..model.class_state import ClassState, as_it_was
 from .one_line import wanted_words
 from .titles import validate_title
 
@@ -31,7 +31,7 @@ NOT = "not measured"
 _STATUS = {"ok": "is correct", "slower": "is correct, but no faster", "outdated": "is out of date"}
 
 
-def hover_markdown(class_name: str, s: Standing, now: datetime.datetime | None = None) -> str:
+def hover_markdown(class_name: str, s: ClassState, now: datetime.datetime | None = None) -> str:
     """The hover of a class with a kernel: verdict, table, where and when, and a link to the file."""
     assert s.kernel is not None and s.kernel_path is not None
     file = f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})"
@@ -160,7 +160,7 @@ def accuracy(verdict: Verdict) -> str:
     return words
 
 
-def where(s: Standing, now: datetime.datetime | None = None) -> str:
+def where(s: ClassState, now: datetime.datetime | None = None) -> str:
     """Device, versions and age of what was validated on this machine."""
     device = s.measurement.device if s.measurement is not None and s.measurement.device is not None else s.device
     measured = s.measurement.measured_at if s.measurement is not None else ""

@@ -17,8 +17,8 @@ from kernel_lsp.figures import (
 )
 from kernel_lsp.naming import kernel_class
 
+from ..model.class_state import ClassState
 from ..model.records import Record
-from ..model.standing import Standing
 from .titles import GET_MODEL, validate_title
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kernel_lsp.recording.examples import Recorded
 
 
-def speed(s: Standing) -> str:
+def speed(s: ClassState) -> str:
     """``2.31× eager · 1.24× compile``; "not timed" where there is no figure.
 
     Over recorded shapes ``1.80× eager over 3 shapes · example: 1.24× compile``. A kernel that is not strict says its precision:
@@ -41,7 +41,7 @@ def speed(s: Standing) -> str:
     return " · ".join([*parts, *_precision(s)])
 
 
-def _precision(s: Standing) -> list[str]:
+def _precision(s: ClassState) -> list[str]:
     """The precision of a kernel that is not strict, and that the settings ask for another one by now."""
     words = precision_words(s.verdict.held_to) if s.verdict is not None else ""
     if not words:
@@ -49,7 +49,7 @@ def _precision(s: Standing) -> list[str]:
     return [f"{words}, {precision_words(s.wanted) or s.wanted} is asked for" if s.wanted else words]
 
 
-def _before(s: Standing) -> str:
+def _before(s: ClassState) -> str:
     """What a kernel was before it became stale."""
     if s.verdict is None:
         return claims.figure(s.claim) if s.claim is not None else ""
@@ -58,7 +58,7 @@ def _before(s: Standing) -> str:
     return speed(s) if speedups(s.measurement)[0] else f"correct{at_precision(s.verdict.held_to)}"
 
 
-def lens_title(s: Standing, recorded: Recorded | None = None, estimate: Estimate | None = None) -> str:
+def lens_title(s: ClassState, recorded: Recorded | None = None, estimate: Estimate | None = None) -> str:
     """The text above the class; without a kernel, what one is estimated to gain, and how much of a recorded run it is."""
     if s.running is not None:
         return running_words(s.running)
@@ -103,7 +103,7 @@ def running_words(record: Record) -> str:
     validated = job.report.candidates if job is not None and job.report is not None else []
     if job is not None and job.report is not None and job.report.chosen is not None and stage == "measuring":
         best = validated[job.report.chosen]
-        return f"✓ {speed(Standing(measurement=best.measurement, verdict=best.verdict))} · … measuring"
+        return f"✓ {speed(ClassState(measurement=best.measurement, verdict=best.verdict))} · … measuring"
     words = f"… {stage}"
     if stage == "validating" and job is not None and job.kind == "generate":
         number = job.number or len(validated) + 1
@@ -113,13 +113,13 @@ def running_words(record: Record) -> str:
     return words
 
 
-def slower_by(s: Standing) -> str:
+def slower_by(s: ClassState) -> str:
     """As in ``8 % slower``; without a number where none was measured."""
     found = s.measurement.comparison if s.measurement is not None else None
     return f"{found.ratio.value - 1:.0%} slower".replace("%", " %") if found and found.ratio else "slower"
 
 
-def verdict_words(name: str, s: Standing) -> str:
+def verdict_words(name: str, s: ClassState) -> str:
     """The message of kernel-valid, kernel-slower, kernel-regressed, kernel-outdated and kernel-wrong."""
     assert s.verdict is not None
     kernel = kernel_class(name)
@@ -152,7 +152,7 @@ def verdict_words(name: str, s: Standing) -> str:
     return f"{kernel} is {correct}: {figures}{where}.{slower}{skipped}"
 
 
-def wanted_words(name: str, s: Standing) -> str:
+def wanted_words(name: str, s: ClassState) -> str:
     """What is said of a kernel that is less exact than the setting ``precision`` asks for; "" of any other."""
     if not s.wanted or s.kernel is None:
         return ""
@@ -160,24 +160,24 @@ def wanted_words(name: str, s: Standing) -> str:
     return f"The kernel was asked for at {words}; precision = {s.wanted} is set by now. Generate it again for that."
 
 
-def stale_words(name: str, s: Standing) -> str:
+def stale_words(name: str, s: ClassState) -> str:
     """The message of kernel-stale, with what the kernel was before."""
     was = f" It was {_before(s)}." if s.verdict is not None else ""
     was = f" The file {claims.said(s.claim)}; not validated here." if s.verdict is None and s.claim is not None else was
     return f"{s.stale}{was} Save, or choose “{validate_title(name)}”, to validate it again."
 
 
-def claim_words(name: str, s: Standing) -> str:
+def claim_words(name: str, s: ClassState) -> str:
     """The message of kernel-not-validated."""
     assert s.claim is not None
     kernel = kernel_class(name)
     return f"The file of {kernel} {claims.said(s.claim)}; not validated here. Choose “{validate_title(name)}”."
 
 
-def before_words(name: str, s: Standing) -> str:
+def before_words(name: str, s: ClassState) -> str:
     """The message of kernel-not-validated where this machine validated the kernel with other versions."""
     assert s.before is not None
-    then = Standing(verdict=s.before.verdict, measurement=s.before.measurement)
+    then = ClassState(verdict=s.before.verdict, measurement=s.before.measurement)
     kernel = kernel_class(name)
     return f"{kernel} was validated {s.changed}. It was {_before(then)}. Choose “{validate_title(name)}”."
 

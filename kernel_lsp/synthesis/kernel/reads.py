@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..graph.functions import FUNCTIONS
 from ..graph.value import Pointwise, Sample, Scan, Value, operands
-from .steps import Kernel
+from .execution_plan import Kernel
 
 
 def read(kernel: Kernel, stored: set[Value]) -> list[Value]:

@@ -13,8 +13,8 @@ from ..graph.value import Shape, Value, numel, operands
 from ..graph.verify import named
 from .access import GATHERED
 from .domain import Domain
+from .execution_plan import Call, HostView, Kernel, Plan, Step, hint
 from .reads import read
-from .steps import Call, HostView, Kernel, Plan, Step, hint
 
 
 class Malformed(Exception):

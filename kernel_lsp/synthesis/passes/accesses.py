@@ -6,7 +6,7 @@ from ..graph.sizes import Index
 from ..graph.value import Gather, Value, operands
 from ..kernel.access import GATHERED, gather_table, operand_indices, reshaped_leaf
 from ..kernel.domain import Unalignable
-from ..kernel.steps import Kernel, Materialise
+from ..kernel.execution_plan import Kernel, Materialise
 
 
 def leaf_accessed(kernel: Kernel, value: Value, index: Index, stored: set[Value]) -> bool:

@@ -19,7 +19,7 @@ from ..graph.sizes import ONE, ZERO, Index, broadcast, same_shape
 from ..graph.value import Contract, Fold, Input, Pointwise, Reduce, Scalar, Value, View, numel, operands, viewed
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Chain, Kernel, Materialise
+from ..kernel.execution_plan import Chain, Kernel, Materialise
 from .accesses import accessed, leaf_accessed
 from .fusion import trace_product
 from .host_views import APART
@@ -133,7 +133,7 @@ def place_chain(root: Value, second: Value, first: Value, stored: set[Value]) ->
 
     Raises:
         Unalignable: none fits.
-        Materialise: as ``placing.place``.
+        Materialise: as ``index_assignment.place``.
     """
     op, before = _contract(second), _contract(first)
     domain = Domain()

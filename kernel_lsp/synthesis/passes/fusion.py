@@ -30,9 +30,9 @@ from ..graph.value import (
 )
 from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Kernel, fold_operand_index
+from ..kernel.execution_plan import Kernel, fold_operand_index
 from .accesses import accessed, leaf_accessed
-from .placing import place_reduction
+from .index_assignment import place_reduction
 from .tile_parts import of_a_tile
 
 #: The most rows, or columns, of a product that one tile has whole, so that its kernel can fold over them.
@@ -244,7 +244,7 @@ def place_product(
     and ``root`` itself only where that is ``needed``.
 
     Raises:
-        Materialise, Unalignable: as ``placing.place``.
+        Materialise, Unalignable: as ``index_assignment.place``.
     """
     domain = Domain()
     roots = [root] if needed else []

@@ -18,7 +18,7 @@ from ..graph.loops import (
 from ..graph.sizes import Index
 from ..graph.value import Below, Contract, Held, Recur, Recurrence, Value
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Kernel, Looped
+from ..kernel.execution_plan import Kernel, Looped
 from .accesses import accessed, leaf_accessed
 
 
@@ -41,7 +41,7 @@ def place_recurrence(results: list[Value], stored: set[Value]) -> Kernel:
     """A kernel that goes through the steps of a recurrence.
 
     Raises:
-        Materialise, Unalignable: as ``placing.place``.
+        Materialise, Unalignable: as ``index_assignment.place``.
     """
     first = results[0].op
     assert isinstance(first, Recur)

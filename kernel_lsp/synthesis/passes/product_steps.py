@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ..graph.order import Order
 from ..graph.value import Contract, Fold, Partial, Sample, Value, View, operands
 from ..kernel.domain import Unalignable
+from ..kernel.execution_plan import Materialise
 from ..kernel.reads import beneath
-from ..kernel.steps import Materialise
 from .chains import beside, between, place_chain
 from .fusion import addressable, cheap_prologue, needed_again, place_product, planes, rounding, seldom_prologue
 from .host_views import APART

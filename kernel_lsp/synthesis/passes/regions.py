@@ -28,15 +28,15 @@ from ..graph.value import (
     viewed,
 )
 from ..kernel.domain import Unalignable
+from ..kernel.execution_plan import Call, HostView, Kernel, Materialise, Plan, Step
 from ..kernel.reads import multiplied
-from ..kernel.steps import Call, HostView, Kernel, Materialise, Plan, Step
 from .chains import between, moved
 from .cuts import is_cut
 from .fusion import epilogues
 from .host_views import APART, filled, on_host
+from .index_assignment import place
 from .looping import place_recurrence, results_of
 from .pieces import are_products, in_pieces
-from .placing import place
 from .product_steps import Unchained, partials_of, store_product
 
 

@@ -20,7 +20,7 @@ from ..graph.names import variable_name
 from ..graph.order import topological
 from ..graph.sizes import ONE
 from ..graph.value import Contract, Exact, Sample, Value, numel
-from ..kernel.steps import Hints
+from ..kernel.execution_plan import Hints
 from .peaks import peak_of
 from .planes import (
     LEAST_PEAK,

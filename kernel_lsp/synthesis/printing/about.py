@@ -6,7 +6,7 @@ import textwrap
 
 from ..graph.lowered import Graph
 from ..graph.value import Value, View, input_of, numel
-from ..kernel.steps import Hints, hint
+from ..kernel.execution_plan import Hints, hint
 from ..schedule.plan import Allocate, CallTorch
 from .host import Host
 

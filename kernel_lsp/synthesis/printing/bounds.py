@@ -19,7 +19,7 @@ from ..graph.lowered import Graph
 from ..graph.order import topological
 from ..graph.sizes import ONE, ZERO, same
 from ..graph.value import Gather, Input, Iota, Pointwise, Scalar, TorchCall, Value, View, operands
-from ..kernel.steps import Kernel
+from ..kernel.execution_plan import Kernel
 
 #: The function of the generated file that looks at a tensor of indices.
 HELPER = '''def _check_indices(name, indices, size):

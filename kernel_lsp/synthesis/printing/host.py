@@ -18,7 +18,7 @@ from ..graph.lowered import Graph
 from ..graph.names import Names, variable_name
 from ..graph.sizes import same, same_shape
 from ..graph.value import Contract, Scalar, TorchCall, Value, input_of, numel, operands
-from ..kernel.steps import Kernel, hint
+from ..kernel.execution_plan import Kernel, hint
 from ..schedule.plan import (
     MOST_ELEMENTS,
     Allocate,

@@ -27,8 +27,8 @@ from ..graph.lowered import Assigned, Graph
 from ..graph.monoids import MONOIDS
 from ..graph.names import Names
 from ..graph.value import input_of
+from ..kernel.execution_plan import Hints, Planned
 from ..kernel.ir import Apply, Dot, PrefixScan
-from ..kernel.steps import Hints, Planned
 from ..schedule.choices import Chosen
 from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions

@@ -11,7 +11,7 @@ from kernel_lsp.size_text import python, unwrapped
 from ..graph.map import dim
 from ..graph.sizes import ZERO
 from ..graph.value import Concat, Shape, Value, View
-from ..kernel.steps import Kernel
+from ..kernel.execution_plan import Kernel
 
 
 def listed(items: list[str]) -> str:

@@ -11,9 +11,9 @@ from ..graph.names import variable_name
 from ..graph.sizes import broadcast
 from ..graph.value import Fold, Value
 from ..kernel.build import Builder
+from ..kernel.execution_plan import Kernel
 from ..kernel.ir import Apply, Arange, AxisIndex, Expr, FoldAxis, Full, Number, Ref, apply
 from ..kernel.statements import Add, Set, Statement
-from ..kernel.steps import Kernel
 from .running import Running
 from .tilings import Tiling
 

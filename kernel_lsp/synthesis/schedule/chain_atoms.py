@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sympy
 import torch
 
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.execution_plan import Hints, Kernel, hint
 from .extents import multiplied, total
 
 #: Rows of one dimension below which those of others share a program, as of query heads that read the same keys.

@@ -6,7 +6,7 @@ import dataclasses
 
 import torch
 
-from ..kernel.steps import Hints, Kernel
+from ..kernel.execution_plan import Hints, Kernel
 from .chain_atoms import chain_extents
 from .extents import power_of_two
 from .schedules import Chained, Schedule

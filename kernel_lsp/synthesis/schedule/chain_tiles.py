@@ -10,9 +10,9 @@ import torch
 from ..graph.sizes import ONE, ZERO, Index
 from ..graph.value import Contract, Value
 from ..kernel.build import Builder, masked, spread
+from ..kernel.execution_plan import Chain, Kernel
 from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number, Ref, Role, Variable, apply, plus
 from ..kernel.statements import For, Set, Statement
-from ..kernel.steps import Chain, Kernel
 from .chain_atoms import ChainAtoms
 from .extents import multiplied, total
 from .operand_tiles import is_half, is_plain

@@ -15,9 +15,9 @@ import torch
 
 from ..graph.value import Contract, Value
 from ..kernel.arguments import Arguments
+from ..kernel.execution_plan import Chain, Hints, Kernel, hint
 from ..kernel.ir import Apply, Arange, Axis, AxisIndex, Dot, Expr, Full, Number, ProgramId, Ref, Variable, apply, plus
 from ..kernel.statements import For, Set, Statement
-from ..kernel.steps import Chain, Hints, Kernel, hint
 from ..passes.hiding import Assumed, Places, hidden_beyond
 from .chain_atoms import ChainAtoms, chain_atoms
 from .chain_scores import elements, number, softmax

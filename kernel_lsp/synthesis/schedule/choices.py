@@ -6,7 +6,7 @@ import dataclasses
 
 from ..graph.value import Value, numel
 from ..kernel.arguments import Arguments
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.execution_plan import Hints, Kernel, hint
 from .chained import chained
 from .contract import contract
 from .cost import LAUNCH, cost

@@ -21,6 +21,7 @@ from ..graph.value import Contract, Exact, Input, Value, View
 from ..kernel.access import reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, loaded
+from ..kernel.execution_plan import Hints, Kernel
 from ..kernel.ir import (
     Apply,
     Axis,
@@ -34,7 +35,6 @@ from ..kernel.ir import (
     apply,
 )
 from ..kernel.statements import Add, Leave, Set, Statement
-from ..kernel.steps import Hints, Kernel
 from ..passes.float8_products import of_float8
 from .convolution_axes import in_words, names_of_letters
 from .extents import alternating, contract_atoms, multiplied, total

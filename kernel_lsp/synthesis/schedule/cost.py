@@ -13,7 +13,7 @@ import torch
 
 from ..graph.sizes import power_of_two_within
 from ..graph.value import Contract, Value, numel, viewed
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.execution_plan import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.tile_parts import PIXELS
 from ..passes.tile_sums import TileSums

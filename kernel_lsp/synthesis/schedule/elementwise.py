@@ -9,8 +9,8 @@ from ..graph.names import variable_name
 from ..graph.value import Value
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
+from ..kernel.execution_plan import Hints, Kernel
 from ..kernel.ir import Arange, Axis, AxisIndex, Expr, ProgramId, Ref, Variable, apply, plus
-from ..kernel.steps import Hints, Kernel
 from .extents import total, transposed_atom
 from .program import Blocks, Program, fixed, set_all
 from .schedules import Flat, Turned

@@ -13,7 +13,7 @@ from ..graph.map import dims
 from ..graph.sizes import ONE, ZERO, offset, same
 from ..graph.value import Contract, Sample, Scan
 from ..kernel.domain import Domain, Unalignable
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.execution_plan import Hints, Kernel, hint
 
 #: Longest row, in elements, that one program keeps in registers.
 LONGEST_ROW = 32768

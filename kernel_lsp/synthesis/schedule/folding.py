@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+from ..kernel.execution_plan import Hints, Kernel, hint
 from ..kernel.ir import Axis, Number, Variable
-from ..kernel.steps import Hints, Kernel, hint
 from .extents import contract_atoms, multiplied, power_of_two, split_in_tile, total
 from .schedules import Product
 from .target import Target

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ..graph.names import identifier, variable_name
 from ..graph.value import Concat, Fold, Partial, Pointwise, Recur, Value, View, operands
+from ..kernel.execution_plan import HostView, Kernel, Plan, Step
 from ..kernel.reads import read
-from ..kernel.steps import HostView, Kernel, Plan, Step
 
 #: Words of the name of a product's kernel.
 _MOST_WORDS = 5

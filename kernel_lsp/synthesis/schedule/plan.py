@@ -13,8 +13,8 @@ from ..graph.order import order_of, topological
 from ..graph.sizes import offset, quotient
 from ..graph.value import Input, Pointwise, Scalar, Value, View, input_of, numel, operands, viewed
 from ..kernel.arguments import Arguments
+from ..kernel.execution_plan import Call, Hints, HostView, Kernel, Plan, hint
 from ..kernel.reads import multiplied
-from ..kernel.steps import Call, Hints, HostView, Kernel, Plan, hint
 from ..passes.splitting import SHORTEST_CHUNK, Chunks
 from .choices import Chosen, scheduled
 from .contract import strided_operands

@@ -9,7 +9,7 @@ import sympy
 from ..graph.sizes import same_shape
 from ..graph.value import View, numel
 from ..kernel.arguments import Arguments
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.execution_plan import Hints, Kernel, hint
 from ..passes.layout import is_pointwise
 from .extents import power_of_two
 from .schedules import Product

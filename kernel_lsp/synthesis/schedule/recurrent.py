@@ -20,6 +20,7 @@ from ..graph.value import Contract, Held, Recur, Value, operands
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
 from ..kernel.domain import Domain
+from ..kernel.execution_plan import Hints, Kernel, Looped
 from ..kernel.ir import (
     Apply,
     Arange,
@@ -37,7 +38,6 @@ from ..kernel.ir import (
     plus,
 )
 from ..kernel.statements import Barrier, Comment, For, Set, Statement
-from ..kernel.steps import Hints, Kernel, Looped
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
 from .program import Blocks, Program, fixed, set_all

@@ -11,7 +11,7 @@ import torch
 from ..graph.loops import contracted
 from ..graph.order import topological
 from ..graph.value import Contract, Given, Recurrence, Value
-from ..kernel.steps import Hints, Kernel, hint
+from ..kernel.execution_plan import Hints, Kernel, hint
 from .extents import power_of_two
 from .recurrent import LEAST
 from .resident import MOST_PARTS, gates

@@ -12,9 +12,9 @@ from ..graph.sizes import ONE, ZERO, Index, offset
 from ..graph.value import Fold, Scan, Value
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder, masked, spread
+from ..kernel.execution_plan import Hints, Kernel, fold_operand_index
 from ..kernel.ir import Apply, AxisIndex, Expr, FoldAxis, Full, Number, PrefixScan, Ref, apply, plus
 from ..kernel.statements import For, Set, Statement, Store
-from ..kernel.steps import Hints, Kernel, fold_operand_index
 from .carrying import Carrying, carrying, in_dtype
 from .extents import total
 from .program import Program

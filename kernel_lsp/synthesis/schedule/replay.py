@@ -6,7 +6,7 @@ import torch
 
 from ..graph.lowered import Graph
 from ..graph.value import Input, TorchCall, Value, View, input_of, numel
-from ..kernel.steps import Hints, hint
+from ..kernel.execution_plan import Hints, hint
 from .choices import Chosen
 from .cost import cost
 from .plan import CallTorch, CheckIndices, HostPlan, Launch, TakeView

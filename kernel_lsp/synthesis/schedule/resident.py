@@ -20,6 +20,7 @@ from ..kernel.access import operand_indices, reshaped_leaf
 from ..kernel.arguments import Arguments
 from ..kernel.build import Builder
 from ..kernel.domain import Domain
+from ..kernel.execution_plan import Hints, Kernel
 from ..kernel.ir import (
     Apply,
     Arange,
@@ -36,7 +37,6 @@ from ..kernel.ir import (
     plus,
 )
 from ..kernel.statements import Arrive, Await, Comment, Set, Split, Statement
-from ..kernel.steps import Hints, Kernel
 from .elementwise import blocked, mask_of
 from .extents import power_of_two, total
 from .halves import PLANES, RAISED, SPLIT, assigned, halves, largest, one_for_none

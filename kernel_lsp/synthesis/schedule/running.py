@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..graph.early import early
 from ..graph.monoids import MONOIDS, Monoid, kind_of
 from ..graph.value import Fold, Reduce, Value, operands
-from ..kernel.steps import Kernel
+from ..kernel.execution_plan import Kernel
 
 
 @dataclass(frozen=True)

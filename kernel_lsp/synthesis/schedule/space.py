@@ -6,8 +6,8 @@ import dataclasses
 import math
 
 from ..graph.value import Contract, Partial, numel
+from ..kernel.execution_plan import Hints, Kernel, hint
 from ..kernel.reads import calls_library
-from ..kernel.steps import Hints, Kernel, hint
 from ..passes.float8_products import of_float8
 from ..passes.layout import of_few_channels
 from ..passes.planes import SHORT_SUM

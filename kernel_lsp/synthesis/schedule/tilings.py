@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..graph.value import Partial
+from ..kernel.execution_plan import Hints, Kernel, hint
 from ..kernel.ir import Arange, Axis, Expr, Number, ProgramId, Ref, Variable, apply, plus
 from ..kernel.statements import Statement
-from ..kernel.steps import Hints, Kernel, hint
 from ..passes.splitting import CHUNK
 from .elementwise import blocked, mask_of
 from .extents import LONGEST_ROW, inner_atoms, power_of_two, total

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.kernel.steps import Kernel, Planned
+from kernel_lsp.synthesis.kernel.execution_plan import Kernel, Planned
 from kernel_lsp.synthesis.kernel.verify import Malformed, verify
 from kernel_lsp.synthesis.stages import lowered, planned
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.kernel.steps import Kernel, Planned
+from kernel_lsp.synthesis.kernel.execution_plan import Kernel, Planned
 from kernel_lsp.synthesis.schedule.target import target
 from kernel_lsp.synthesis.stages import lowered, planned
 

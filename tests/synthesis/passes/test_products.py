@@ -13,7 +13,7 @@ from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.map import dims
 from kernel_lsp.synthesis.graph.order import topological
 from kernel_lsp.synthesis.graph.value import Contract, Pointwise, Value, View
-from kernel_lsp.synthesis.kernel.steps import Planned
+from kernel_lsp.synthesis.kernel.execution_plan import Planned
 from kernel_lsp.synthesis.schedule.extents import share_of_places
 from kernel_lsp.synthesis.schedule.schedules import Product as Tile
 from kernel_lsp.synthesis.schedule.space import space

@@ -17,7 +17,7 @@ from kernel_lsp.synthesis.graph.build import Build
 from kernel_lsp.synthesis.graph.lowered import Graph
 from kernel_lsp.synthesis.graph.value import Input, Recurrence, Value
 from kernel_lsp.synthesis.graph.verify import verify
-from kernel_lsp.synthesis.kernel.steps import Planned
+from kernel_lsp.synthesis.kernel.execution_plan import Planned
 from kernel_lsp.synthesis.operators import lower
 from kernel_lsp.synthesis.passes.rewrite import share
 from kernel_lsp.synthesis.passes.rolling import roll

@@ -10,7 +10,7 @@ import torch
 from kernel_lsp.synthesis import synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.value import Contract, Peak, Sample
-from kernel_lsp.synthesis.kernel.steps import Planned
+from kernel_lsp.synthesis.kernel.execution_plan import Planned
 from kernel_lsp.synthesis.schedule.schedules import Product as Tile
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target

@@ -12,7 +12,7 @@ from torch.nn import functional
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
 from kernel_lsp.synthesis.graph.value import numel
-from kernel_lsp.synthesis.kernel.steps import Kernel, Planned, hint
+from kernel_lsp.synthesis.kernel.execution_plan import Kernel, Planned, hint
 from kernel_lsp.synthesis.schedule.schedules import Product, Rows
 from kernel_lsp.synthesis.schedule.space import space
 from kernel_lsp.synthesis.schedule.target import target

@@ -10,7 +10,7 @@ from torch import nn
 
 from kernel_lsp.synthesis import stages, synthesize
 from kernel_lsp.synthesis.capture import capture
-from kernel_lsp.synthesis.kernel.steps import Hints, Kernel
+from kernel_lsp.synthesis.kernel.execution_plan import Hints, Kernel
 from kernel_lsp.synthesis.schedule.cost import cost
 from kernel_lsp.synthesis.schedule.schedules import Product
 from kernel_lsp.synthesis.schedule.space import space

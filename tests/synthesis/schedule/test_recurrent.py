@@ -20,7 +20,7 @@ from kernel_lsp.synthesis.graph.lowered import Graph
 from kernel_lsp.synthesis.graph.names import variable_name
 from kernel_lsp.synthesis.graph.value import Given, Held, Input, Recurrence, Value
 from kernel_lsp.synthesis.kernel.arguments import Arguments
-from kernel_lsp.synthesis.kernel.steps import Kernel, Planned
+from kernel_lsp.synthesis.kernel.execution_plan import Kernel, Planned
 from kernel_lsp.synthesis.operators.filling import full
 from kernel_lsp.synthesis.passes.regions import plan
 from kernel_lsp.synthesis.printing.triton import definition

@@ -1,14 +1,14 @@
-"""A plain process: one that looks to a candidate like its user's own program, and not like a validation.
+"""An unmarked process: one that looks to a candidate like its user's own program, and not like a validation.
 
 A candidate can find out that it is validated, be right there and wrong elsewhere: by modules that are imported, by
 frames on its stack, by environment variables, by guards and poison in memory, by the mode that counts torch's operators,
 by the name of its file. Here there is none of that, and the same calls have to give the same answers.
 
-    manager ── keeper ── zygote "plain" (torch alone) ── task "plain" ── plain process, one for each question
+    manager ── keeper ── zygote "unmarked" (torch alone) ── task "unmarked" ── unmarked process, one for each question
 
 The task waits for questions of the referee on a socket that the manager made for both; nothing that was imported
 for a validation is in these processes. For each question it forks one that imports the user's module as the user, is
-confined like a trial, takes our modules out of ``sys.modules``, and then runs ``plain_program.py`` as ``__main__``.
+confined like a trial, takes our modules out of ``sys.modules``, and then runs ``unmarked_program.py`` as ``__main__``.
 
 So that no frame of ours is on its stack, it is forked by a thread that was started without one. The thread does three
 things one after the other, which C code calls, not Python code: ``_begin`` (fork, and get ready), the program, ``_finish``
@@ -50,7 +50,7 @@ from kernel_lsp.specimen import examples, importing
 from kernel_lsp.validation import channel, failures, interpreter
 from kernel_lsp.worker import beginning, deaths
 
-_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plain_program.py")
+_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unmarked_program.py")
 #: milliseconds between two looks whether the process has ended
 _LOOK = 20
 _HUNG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP

@@ -1,4 +1,4 @@
-"""How the classes of a document stand at this moment."""
+"""The states of the classes of a document at this moment."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kernel_lsp import figures
 from kernel_lsp.analysis import ModuleClass, orphaned
 from kernel_lsp.errors import KernelOrphaned, SourceMissing, WorkerDied
 
+from ..model.class_state import ClassState
 from ..model.documents import Document
 from ..model.records import Record
-from ..model.standing import Standing
 from .state import State
 
 if TYPE_CHECKING:
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from kernel_lsp.store.validations import Known
 
 
-def standing(state: State, document: Document, c: ModuleClass) -> Standing:
-    """How a class of an open document stands at this moment."""
+def class_state(state: State, document: Document, c: ModuleClass) -> ClassState:
+    """The state of a class of an open document at this moment."""
     found = state.kernels.find(document.path, c.name, state.settings_for(document.path).kernel_folder)
-    return _standing(state, document, c, found)
+    return _class_state(state, document, c, found)
 
 
-def standings(state: State, document: Document) -> list[tuple[ModuleClass, Standing]]:
-    """Every class of a document with how it stands; the folder of kernels is looked at once for all of them."""
+def class_states(state: State, document: Document) -> list[tuple[ModuleClass, ClassState]]:
+    """Every class of a document with its state; the folder of kernels is looked at once for all of them."""
     classes = state.documents.classes(document)
     if not classes:
         return []
     folder = state.settings_for(document.path).kernel_folder
     if state.kernels.has_any(document.path, folder):
-        return [(c, standing(state, document, c)) for c in classes]
-    return [(c, _standing(state, document, c, None)) for c in classes]
+        return [(c, class_state(state, document, c)) for c in classes]
+    return [(c, _class_state(state, document, c, None)) for c in classes]
 
 
-def standing_of_kernel_file(state: State, document: Document, parsed: KernelFile) -> Standing:
-    """How the kernel in an open kernel file stands, with its text as it is in the editor."""
+def state_of_kernel_file(state: State, document: Document, parsed: KernelFile) -> ClassState:
+    """The state of the kernel in an open kernel file, with its text as it is in the editor."""
     from kernel_lsp import kernel_file
 
-    result = Standing(document.path, parsed)
+    result = ClassState(document.path, parsed)
     try:
         path = kernel_file.find_source(document.path, parsed)
     except SourceMissing as error:
@@ -78,17 +78,17 @@ def has_inputs(state: State, document: Document, c: ModuleClass) -> bool:
 async def settled(state: State, uri: str) -> Document | None:
     """The open document, once what this machine validated for its classes is known; None where it is not open."""
     document = state.documents.get(uri)
-    if document is not None and any(s.pending for _, s in standings(state, document)):
+    if document is not None and any(s.pending for _, s in class_states(state, document)):
         await state.validations.settled()
         document.lenses = None
     return document
 
 
-def _standing(state: State, document: Document, c: ModuleClass, found: tuple[Path, KernelFile] | None) -> Standing:
+def _class_state(state: State, document: Document, c: ModuleClass, found: tuple[Path, KernelFile] | None) -> ClassState:
     record = state.record(document.path, c.name)
     if found is None and record is None:
-        return Standing()
-    result = Standing()
+        return ClassState()
+    result = ClassState()
     now = state.documents.fingerprint(document, c.name)
     if record is not None and record.job is not None:
         _add_session(result, record, document, now)
@@ -100,7 +100,7 @@ def _standing(state: State, document: Document, c: ModuleClass, found: tuple[Pat
     return result
 
 
-def _add_session(result: Standing, record: Record, document: Document, now: str | None) -> None:
+def _add_session(result: ClassState, record: Record, document: Document, now: str | None) -> None:
     job = record.job
     assert job is not None
     if not job.over:
@@ -114,9 +114,9 @@ def _add_session(result: Standing, record: Record, document: Document, now: str 
 
 
 def add_kernel(
-    state: State, result: Standing, path: Path, record: Record | None, now: str | None, class_name: str
+    state: State, result: ClassState, path: Path, record: Record | None, now: str | None, class_name: str
 ) -> None:
-    """Put what is known of ``result.kernel`` into a standing. ``path``: of the source; ``now``: the class's fingerprint."""
+    """Put what is known of ``result.kernel`` into ``result``. ``path``: of the source; ``now``: the class's fingerprint."""
     kernel = result.kernel
     assert kernel is not None
     settings = state.settings_for(path)
@@ -151,7 +151,7 @@ def add_kernel(
 
 
 def _of_other_version(
-    state: State, result: Standing, kernel: KernelFile, path: Path, now: str | None, class_name: str, looked_up: bool
+    state: State, result: ClassState, kernel: KernelFile, path: Path, now: str | None, class_name: str, looked_up: bool
 ) -> tuple[Known | None, bool]:
     """Why the header is about another version, and what this machine found for that one."""
     if kernel.edited:
@@ -166,7 +166,7 @@ def _of_other_version(
     return state.validations.find(path, kernel.fingerprint, body, kernel.precision)
 
 
-def _add_claimed_times(result: Standing, kernel: KernelFile, now: str | None) -> None:
+def _add_claimed_times(result: ClassState, kernel: KernelFile, now: str | None) -> None:
     """The file's own times where this machine has none of the same version, as it would without a GPU."""
     claim = kernel.claim
     same = not kernel.edited and kernel.fingerprint == now
@@ -174,7 +174,7 @@ def _add_claimed_times(result: Standing, kernel: KernelFile, now: str | None) ->
         result.claim = claim
 
 
-def _add_regression(state: State, result: Standing, path: Path) -> None:
+def _add_regression(state: State, result: ClassState, path: Path) -> None:
     if result.correct:
         result.regression = figures.regression(result.measurement, state.settings_for(path).regression_threshold)
 

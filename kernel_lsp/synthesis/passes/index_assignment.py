@@ -15,7 +15,7 @@ from ..graph.map import back
 from ..graph.sizes import ONE, ZERO, Index, same, same_shape
 from ..graph.value import Fold, Pointwise, Scan, Value, View, operands
 from ..kernel.domain import Domain, Refined, Unalignable
-from ..kernel.steps import Kernel, Materialise, fold_operand_index
+from ..kernel.execution_plan import Kernel, Materialise, fold_operand_index
 from .accesses import accessed, leaf_accessed
 
 

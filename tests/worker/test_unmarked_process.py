@@ -1,4 +1,4 @@
-"""What a candidate sees in a plain process: its user's program, its own file, and nothing of a validation."""
+"""What a candidate sees in an unmarked process: its user's program, its own file, and nothing of a validation."""
 
 from __future__ import annotations
 

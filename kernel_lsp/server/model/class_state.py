@@ -1,4 +1,4 @@
-"""How a class stands: its kernel, the verdict on it, whether that still holds, and what runs or went wrong."""
+"""The state of a class: its kernel, the verdict on it, whether that still holds, the running job and the last error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Standing:
+class ClassState:
     """What is known of a kernel. ``verdict``, ``measurement`` and ``device`` are this machine's own findings, always.
 
     Attributes:
@@ -70,7 +70,7 @@ class Standing:
         return self.verdict is None and self.claim is None and self.before is None and not self.pending
 
 
-def as_it_was(s: Standing) -> Standing:
+def as_it_was(s: ClassState) -> ClassState:
     """With the verdict of before as if it were that of now, to show it with what it was reached with."""
     before = s.before
     if before is None:

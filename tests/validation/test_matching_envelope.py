@@ -2,7 +2,7 @@
 
 import torch
 
-from kernel_lsp.validation.held_envelope import noted
+from kernel_lsp.validation.matching_envelope import noted
 
 
 class Several(torch.nn.Module):

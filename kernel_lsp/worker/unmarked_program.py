@@ -1,6 +1,6 @@
 """Builds a model from a file, gives it its weights, and calls it."""
 
-# The main program of a plain process (plain_process.py), which runs this text under the name main.py. A candidate may find it
+# The main program of an unmarked process (unmarked_process.py), which runs this text under the name main.py. A candidate may find it
 # on its stack and in ``__main__``, so it says, imports and does nothing that a user's own program could not.
 
 import contextlib
