@@ -77,7 +77,11 @@ def resolve(root: Path, ref: str) -> str | None:
 
 
 def tree(root: Path, commit: str) -> dict[str, str]:
-    """The files of a commit: path → the hash of its contents, or "" for a submodule."""
+    """The files of a commit: path → the hash of its contents, or "" for a submodule.
+
+    Raises:
+        GitFailed, GitMissing: git reports an error, or is not installed.
+    """
     files = {}
     for entry in _text(root, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
         about, tab, path = entry.partition("\t")
@@ -88,7 +92,11 @@ def tree(root: Path, commit: str) -> dict[str, str]:
 
 
 def changes(root: Path, commit: str) -> Changes:
-    """What differs between a commit and the working tree, the staged and the unstaged."""
+    """What differs between a commit and the working tree, the staged and the unstaged.
+
+    Raises:
+        GitFailed, GitMissing: git reports an error, or is not installed.
+    """
     output = _text(
         *(root, "diff", "--name-status", "-z", "--find-renames", "--no-ext-diff", "--no-relative"),
         *("--ignore-submodules=none", commit, "--"),
@@ -108,7 +116,11 @@ def changes(root: Path, commit: str) -> Changes:
 
 
 def contents(root: Path, name: str) -> bytes:
-    """The contents that a hash stands for."""
+    """The contents that a hash stands for.
+
+    Raises:
+        GitFailed, GitMissing: git reports an error, or is not installed.
+    """
     return _checked(root, "cat-file", "blob", name)
 
 

@@ -8,7 +8,11 @@ import math
 
 
 def count(text: str) -> int:
-    """A number from 1."""
+    """A number from 1.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is no number from 1.
+    """
     try:
         number = int(text)
     except ValueError:
@@ -19,7 +23,11 @@ def count(text: str) -> int:
 
 
 def days(text: str) -> float:
-    """A number of days, not negative."""
+    """A number of days, not negative.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is no such number.
+    """
     try:
         number = float(text)
     except ValueError:
@@ -30,7 +38,11 @@ def days(text: str) -> float:
 
 
 def kinds(text: str) -> tuple[str, ...]:
-    """The kinds of findings that ``--fail-on`` names."""
+    """The kinds of findings that ``--fail-on`` names.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is empty, or names another.
+    """
     from kernel_lsp.checking.records import CODES
 
     words = tuple(word.strip() for word in text.split(",") if word.strip())

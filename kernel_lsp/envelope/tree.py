@@ -60,6 +60,9 @@ def configuration(module: torch.nn.Module, exact: bool, carried: frozenset[str] 
 
     ``exact``: whether an equal number of another type would change the result's dtype. ``carried``: the Python of
     attributes that are left out, since forward assigns them.
+
+    Raises:
+        Unwritable: the tree holds a tensor of one element that is no buffer and not on the CPU.
     """
     result: list[str] = []
     mode = mode_dependent(module)

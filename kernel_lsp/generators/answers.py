@@ -108,6 +108,9 @@ def completed(code: Code, source: str, without: set[str]) -> Code:
     """``code`` with what it uses of ``source``, the module in the prompt, but binds nowhere itself.
 
     ``without``: names of ``source`` that are never taken over.
+
+    Raises:
+        Unusable: a statement that the class needs does not parse.
     """
     theirs = [s for s in statements(Block(source.split("\n"), _ELSEWHERE, True), False) if not s.binds & without]
     ours = statements(Block(code.source.split("\n"), 1, True), False)

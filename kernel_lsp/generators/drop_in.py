@@ -17,7 +17,11 @@ from kernel_lsp.naming import kernel_class
 def class_text(
     answer: Answer, settled: Settled, subject: Subject, lines: list[str], conditions: list[str], base: str
 ) -> str:
-    """The drop-in class. ``lines``: the answer's source, changed."""
+    """The drop-in class. ``lines``: the answer's source, changed.
+
+    Raises:
+        Unusable: forward takes other parameters than the module's.
+    """
     plain = subject.base.rpartition(".")[2]
     parts = [
         f'class {kernel_class(plain)}({base}):\n    """{plain}: the kernel where it was validated, eager elsewhere."""'

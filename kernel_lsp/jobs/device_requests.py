@@ -144,7 +144,11 @@ async def tune(run: Run, candidates: list[schema.Candidate], percentage: Callabl
 
 
 async def baseline(run: Run, modes: list[str]) -> dict[str, Any]:
-    """The times of eager and torch.compile in ``modes``, taken in a process without a candidate."""
+    """The times of eager and torch.compile in ``modes``, taken in a process without a candidate.
+
+    Raises:
+        UserError: what the worker raises, where no mode was timed before.
+    """
     known: dict[str, Any] = {}
 
     def on_event(name: str, data: Any) -> None:

@@ -96,7 +96,11 @@ class _File:
         return found
 
     def steps(self) -> list[ast.stmt]:
-        """The statements of forward that run kernels where an envelope holds; after them comes eager."""
+        """The statements of forward that run kernels where an envelope holds; after them comes eager.
+
+        Raises:
+            NotJoined: forward does not begin with its envelope.
+        """
         body = [node for node in self.forward.body if not _is_text(node)]
         if _is_eager(body[-1]):  # joined before
             return body[:-1]

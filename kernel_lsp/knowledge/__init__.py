@@ -32,7 +32,11 @@ class Note:
 
 @cache
 def every() -> tuple[Note, ...]:
-    """All notes, by name."""
+    """All notes, by name.
+
+    Raises:
+        ValueError: a note has no table at its head.
+    """
     return tuple(_read(path) for path in sorted(Path(__file__).parent.glob("*.md")))
 
 

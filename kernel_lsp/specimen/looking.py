@@ -126,7 +126,11 @@ def attempt(given: dict[str, Any], emit: Any, user_module: ModuleType, cls: type
 def example_of(
     given: dict[str, Any], user_module: ModuleType, cls: type, mode: FakeTensorMode | None
 ) -> examples.Example:
-    """The example on the CPU, its inputs fake where ``mode`` is given and does for them."""
+    """The example on the CPU, its inputs fake where ``mode`` is given and does for them.
+
+    Raises:
+        UserError: the example cannot be made, also not with real tensors.
+    """
     path, class_name, table = given["path"], given["class_name"], given.get("inputs")
     number = int(given.get("example") or 0)
     try:
@@ -143,7 +147,11 @@ def example_of(
 def constructed(
     given: dict[str, Any], user_module: ModuleType, cls: type, example: examples.Example, mode: FakeTensorMode | None
 ) -> torch.nn.Module:
-    """The module on the CPU, its tensors fake where ``mode`` is given and does for them."""
+    """The module on the CPU, its tensors fake where ``mode`` is given and does for them.
+
+    Raises:
+        UserError: the constructor fails, also with real tensors.
+    """
     path, class_name, training = given["path"], given["class_name"], bool(given.get("training"))
     try:
         with faking.within(mode):

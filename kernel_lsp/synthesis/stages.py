@@ -333,6 +333,9 @@ def optional(way: str, class_name: str, failed: list[dict[str, Any]]) -> Iterato
     """For a way to write kernels, in words, that is not the only one: what ends it is not raised.
 
     That a class has no kernels in this way is no error. Any other is a bug, and goes to ``failed``: ``WayFailed``, as on the wire.
+
+    Raises:
+        Exception: the bug itself, where ``KERNEL_LSP_RAISE_FAULTS`` is set.
     """
     try:
         yield

@@ -88,7 +88,11 @@ class Referee:
     beyond: float | None = None  # microseconds that CUDA events show beyond the kernels between them, where known
 
     def verdict(self) -> schema.Verdict:
-        """Run the checks, those that may wait only while time allows; stops at the first that fails."""
+        """Run the checks, those that may wait only while time allows; stops at the first that fails.
+
+        Raises:
+            NotInterpretable: Triton's interpreter cannot run the candidate, as the first check shows.
+        """
         self.prepare()
         return self._whole()
 

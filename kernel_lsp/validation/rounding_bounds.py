@@ -24,6 +24,9 @@ def bounds(
 
     ``left``: paths of tensors in ``Reference.exact_after``; then of these, which the call leaves in the module, not of outputs.
     Costs several evaluations: for a candidate that would be found wrong otherwise. Zeros where float64 is missing.
+
+    Raises:
+        torch.OutOfMemoryError: the device has no memory for the evaluations.
     """
     tensors = _held(left, reference.after, oracle.module) or tensors_of(reference.eager)
     nothing = [0.0] * len(tensors), 0.0

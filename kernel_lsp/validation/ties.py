@@ -107,6 +107,9 @@ def settled(referee: Referee, out: Any, reference: Reference, tree: Any, train: 
     """A candidate's results with eager's index wherever its own chooses an element that is as good.
 
     ``tree``: the inputs. Costs two calls of the module where a tensor of integers differs, and nothing elsewhere.
+
+    Raises:
+        torch.OutOfMemoryError: the device has no memory for another call of the module.
     """
     mine, theirs = tensors_of(out), tensors_of(reference.eager)
     if len(mine) != len(theirs):

@@ -117,6 +117,9 @@ def load(referee: Referee, sources: list[str], all_needed: bool = False) -> list
     """Wait until every variant is imported and compiled, and give the first the module's state: all share its tensors.
 
     Those that there was no time to compile are told so; there are none where ``all_needed``.
+
+    Raises:
+        Failure: the trial is gone, or the first variant cannot be loaded.
     """
     if not referee.reach.owed:
         begin(referee, sources, all_needed)
@@ -146,7 +149,11 @@ def load(referee: Referee, sources: list[str], all_needed: bool = False) -> list
 
 
 def check(referee: Referee, tried: list[schema.Tried]) -> None:
-    """Drop the variants that fail, that spill, or that compute something else than the module."""
+    """Drop the variants that fail, that spill, or that compute something else than the module.
+
+    Raises:
+        Failure: the trial is gone. What else a variant fails with is its reason.
+    """
     tree = measuring.fresh(referee)
     reference = referee.oracle.answer(tree, seconds=0.1)
     if reference.exact is None:  # eager in full; float64 is for the winner's own validation

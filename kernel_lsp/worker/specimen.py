@@ -36,12 +36,20 @@ def warm_up() -> None:
 
 
 def introspect(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """Schema.Specimen as JSON, for ``given``'s path, class_name and inputs."""
+    """Schema.Specimen as JSON, for ``given``'s path, class_name and inputs.
+
+    Raises:
+        UserError: the class cannot be imported, constructed or run with its example.
+    """
     return _learned(given, emit, lambda seen: schema.to_json(seen.specimen))
 
 
 def interface(given: dict[str, Any], emit: Any) -> dict[str, Any]:
-    """The specimen and, where there is a graph, the ``class_schema.Interface`` of the class."""
+    """The specimen and, where there is a graph, the ``class_schema.Interface`` of the class.
+
+    Raises:
+        UserError: the class cannot be imported, constructed or run with its example.
+    """
     return _learned(
         given, emit, lambda seen: {"specimen": schema.to_json(seen.specimen), "interface": _interface(seen)}
     )
@@ -94,6 +102,9 @@ def explain(given: dict[str, Any], emit: Any) -> dict[str, Any]:
 
     ``given`` has ``stages`` to tell of, ``gpu`` (the name of a target or None) and ``leave`` (operators that stay with
     torch) beside what ``synthesize`` takes.
+
+    Raises:
+        UserError: the class cannot be imported, constructed, run with its example or exported.
     """
     from kernel_lsp.synthesis.explain import explain as told
 
@@ -120,6 +131,9 @@ def estimate(given: dict[str, Any], emit: Any) -> dict[str, Any]:
     """What a kernel would gain (``class_schema.Estimate``), or None where the class has to have real tensors to be looked at.
 
     ``given`` has ``gpu``, the name of a target or None, beside what ``synthesize`` takes. Never with real tensors, which an estimate in the background must not allocate.
+
+    Raises:
+        UserError: the class cannot be imported, constructed, run with its example or exported.
     """
     user_module, cls = imported(given, emit)
 

@@ -27,7 +27,11 @@ def _fill(x: Any, args: tuple[Any, ...], name: str) -> Any:
 
 
 def filled(name: str) -> Any:
-    """The lowering of ``name``, which makes a tensor of one number: an argument's, 0 or 1."""
+    """The lowering of ``name``, which makes a tensor of one number: an argument's, 0 or 1.
+
+    Raises:
+        NotLowered, by the lowering: the number is known only at run time.
+    """
 
     def lower(x: Any, *args: Any, shape: Shape, out: torch.dtype, **_: Any) -> Value:
         fill = _fill(x, args, name)

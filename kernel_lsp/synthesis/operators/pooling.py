@@ -20,7 +20,11 @@ from .windows import Windows, adaptive_windows, each, last, told, windows_of
 
 
 def maximum(spatial: int, *, indices: bool) -> Any:
-    """The lowering of max pooling over the last ``spatial`` dims, 1 to 3; ``indices``: with the place of each, int64."""
+    """The lowering of max pooling over the last ``spatial`` dims, 1 to 3; ``indices``: with the place of each, int64.
+
+    Raises:
+        NotLowered, by the lowering: the elements are integers, or the size of a window varies.
+    """
 
     def lower(
         x: Value,
@@ -76,7 +80,11 @@ def _places(seen: Value, x: Value, windows: Windows) -> Value:
 
 
 def average(spatial: int) -> Any:
-    """The lowering of average pooling over the last ``spatial`` dims, 1 to 3."""
+    """The lowering of average pooling over the last ``spatial`` dims, 1 to 3.
+
+    Raises:
+        NotLowered, by the lowering: the size of a window varies.
+    """
 
     def lower(
         x: Value,

@@ -77,7 +77,11 @@ def floor_divide(x: Operand, y: Operand, *, out: torch.dtype) -> Value:
 
 
 def truncated(x: Operand, y: Operand, out: torch.dtype) -> Value:
-    """A division rounded to zero."""
+    """A division rounded to zero.
+
+    Raises:
+        NotLowered: ``out`` is bool or uint8.
+    """
     x, y = _both(x, y, out)
     if out.is_floating_point:
         return Build.pointwise("trunc", Build.pointwise("div", x, y, dtype=out), dtype=out)

@@ -174,7 +174,11 @@ def _interpolated(
     formula="interpolated(v) = the neighbours in v of each place, times their weights",
 )
 def linear(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape, out: torch.dtype) -> Value:
-    """The last ``len(shape) - 2`` dims of ``x`` [N, C, ...] interpolated to those of ``shape``."""
+    """The last ``len(shape) - 2`` dims of ``x`` [N, C, ...] interpolated to those of ``shape``.
+
+    Raises:
+        NotLowered: the elements are integers, or a scale varies.
+    """
     return _interpolated(x, align_corners, scales, shape, out, cubic=False)
 
 
@@ -183,12 +187,19 @@ def cubic(x: Value, size: Any, align_corners: bool, *scales: Any, shape: Shape, 
     """The last two dims of ``x`` [N, C, H, W] interpolated; the convolution's parameter a is -0.75, as in torch.
 
     Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981.
+
+    Raises:
+        NotLowered: the elements are integers, or a scale varies.
     """
     return _interpolated(x, align_corners, scales, shape, out, cubic=True)
 
 
 def nearest(x: Value, given: list[Any], shape: Shape) -> Value:
-    """The element at floor(i * scale) in float32."""
+    """The element at floor(i * scale) in float32.
+
+    Raises:
+        NotLowered: a scale varies.
+    """
     value = x
     for d, factor in zip(range(2, len(shape)), given, strict=True):
         if same_size(x.shape[d], shape[d]) and not factor:

@@ -31,6 +31,9 @@ def store_product(
     """A product with what it completes; only the beginning of that where ``cut`` is given.
 
     ``whole``: the concatenation that ``root`` is a piece of, which it is stored in.
+
+    Raises:
+        Unalignable: the product fits no kernel, also without an epilogue.
     """
     op = product.op
     assert isinstance(op, Contract)

@@ -168,7 +168,11 @@ class Planner:
     # -- storing one value ------------------------------------------------------------------------------------
 
     def store(self, value: Value, pending: list[Value], *, viewed: bool = False) -> None:
-        """Plan what computes ``value``. ``viewed``: torch reads it, so a view of something stored will do."""
+        """Plan what computes ``value``. ``viewed``: torch reads it, so a view of something stored will do.
+
+        Raises:
+            Unalignable: no kernel can be planned for it, or it depends on itself.
+        """
         if value in self.plan.stored or (viewed and value in self.viewed):
             return
         if value in self.busy:

@@ -13,7 +13,11 @@ from . import named_results
 
 
 def returned(graph: Graph, plan: HostPlan, variables: dict[Value, str]) -> str:
-    """What the host function returns: what forward does, and beside that what attributes become, in their order."""
+    """What the host function returns: what forward does, and beside that what attributes become, in their order.
+
+    Raises:
+        Unwritable: the result holds an object that is no tensor, tuple, named tuple, list or dict.
+    """
     kept = [(one, graph.output_leaves[one.leaf]) for one in graph.assigned if one.leaf is not None]
     own = graph.output_leaves[: len(graph.output_leaves) - len(kept)]
     own_text = _returned(graph, [variables[v] if isinstance(v, Value) else repr(v) for v in own])
