@@ -77,7 +77,7 @@ def test_what_is_recalled_is_left_out_where_generators_are_measured(tmp_path, mo
     assert generators.missing("recall", settings).startswith("nothing is kept")
 
 
-async def test_code_goes_to_no_server_that_nobody_named():
+async def test_code_goes_only_to_a_server_that_was_named():
     async def ask(method: str, stage: str):
         raise AssertionError("nothing was to be asked")
 

@@ -24,7 +24,7 @@ async def test_some_at_once_and_one_alone_which_later_ones_wait_for() -> None:
     assert order[6:8] == ["c begins", "d begins"]
 
 
-async def test_with_one_turn_nobody_is_beside_another() -> None:
+async def test_with_one_turn_no_two_are_at_work_at_once() -> None:
     turns, inside = GpuTurns(), []
 
     async def use() -> None:
@@ -37,7 +37,7 @@ async def test_with_one_turn_nobody_is_beside_another() -> None:
     await asyncio.gather(*(use() for _ in range(5)))
 
 
-async def test_who_is_cancelled_keeps_nobody_waiting() -> None:
+async def test_a_cancelled_one_keeps_no_other_waiting() -> None:
     turns = GpuTurns(2)
     alone_began = asyncio.Event()
 

@@ -243,7 +243,7 @@ async def test_times_beside_other_work_tell_of_no_regression(run_for):
     ("settings", "waits"),
     [({}, True), ({"pause_while_gpu_busy": False}, False), ({"device": "interpreter"}, False)],
 )
-async def test_what_nobody_asked_for_waits_while_others_keep_the_gpu_busy(gpu_driver, settings, waits):
+async def test_background_work_waits_while_others_keep_the_gpu_busy(gpu_driver, settings, waits):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as ours:
         gpu_driver.write_text(f"{os.getppid()} 87\n{ours.pid} 99\n")
         why = await pausing.why(Settings(**settings))

@@ -58,10 +58,10 @@ def test_a_call_inside_another_of_the_class_does_not_count():
         shape({"value": 2}),
     ],
 )
-def test_what_no_kernel_takes_or_nobody_can_make_again_is_not_told(given):
+def test_what_no_kernel_takes_or_cannot_be_made_again_is_not_told(given):
     assert table(given) is None
 
 
-def test_a_constructor_that_nobody_can_call_again_is_no_obstacle():
+def test_a_constructor_that_cannot_be_called_again_is_no_obstacle():
     config = {"args": [{"other": "transformers.LlamaConfig"}], "kwargs": {}}
     assert told(table(shape(tensor("float32[2]"), init=config, calls=4))) == [("float32[2]", 4)]

@@ -140,7 +140,7 @@ def free(folder: Path, how: str, which: str = "lock") -> bool:
         return True
 
 
-def test_those_that_check_share_it_and_wait_for_nobody(other, tmp_path):
+def test_those_that_check_share_it_and_do_not_wait(other, tmp_path):
     other(), other()
     told = Told()
     lock = gpu_lock.begin(str(tmp_path), CPU, told.emit)
@@ -199,7 +199,7 @@ def test_one_that_times_is_not_starved_by_a_stream_of_those_that_check(other, tm
         stream.heard("shared")  # and they go on
 
 
-def test_one_that_checks_gives_way_to_one_that_waits_to_time_and_to_nobody_else(other, tmp_path):
+def test_one_that_checks_gives_way_to_one_that_waits_to_time_and_to_no_other(other, tmp_path):
     lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: None)
     timing = other()
     gpu_lock.give_way(lock)
@@ -260,7 +260,7 @@ def test_those_that_take_the_whole_memory_do_so_one_after_the_other(other, tmp_p
     assert parts_left(tmp_path) == gpu_lock.PARTS
 
 
-def test_who_has_no_quota_waits_for_nobodys_memory(other, tmp_path):
+def test_one_without_a_quota_waits_for_no_memory(other, tmp_path):
     other(MEMORY.replace("MEMORY", "gpu_lock.PARTS"))
     lock = gpu_lock.begin(str(tmp_path), CPU, lambda *_: pytest.fail("it waits"))
     gpu_lock.end(lock)

@@ -160,7 +160,7 @@ def test_nothing_outlives_the_worker(write, how):
         client.close()
 
 
-def test_an_answer_that_nobody_reads_to_its_end(tmp_path):
+def test_an_answer_that_is_not_read_to_its_end(tmp_path):
     """The reader closes the pipe while the worker is in the middle of writing to it: the worker ends as a whole."""
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, str(MAIN)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as one:

@@ -104,7 +104,7 @@ def test_no_load_runs_ahead_of_the_step_before(width: int, depth: int, stages: i
     assert written(kernel, plan, Resident(16, 16, 4, 4)).num_stages == 1
 
 
-def test_other_gpus_get_programs_that_wait_for_nobody() -> None:
+def test_other_gpus_get_programs_that_do_not_wait_for_each_other() -> None:
     kernel, plan = found(meta(nn.LSTM, 256, 256), 50, 10, 256)
     assert all(isinstance(schedule, Steps) for schedule in space(kernel, target("MI300X"), plan.hints))
 
