@@ -148,7 +148,7 @@ async def test_right_at_the_examples_sizes_only_is_taken_for_those(make_jobs, mo
     assert written.header["envelope"]["inputs"] == ["x: float32[4, 64]"]
     assert "sizes" not in written.header["envelope"]
 
-    # Validated again, it is held to the same sizes: at others it is eager, which proves nothing.
+    # Validated again, it is held to the same sizes: at others it is eager, which says nothing of the kernel.
     assert written.header["pinned"] is True
     jobs = make_jobs(device="interpreter")
     job = await over(jobs.submit("validate", target(path, "Third"), path), 60)
