@@ -1,19 +1,25 @@
 """Compare a wheel with what git tracks: the same files of the package, and the metadata of pyproject.toml.
 
 Usage: python tools/check_wheel.py WHEEL. Ends with 1 and a list where they differ. It needs the standard library and git.
+Where README_BASE is set, the links of the description have to be absolute, as tools/make-wheel makes them.
 """
 
 import email.parser
+import os
 import subprocess
 import sys
 import tomllib
 import zipfile
 from pathlib import Path
 
+from readme_links import relative
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def problems(names: set[str], metadata: str, tracked: set[str], project: dict[str, object]) -> list[str]:
+def problems(
+    names: set[str], metadata: str, tracked: set[str], project: dict[str, object], absolute: bool = False
+) -> list[str]:
     """What is wrong with a wheel, as sentences.
 
     Args:
@@ -21,6 +27,7 @@ def problems(names: set[str], metadata: str, tracked: set[str], project: dict[st
         metadata: the text of its METADATA.
         tracked: the files of the package in the repository.
         project: the table ``project`` of pyproject.toml.
+        absolute: whether links of the description have to be absolute.
     """
     package = {name for name in names if ".dist-info/" not in name}
     found = [f"{name} is missing" for name in sorted(tracked - package)]
@@ -40,6 +47,9 @@ def problems(names: set[str], metadata: str, tracked: set[str], project: dict[st
             found.append(f"{key} is {given}, not {expected}")
     if not headers.get_payload():
         found.append("the description (README.md) is missing")
+    if absolute:
+        targets = relative(str(headers.get_payload()))
+        found += [f"the description has a relative link: {target}" for target in targets]
     return found
 
 
@@ -53,7 +63,7 @@ def main(wheel: Path) -> int:
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         text = archive.read(metadata).decode()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    found = problems(names, text, set(listed.stdout.splitlines()), project)
+    found = problems(names, text, set(listed.stdout.splitlines()), project, bool(os.environ.get("README_BASE")))
     for problem in found:
         print(f"{wheel.name}: {problem}", file=sys.stderr)
     if not found:
