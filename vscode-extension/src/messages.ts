@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import { ResponseError } from "vscode-languageclient/node";
+import { helpFor, namedSetting } from "./help";
 import { type Action, Problem } from "./problems";
 import type { Failure } from "./protocol";
 
@@ -16,29 +17,17 @@ const TITLES: Record<Action, string> = {
   selectInterpreter: "Select Interpreter",
 };
 
-/** What helps against an error of the server's, by its code (docs/errors.md). */
-const HELP: Record<string, Action[]> = {
-  ClassChanged: ["generateAgain"],
-  ImportFailed: ["selectInterpreter"],
-  InterpreterMissing: ["selectInterpreter"],
-  NoExampleInputs: ["addExampleInputs"],
-  NoSuchDevice: ["kernelLsp.selectGpu"],
-  PackageBroken: ["selectInterpreter"],
-  PackageMissing: ["selectInterpreter"],
-  PackageTooOld: ["selectInterpreter"],
-  UntrustedWorkspace: ["manageTrust"],
-};
-
 /** The user asked for something, and it could not even begin. */
 export async function explain(error: unknown): Promise<void> {
   if (error instanceof Problem) return await tell(error.message, error.actions);
   const code = error instanceof ResponseError ? (error.data as { code?: string } | undefined)?.code : undefined;
-  await tell(error instanceof Error ? error.message : String(error), HELP[code ?? ""]);
+  const message = error instanceof Error ? error.message : String(error);
+  await tell(message, helpFor(code ?? "", message));
 }
 
 /** What the user asked for has failed on the way. */
 export async function tellFailure(failure: Failure): Promise<void> {
-  await tell(failure.message, HELP[failure.code], failure);
+  await tell(failure.message, helpFor(failure.code, failure.message), failure);
 }
 
 async function tell(text: string, actions: Action[] = [], failure?: Failure): Promise<void> {
@@ -46,10 +35,10 @@ async function tell(text: string, actions: Action[] = [], failure?: Failure): Pr
   const show = failure?.severity === "warning" ? vscode.window.showWarningMessage : vscode.window.showErrorMessage;
   const chosen = await show(text, ...all.map((action) => TITLES[action]));
   const action = all.find((candidate) => TITLES[candidate] === chosen);
-  if (action !== undefined) await act(action, failure);
+  if (action !== undefined) await act(action, text, failure);
 }
 
-async function act(action: Action, failure: Failure | undefined): Promise<void> {
+async function act(action: Action, text: string, failure: Failure | undefined): Promise<void> {
   switch (action) {
     case "addExampleInputs":
       if (failure !== undefined) await addExampleInputs(failure);
@@ -61,7 +50,7 @@ async function act(action: Action, failure: Failure | undefined): Promise<void> 
       await vscode.commands.executeCommand("workbench.trust.manage");
       break;
     case "openSettings":
-      await vscode.commands.executeCommand("workbench.action.openSettings", "kernelLsp");
+      await vscode.commands.executeCommand("workbench.action.openSettings", namedSetting(text) ?? "kernelLsp");
       break;
     case "selectInterpreter":
       if (vscode.extensions.getExtension("ms-python.python") !== undefined) await vscode.commands.executeCommand("python.setInterpreter");

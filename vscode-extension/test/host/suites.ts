@@ -1,6 +1,7 @@
 // Which tests run together in one VS Code, in this order.
 
 import { activation } from "./activation";
+import { buttons } from "./buttons";
 import { cancelling } from "./cancelling";
 import { generating } from "./generating";
 import { installing } from "./installing";
@@ -14,6 +15,6 @@ import { untrusted } from "./untrusted";
 
 export const suites: Record<string, Test[]> = {
   installing,
-  trusted: [...activation, ...generating, ...reviewing, ...reporting, ...cancelling, ...serving, ...settings, ...interpreting],
+  trusted: [...activation, ...buttons, ...generating, ...reviewing, ...reporting, ...cancelling, ...serving, ...settings, ...interpreting],
   untrusted,
 };
