@@ -202,7 +202,18 @@ def test_settings_of_language_models_come_after_all_others():
     assert all(title.startswith("Language models") for title in titles[first:])
     groups_shown = {option.group for title in titles[:first] for option in sections()[title]}
     assert groups_shown == {""}
-    assert len(sections()[titles[0]]) <= 10
+
+
+def test_a_user_without_models_sees_ten_settings():
+    """All that stands before the section "Advanced" and is not for models, in VS Code with the extension's own, too."""
+    package = json.loads((ROOT / "vscode-extension" / "package.json").read_text("utf-8"))
+    configuration = package["contributes"]["configuration"]
+    titles = [section["title"] for section in configuration]
+    advanced = titles.index("Advanced")
+    assert titles[advanced + 1] == "Language models"
+    seen = [name for section in configuration[:advanced] for name in section["properties"]]
+    assert len(seen) == 10
+    assert {"kernelLsp.interpreter", "kernelLsp.device", "kernelLsp.validateOnSave"} <= set(seen)
 
 
 @pytest.mark.parametrize("name", ["kernel_lsp", "kernel-lps", "kernellsp"])

@@ -24,9 +24,8 @@ from kernel_lsp.synthesis.operators import registry
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "vscode-extension" / "package.json"
 
-#: The section before which the extension's own stands: a user without models needs nothing from there on.
-EXTENSION_BEFORE = "Language models"
-EXTENSION_TITLE = "VS Code's server"
+#: The section at whose end the extension's own settings stand.
+EXTENSION_SECTION = "Advanced"
 #: The extension's own settings: how it starts the server.
 EXTENSION_SETTINGS: dict[str, dict[str, Any]] = {
     "kernelLsp.importStrategy": {
@@ -67,7 +66,7 @@ The same everywhere: `kernelLsp.*` in the editor, `[tool.kernel-lsp]` in the nea
 command line. The later named wins over the earlier: pyproject.toml, editor, command line. A value that is not valid is
 reported; editors, `watch` and `eval` keep the earlier one; `generate`, `validate`, `check` and `explain` end with status 2 before any work. In a workspace that is not trusted, settings that name programs or the store, or where
 your code and keys are sent (marked ⚙), are ignored. `openai.base-url` is `base-url` in the table `[tool.kernel-lsp.openai]`.
-The settings of *VS Code's server* are in VS Code alone.
+Those without a name for pyproject.toml are in VS Code alone.
 
 {sections}
 
@@ -120,9 +119,8 @@ What can go wrong, and what to do about it. The code stands in `--json` (`error.
 def settings_page() -> str:
     parts = []
     for title, found in sections().items():
-        if title == EXTENSION_BEFORE:
-            parts.append(SECTION.format(title=EXTENSION_TITLE, rows="\n".join(_extension_rows())))
-        parts.append(SECTION.format(title=title, rows="\n".join(_row(option) for option in found)))
+        rows = [_row(option) for option in found] + (_extension_rows() if title == EXTENSION_SECTION else [])
+        parts.append(SECTION.format(title=title, rows="\n".join(rows)))
     return SETTINGS.format(sections="\n".join(parts).rstrip("\n"))
 
 
@@ -166,9 +164,8 @@ def configuration() -> list[dict[str, Any]]:
     """VS Code's sections. Without ``order`` it would sort them, and the settings in them, by their names."""
     contents: dict[str, dict[str, dict[str, Any]]] = {}
     for title, found in sections().items():
-        if title == EXTENSION_BEFORE:
-            contents[EXTENSION_TITLE] = EXTENSION_SETTINGS
         contents[title] = {f"kernelLsp.{camel(option.name)}": _property(option) for option in found}
+        contents[title] |= EXTENSION_SETTINGS if title == EXTENSION_SECTION else {}
     return [
         {
             "title": title,

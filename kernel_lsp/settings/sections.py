@@ -1,4 +1,7 @@
-"""The sections in which docs/settings.md and VS Code show the options, in the order in which users need them."""
+"""The sections in which docs/settings.md and VS Code show the options, in the order in which users need them.
+
+A user without language models sees the first: what comes after it is for special cases, or for models.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,27 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "kernel_folder",
         "overwrite",
         "precision",
+        "seconds",
+        "generators",
+        "validate_on_save",
+        "valid_severity",
+        "inlay_hints",
+    ),
+    "Advanced": (
         "bounds",
         "thorough",
-        "seconds",
         "baselines",
-        "generators",
-    ),
-    "Editor": (
-        "validate_on_save",
         "revalidate",
         "validate_when_idle",
         "pause_while_gpu_busy",
         "pause_on_battery",
-        "valid_severity",
-        "inlay_hints",
         "estimate_above",
         "estimate_gpu",
         "torch_hints",
+        "worker_prefix",
+        "store",
+        "regression_threshold",
     ),
-    "Worker and store": ("worker_prefix", "store", "regression_threshold"),
     "Language models": ("samples", "temperature", "top_p", "max_tokens", "seed", "rounds"),
     "Language models: transformers": ("kernelllm",),
     "Language models: llama.cpp": ("llama_cpp",),
