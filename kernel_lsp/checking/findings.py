@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernel_lsp import kernel_file, naming, schema
 from kernel_lsp.analysis import fingerprint, module_classes, read_file
-from kernel_lsp.checking.records import CANNOT_VALIDATE, CODES, Checked, Finding, Level, Regression
+from kernel_lsp.checking.records import CANNOT_VALIDATE, CODES, OUTDATED, Checked, Finding, Level, Regression
 from kernel_lsp.errors import ClassNotFound, UserError
 
 _LEVELS: dict[str, Level] = {"wrong": "warning", "stale": "warning", "regressed": "warning", "slower": "note"}
@@ -45,13 +45,16 @@ def checked_of(
     elif measurement.comparison is not None:
         one.not_measured = measurement.comparison.missing.rstrip(".")
 
-    def add(kind: str, message: str, action: str = "") -> None:
+    def add(kind: str, message: str, action: str = "", code: str = "") -> None:
         fails = kind in fail_on
-        one.findings.append(Finding(CODES[kind], "error" if fails else _LEVELS[kind], message, fails, action))
+        level: Level = "error" if fails else _LEVELS[kind]
+        one.findings.append(Finding(code or CODES[kind], level, message, fails, action))
 
     name = naming.kernel_class(one.class_name)
-    if verdict.status not in schema.CORRECT:
-        add("wrong", f"{name} ({verdict.status}): {_sentence(verdict.reason)}", f"Generate it again: {_generate(one)}")
+    if verdict.status == "outdated":
+        add("wrong", f"{name} is out of date: {_sentence(verdict.reason)}", _again(one), OUTDATED)
+    elif verdict.status not in schema.CORRECT:
+        add("wrong", f"{name} ({verdict.status}): {_sentence(verdict.reason)}", _again(one))
     if one.stale and verdict.status != "outdated":  # which says so
         changed = f"{one.class_name}, or something it uses, changed since its kernel was validated."
         add("stale", changed, _record(one) if verdict.status in schema.CORRECT else "")
@@ -84,6 +87,10 @@ def _locate(one: Checked) -> kernel_file.KernelFile | None:
 def _record(one: Checked) -> str:
     command = f"kernel-lsp validate --write {shlex.quote(os.path.relpath(one.kernel))}"
     return f"The kernel is still correct; record that with: {command}"
+
+
+def _again(one: Checked) -> str:
+    return f"Generate it again: {_generate(one)}"
 
 
 def _generate(one: Checked) -> str:

@@ -17,6 +17,7 @@ CODES = {
     "regressed": "kernel-regressed",
     "slower": "kernel-slower",
 }
+OUTDATED = "kernel-outdated"  #: the code of "wrong" where the class was changed away from the kernel
 CANNOT_VALIDATE = "cannot-validate"
 DEFAULT_FAIL_ON = ("wrong", "regressed")
 

@@ -23,7 +23,7 @@ from kernel_lsp.errors.surface import adapted
 from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
 
-_GOOD, _BAD, _DIM = "green", "red", "dim"
+_GOOD, _BAD, _DIM, _DATED = "green", "red", "dim", "yellow"
 _WIDTH = 132  # of a picture, and of what is piped into a file
 NOT_COMPILED = "not compiled"
 _OURS = ("recall", "synthesizer")  # generators that run no model
@@ -43,7 +43,7 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str
         if reason:
             if task.error is not None and not task.skipped and first.setdefault(reason, name) != name:
                 reason = f"as {first[reason]}."
-            mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_BAD}]✗[/]"
+            mark = f"[{_GOOD}]·[/]" if is_good(task) else f"[{_DATED}]↻[/]" if is_outdated(task) else f"[{_BAD}]✗[/]"
             console.print(f"{mark} [bold]{escape(name)}[/]: {escape(adapted(reason))}", highlight=False)
         for line in [*example_lines(task), *recorded_lines(task), *source_lines(task)]:
             console.print(f"  {escape(adapted(line))}", highlight=False, style="dim")
@@ -143,6 +143,8 @@ def _result(task: Task) -> str:
     status = "regressed" if report and report.regression else verdict.status
     precision = figures.precision_words(verdict.held_to) if verdict.status in schema.CORRECT else ""
     status += f" · {precision}" if precision else ""
+    if is_outdated(task):
+        return f"[{_DATED}]out of date[/]"
     return f"[{_GOOD if is_good(task) else _BAD}]{status}[/]"
 
 
@@ -180,6 +182,12 @@ def ops_text(note: str) -> str:
 def is_good(task: Task) -> bool:
     """Whether a task ended as a command that succeeds wants it."""
     return task.status() == WANTED
+
+
+def is_outdated(task: Task) -> bool:
+    """Whether the class was changed away from its kernel: the kernel was right when it was written."""
+    validated = shown(task)
+    return validated is not None and validated.verdict.status == "outdated"
 
 
 def shown(task: Task) -> schema.Validated | None:

@@ -67,6 +67,15 @@ def test_exit_status_follows_from_what_fails(outcome: Outcome, kernel: Path) -> 
         assert stale.stale and outcome_of(outcome.root, stale).exit_status() == status
 
 
+def test_a_kernel_that_is_out_of_date_has_a_code_of_its_own_and_fails_as_a_wrong_one_does(kernel: Path) -> None:
+    outdated = report("outdated", "Scale changed; generate it again (off by 5)")
+    for fail_on, level in ((DEFAULT_FAIL_ON, "error"), (["stale"], "warning")):
+        (finding,) = checked_of(kernel, outdated, None, fail_on).findings
+        assert (finding.code, finding.level, finding.fails) == ("kernel-outdated", level, level == "error")
+        assert finding.message == "ScaleTriton is out of date: Scale changed; generate it again (off by 5)."
+        assert finding.action.startswith("Generate it again: kernel-lsp generate ")
+
+
 def test_sarif(outcome: Outcome) -> None:
     log = json.loads(sarif.text(outcome).encode("utf-8", "backslashreplace"))
     jsonschema.Draft202012Validator(SARIF).validate(log)

@@ -56,7 +56,7 @@ def test_what_changed_is_validated_and_nothing_is_written(project: Path, tmp_pat
         place = result["locations"][0]["physicalLocation"]
         found[place["artifactLocation"]["uri"], result["ruleId"]] = result["level"]
     assert found == {
-        ("wrong.py", "kernel-wrong"): "error",
+        ("wrong.py", "kernel-outdated"): "error",
         ("rewritten.py", "kernel-stale"): "warning",
         ("gone.py", "cannot-validate"): "error",
     }
@@ -67,6 +67,8 @@ def test_what_changed_is_validated_and_nothing_is_written(project: Path, tmp_pat
     assert "1 did not change since main." in done.stdout
     outdated = "Wrong, or something it uses, changed since its kernel was written, and the kernel does not fit any more"
     assert outdated in " ".join(done.stdout.split())
+    assert "↻ Wrong: " in done.stdout and "out of date" in done.stdout and "1 kernel-outdated" in done.stdout
+    assert "kernel-wrong" not in done.stdout
     said = " ".join(done.stdout.split())
     assert "kernels/gone_triton.py is the kernel of Gone, and gone.py has no such class any more." in said
     assert "generate the kernel of gone.py again; delete this one." in said

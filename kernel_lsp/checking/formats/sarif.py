@@ -22,6 +22,12 @@ _RULES = {
         "The kernel does not compute what its class computes, or could not be run.",
         "Generate the kernel again: kernel-lsp generate FILE::CLASS.",
     ),
+    "kernel-outdated": (
+        "KernelOutdated",
+        "error",
+        "The class was changed since the kernel was written, and the kernel does not fit any more.",
+        "Generate the kernel again: kernel-lsp generate FILE::CLASS.",
+    ),
     "kernel-stale": (
         "KernelStale",
         "warning",
