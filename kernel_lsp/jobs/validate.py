@@ -93,9 +93,9 @@ def _name_outdated(
         return
     changed = f"{class_name}, or something it uses, changed since its kernel was written"
     if verdict.reason == schema.NO_LAUNCH or (misfits and verdict.status in schema.CORRECT):
-        verdict.reason = f"{changed}: the kernel does not fit any more, and calls with the example inputs run eagerly; generate it again"
+        verdict.reason = f"{changed}: the kernel does not fit any more, and calls with the example inputs run eagerly; {schema.GENERATE_AGAIN}"
     elif verdict.status in _UNFIT:
-        verdict.reason = f"{changed}, and the kernel does not fit any more; generate it again ({verdict.reason})"
+        verdict.reason = f"{changed}, and the kernel does not fit any more; {schema.GENERATE_AGAIN} ({verdict.reason})"
     else:
         return
     verdict.status = "outdated"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pytest
@@ -90,17 +92,21 @@ async def test_every_verdict(
     await client.until(lambda: client.codes(uri) == [code])
     assert client.diagnostics[uri][0].severity == severity
     assert await client.lenses(uri) == [lens]
+    hover = await client.hover(uri, 4, 8)
+    message = client.diagnostics[uri][0].message
     if measurement is not None and "missing" in measurement:
-        assert "no GPU here" in await client.hover(uri, 4, 8)
+        assert "no GPU here" in message and "no GPU here" not in hover and "Speed not measured." in hover
     if code == "kernel-wrong":
+        assert f"✗ **DoubleTriton** is not usable ({verdict['status']})." in hover
+        assert verdict["reason"] in message and verdict["reason"] not in hover
         assert "Use DoubleTriton in this file" not in await client.actions(uri, 4, 8)
     if code == "kernel-outdated":
         action = (await client.actions(uri, 4, 8))["Regenerate Triton kernel for Double"]
         assert action.kind == "quickfix" and action.command.command == "kernelLsp.generate"
         # What differs stands in the hover alone, which VS Code shows below the diagnostic.
-        assert "is out of date: Double, or something it uses, changed since." in client.diagnostics[uri][0].message
-        hover = await client.hover(uri, 4, 8)
-        assert "is out of date: it changed" in hover and "✗" not in hover
+        assert "is out of date: Double, or something it uses, changed since." in message
+        assert "↻ **DoubleTriton** is out of date. Test GPU" in hover and "It changed." in hover
+        assert "something it uses" not in hover and "✗" not in hover
 
 
 @pytest.mark.parametrize(("severity", "shown"), [("information", [3]), ("hint", [4]), ("off", [])])
@@ -124,7 +130,9 @@ async def test_stale_with_the_first_edit_that_matters(client: Any, module: Path)
     client.change(uri, 3, "3", types.Range(types.Position(7, 19), types.Position(7, 20)))
     await client.until(lambda: client.codes(uri) == ["kernel-stale"])
     assert (await client.lenses(uri))[0] == "↻ stale · was 2.31× eager · 1.24× compile"
-    assert "Stale" in await client.hover(uri, 5, 8)
+    hover = await client.hover(uri, 5, 8)
+    assert "**Stale.**" in hover and "changed since" in client.diagnostics[uri][0].message
+    assert "changed since" not in hover
     assert types.WORKSPACE_CODE_LENS_REFRESH in client.requests
     client.change(uri, 4, "2", types.Range(types.Position(7, 19), types.Position(7, 20)))
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])  # the edit was undone
@@ -140,6 +148,66 @@ async def test_diagnostics_come_again_for_a_newer_version(client: Any, module: P
     del client.diagnostics[uri]
     client.change(uri, 3, "3", types.Range(types.Position(6, 20), types.Position(6, 20)))
     await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+
+
+async def test_an_edit_of_a_class_whose_kernel_is_out_of_date_leaves_it_so(client: Any, module: Path) -> None:
+    """The lens and the diagnostic stay; the kernel file edited by hand may fit again."""
+    kernel = write_kernel(module, {"status": "outdated", "reason": "it changed"}, None)
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-outdated"])
+    client.change(uri, 2, MODULE.replace("2.0", "3.0"))
+    assert await client.lenses(uri) == ["Kernel out of date · Regenerate"]
+    assert "Regenerate Triton kernel for Double" in await client.actions(uri, 4, 8)
+    kernel.write_text(kernel.read_text().replace("    pass", "    mine = 1"))
+    changes = [types.FileEvent(kernel.as_uri(), types.FileChangeType.Changed)]
+    client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams(changes))
+    await client.until(lambda: client.codes(uri) == ["kernel-stale"])
+
+
+async def test_the_hover_is_a_verdict_a_line_of_speed_a_line_of_accuracy_and_links(client: Any, module: Path) -> None:
+    kernel = write_kernel(module, {**VERDICT, "limits": ["races"], "error_check": "large values"})
+    await client.start(module.parent, options={"commandLinks": True})
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    verdict, speed, accuracy, links = (await client.hover(uri, 4, 8)).split("\n\n")
+    assert verdict.startswith("✓ **DoubleTriton** is correct. Test GPU · torch 2.11.0 · triton 3.6.0 · ")
+    assert len(speed.split("\n")) == 3 and speed.split("\n")[2].startswith("| `float32[8, 32]` | 23.1 µs")
+    assert accuracy == (
+        "Error against float64: 3.0e-07 (eager: 2.5e-07), precision fp32. 1 of 1 checks passed, 1 not possible here."
+    )
+    argument = quote(json.dumps([{"uri": uri, "className": "Double"}]))
+    assert links == (
+        f"[double_triton.py]({kernel.as_uri()}) · [Report](command:kernelLsp.showReport?{argument}) · "
+        f"[Validate](command:kernelLsp.validate?{argument})"
+    )
+
+
+async def test_without_command_links_the_hover_has_links_to_files(client: Any, module: Path) -> None:
+    kernel = write_kernel(module)
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.until(lambda: client.codes(uri) == ["kernel-valid"])
+    link = f"[double_triton.py]({kernel.as_uri()})"
+    assert (await client.hover(uri, 4, 8)).split("\n\n")[-1] == link
+    await client.execute("kernelLsp.showReport", {"uri": uri, "className": "Double", "version": 1})
+    (shown,) = await client.until(lambda: client.shown_documents)
+    assert (await client.hover(uri, 4, 8)).split("\n\n")[-1] == f"{link} · [Report]({shown.uri})"
+
+
+async def test_an_error_is_said_in_the_diagnostic_and_not_again_in_the_hover(client: Any, module: Path) -> None:
+    module.write_text(module.read_text().replace("get_inputs", "other_inputs"))
+    await client.start(module.parent)
+    uri = client.open(module)
+    await client.execute("kernelLsp.generate", {"uri": uri, "className": "Double", "version": 1})
+
+    async def failed() -> bool:
+        return "Example inputs are missing" in await client.hover(uri, 4, 8)
+
+    await client.until(failed, 60)
+    (diagnostic,) = client.diagnostics[uri]
+    assert diagnostic.code == "no-example-inputs" and len(diagnostic.message) > 60
+    assert diagnostic.message not in await client.hover(uri, 4, 8)
 
 
 async def test_hover_in_plain_text(client: Any, module: Path) -> None:
@@ -277,6 +345,21 @@ async def test_no_example_inputs_and_the_stub(client: Any, tmp_path: Path) -> No
     assert "Add example inputs for Net" not in await client.actions(uri, 3, 8)
 
 
+async def test_a_file_that_does_not_parse_is_not_said_to_lack_example_inputs(client: Any, tmp_path: Path) -> None:
+    """The syntax error hides its ``get_inputs``; a stub would hide it for good."""
+    (tmp_path / "pyproject.toml").write_text("")
+    path = tmp_path / "oops.py"
+    path.write_text(MODULE.replace("Double", "Oops").replace("x * 2.0", "(x * 2.0"))
+    await client.start(tmp_path)
+    uri = client.open(path)
+    assert await client.lenses(uri) == ["Generate Triton kernel"]
+    assert "Add example inputs for Oops" not in await client.actions(uri, 4, 8)
+    assert client.diagnostics.get(uri, []) == []
+    client.change(uri, 2, path.read_text().replace("(x * 2.0", "x * 2.0").replace("def get_inputs", "def inputs"))
+    await client.until(lambda: client.codes(uri) == ["no-example-inputs"])
+    assert "Add example inputs for Oops" in await client.actions(uri, 4, 8)
+
+
 async def test_inputs_from_pyproject_need_no_stub(client: Any, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.kernel-lsp.inputs."net.py::Net"]\nargs = ["float32[8]"]\n')
     path = tmp_path / "net.py"
@@ -403,4 +486,4 @@ async def test_checks_that_were_left_out_are_counted_everywhere(client: Any, mod
     await client.until(lambda: client.codes(uri) == ["kernel-valid"])
     assert await client.lenses(uri) == ["✓ 2.31× eager · 1.24× compile · 1 passed, 2 skipped"]
     assert "Checks: 1 passed, 2 skipped." in client.diagnostics[uri][0].message
-    assert "1 of 1 checks passed, 2 skipped" in await client.hover(uri, 4, 8)
+    assert "1 of 1 checks passed, 2 skipped." in await client.hover(uri, 4, 8)

@@ -60,6 +60,5 @@ async def test_a_kernel_that_was_timed_at_recorded_shapes_says_so(client: Any, m
     words = "2.22× eager over 2 recorded shapes of train.py, weighted by calls"
     assert f"{words}, 1.24× torch.compile at the example" in client.diagnostics[uri][0].message
     hover = await client.hover(uri, 4, 8)
-    assert "**2.22×** eager over 2 recorded shapes of train.py, weighted by calls (97 % of its time there)." in hover
-    assert "Recorded from train.py and not timed: float32[9, 32]: not enough memory." in hover
-    assert "| `float32[4, 32]` | 12,000 | 50.0 µs" in hover and "| `float32[8, 32]` | – | 231.0 µs" in hover
+    line = "**2.22×** eager over 2 recorded shapes of train.py, weighted by calls (97 % of its time there)"
+    assert f"\n\n{line}; **1.24×** torch.compile at the example.\n\n" in hover and "|" not in hover

@@ -37,6 +37,9 @@ class QuietClient extends LanguageClient {
   }
 }
 
+/** The commands to which hovers have links. VS Code follows no others there. */
+const LINKED = ["generate", "restore", "showChange", "showReport", "validate"].map((name) => `kernelLsp.${name}`);
+
 const PYTHON = [{ language: "python", scheme: "file" }];
 
 export function createClient(
@@ -52,7 +55,15 @@ export function createClient(
     traceOutputChannel: logs.trace,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     // Asked for again when a server that ended is started again.
-    initializationOptions: () => ({ trusted: vscode.workspace.isTrusted, status: true, review: true, failures: true, paused: paused() }),
+    initializationOptions: () => ({
+      trusted: vscode.workspace.isTrusted,
+      status: true,
+      review: true,
+      failures: true,
+      commandLinks: true,
+      paused: paused(),
+    }),
+    markdown: { isTrusted: { enabledCommands: LINKED } },
     initializationFailedHandler: () => false, // the one who starts it says so
     errorHandler: restartPolicy(events.wanted, events.gaveUp),
     middleware: middleware(settingNames(context.extension), events),

@@ -99,6 +99,8 @@ def _of_class(state: State, document: Document, c: ModuleClass, diagnostics: Any
     if c.inputs is None and (
         s.lacks_inputs or state.settings_for(document.path).inputs_for(document.path, c.name) is None
     ):
+        if document.unparsed:
+            return actions  # its own functions may not be seen
         actions.append(_add_inputs(state, document, c, diagnostics))
     return actions
 

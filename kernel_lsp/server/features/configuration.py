@@ -15,7 +15,7 @@ from ..protocol.raw import json_data
 from ..session.session import Session
 
 SECTION = "kernelLsp"
-_OPTIONS = ("trusted", "review", "failures", "paused", "status", "settings", SECTION)
+_OPTIONS = ("trusted", "commandLinks", "review", "failures", "paused", "status", "settings", SECTION)
 log = logging.getLogger("kernel_lsp.server")
 
 
@@ -54,7 +54,7 @@ def register(session: Session) -> None:
 
 
 def read_initialization_options(session: Session, options: Any) -> None:
-    """``{"trusted": bool, "settings": {…}, "status": bool, "review": bool, "failures": bool, "paused": bool}``, all optional.
+    """``{"trusted": bool, "settings": {…}, "status": bool, "review": bool, "failures": bool, "paused": bool, "commandLinks": bool}``, all optional.
 
     A client that says nothing is trusted: its user started the server.
     """
@@ -62,6 +62,7 @@ def read_initialization_options(session: Session, options: Any) -> None:
     if not isinstance(options, dict):
         return
     session.trusted = options.get("trusted") is not False
+    session.command_links = options.get("commandLinks") is True
     session.review = options.get("review") is True
     session.connection.failures = options.get("failures") is True
     session.paused = options.get("paused") is True

@@ -65,7 +65,7 @@ def _of_class(session: Session, document: Document, c: ModuleClass, s: ClassStat
         add(code, HINT, str(s.error), area)
     elif s.no_kernel:
         add("cannot-validate", HINT, f"No kernel for {c.name}. {s.no_kernel}")
-    elif s.kernel is None and s.running is None and not has_inputs(session, document, c):
+    elif s.kernel is None and s.running is None and not has_inputs(session, document, c) and not document.unparsed:
         add("no-example-inputs", HINT, no_inputs_words(c))
     if session.model_hint == (document.path, c.name):
         add("no-model", HINT, no_model_words())
@@ -76,14 +76,14 @@ def _of_class(session: Session, document: Document, c: ModuleClass, s: ClassStat
         return found
     if s.says_nothing:
         add("kernel-stale", HINT, f"{s.kernel_path} holds no verdict. Choose “Validate Triton kernel for {c.name}”.")
+    elif s.outdated:
+        add("kernel-outdated", WARNING, verdict_words(c.name, s))
     elif s.stale:
         add("kernel-stale", HINT, stale_words(c.name, s))
     elif s.before is not None:
         add("kernel-not-validated", HINT, before_words(c.name, s))
     elif s.verdict is None:
         add("kernel-not-validated", HINT, claim_words(c.name, s))
-    elif s.outdated:
-        add("kernel-outdated", WARNING, verdict_words(c.name, s))
     elif not s.correct:
         add("kernel-wrong", ERROR, verdict_words(c.name, s))
     elif s.regression:

@@ -48,7 +48,7 @@ def _lenses(session: Session, document: Document) -> list[dict[str, Any]]:
         found.append(_lens(area, title, command, arguments))
         if s.running is not None and s.running.job is not None:
             found.append(_lens(area, "Cancel", "kernelLsp.cancel", [{"jobId": s.running.job.id}]))
-        elif s.stale or (s.verdict is None and (s.claim is not None or s.before is not None)):
+        elif (s.stale and not s.outdated) or (s.verdict is None and (s.claim is not None or s.before is not None)):
             found.append(_lens(area, "Validate", "kernelLsp.validate", arguments))
         elif s.wanted:
             found.append(_lens(area, "Generate again", "kernelLsp.generate", arguments))

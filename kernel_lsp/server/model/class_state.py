@@ -56,8 +56,12 @@ class ClassState:
 
     @property
     def outdated(self) -> bool:
-        """Whether this machine found that the class was changed away from the kernel."""
-        return self.verdict is not None and self.verdict.status == "outdated" and not self.stale
+        """Whether this machine found that the class was changed away from the kernel, also before its latest edit.
+
+        Not where the kernel file itself was edited since: that may have made it fit.
+        """
+        edited = self.kernel is not None and self.kernel.edited
+        return self.verdict is not None and self.verdict.status == "outdated" and not edited
 
     @property
     def lacks_inputs(self) -> bool:

@@ -16,7 +16,16 @@ from typing import Any
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from kernel_lsp.analysis import ModuleClass, Position, Range, Source, fingerprint_of, module_classes_of, read_file
+from kernel_lsp.analysis import (
+    ModuleClass,
+    Position,
+    Range,
+    Source,
+    fingerprint_of,
+    module_classes_of,
+    read_file,
+    syntax_error,
+)
 from kernel_lsp.analysis.text import Encoding
 from kernel_lsp.errors import ClassNotFound
 
@@ -47,6 +56,11 @@ class Document:
     def is_kernel_file(self) -> bool:
         """Whether it begins as a generated file does, wherever it lies."""
         return self.text.removeprefix("\ufeff").startswith(KERNEL_OPENING)
+
+    @property
+    def unparsed(self) -> bool:
+        """Whether the text does not parse: then functions that it has may not be seen."""
+        return self.source.tree.root_node.has_error and syntax_error(self.text, self.path) is not None
 
     def source_of_kernel(self) -> Path:
         """The source file of the class that a kernel file is for.

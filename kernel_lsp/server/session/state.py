@@ -50,6 +50,7 @@ class State:
         self.records: dict[tuple[Path, str], Record] = {}  # by source file and class
         self.trusted = True
         self.paused = False  # no background work: nothing is validated on save, no worker is started early
+        self.command_links = False  # the client follows links to commands in a hover
         self.review = False  # the client shows a proposed kernel before it replaces one
         self.settings_asked: Any = (
             None  # the future of the last question to the client for its settings, until answered

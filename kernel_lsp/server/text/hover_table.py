@@ -1,15 +1,14 @@
-"""What was measured, as Markdown: the hover's table."""
+"""The hover of a class with a kernel, as Markdown."""
 
 from __future__ import annotations
 
+import collections
 import datetime
 from typing import TYPE_CHECKING
 
-from kernel_lsp import claims
+from kernel_lsp import claims, schema
 from kernel_lsp.figures import (
     at_precision,
-    error_check_words,
-    example_lines,
     factor,
     mix_share,
     mix_words,
@@ -20,8 +19,7 @@ from kernel_lsp.figures import (
 from kernel_lsp.naming import kernel_class
 
 from ..model.class_state import ClassState, as_it_was
-from .one_line import wanted_words
-from .titles import validate_title
+from .one_line import slower_by, wanted_words
 
 if TYPE_CHECKING:
     from kernel_lsp.class_schema import TensorSpec
@@ -31,100 +29,83 @@ NOT = "not measured"
 _STATUS = {"ok": "is correct", "slower": "is correct, but no faster", "outdated": "is out of date"}
 
 
-def hover_markdown(class_name: str, s: ClassState, now: datetime.datetime | None = None) -> str:
-    """The hover of a class with a kernel: verdict, table, where and when, and a link to the file."""
-    assert s.kernel is not None and s.kernel_path is not None
-    file = f"[{s.kernel_path.name}]({s.kernel_path.as_uri()})"
+def hover_markdown(class_name: str, s: ClassState, links: str, now: datetime.datetime | None = None) -> str:
+    """The hover of a class with a kernel: the verdict, one line of speed, one of accuracy, and ``links``.
+
+    The sentences of the diagnostic (why it is wrong, why it is stale) are not said again. The report has the rest.
+    """
+    assert s.kernel is not None
     kernel = kernel_class(s.kernel.class_name)
-    lines = []
+    lines = [f"⚠ {wanted_words(class_name, s)}"] if s.wanted else []
     if s.before is not None:
-        lines.append(f"↻ **Validated {s.changed}.** What follows is from then.\n")
-        lines.append(f"The action “{validate_title(class_name)}” validates it again.\n")
+        lines.append("↻ **Not validated with the device and versions of now.** What follows is from then.")
         s = as_it_was(s)
+    elif s.stale and s.verdict is not None and not s.outdated:
+        lines.append("↻ **Stale.** What follows is about the version before.")
     verdict = s.verdict
-    if s.wanted:
-        lines.append(f"⚠ {wanted_words(class_name, s)}\n")
-    if s.stale:
-        lines.append(f"**Stale.** {s.stale} What follows is about the version before.\n")
-    if verdict is None and s.claim is not None:
-        lines.append(f"? **Not validated here.** The file {claims.said(s.claim)}.\n")
-        lines.append(f"The action “{validate_title(class_name)}” validates it on this machine.\n")
-        lines.append(file)
-        return "\n".join(lines)
     if verdict is None:
-        lines.append(f"{file} holds no verdict.\n")
-    else:
-        mark = "✓" if s.correct else "↻" if s.outdated else "✗"
-        words = _STATUS.get(verdict.status, f"is not usable ({verdict.status})")
-        words = words.replace("is correct", f"is correct{at_precision(verdict.held_to)}")
-        reason = f": {verdict.reason}" if verdict.reason else "."
-        lines.append(f"{mark} **{kernel}** {words}{reason}\n")
-        if s.correct or (s.measurement is not None and s.measurement.shapes):
-            lines += measurement_lines(s.measurement)  # why a wrong kernel was not timed is plain
-        lines.append(accuracy(verdict) + "\n")
-        if verdict.examples:
-            lines += [*(f"- {line}" for line in example_lines(verdict)), ""]
-    if s.claim is not None:
-        lines.append(claims.timed_elsewhere(s.claim) + "\n")
-    if s.regression:
-        lines.append(f"⚠ {s.regression}\n")
-    lines.append(where(s, now) + "\n")
-    lines.append(file)
-    return "\n".join(lines)
+        lines.append("↻ **Stale**, and not validated here." if s.stale else "? **Not validated here.**")
+        return "\n\n".join([*lines, links])
+    lines.append(f"{verdict_line(kernel, s)} {where(s, now)}")
+    if s.correct:
+        lines += [*speed_lines(s), accuracy(verdict)]
+    elif s.outdated and (differs := what_differs(verdict.reason)):
+        lines.append(differs)
+    return "\n\n".join([*lines, links])
 
 
-def measurement_lines(measurement: Measurement | None) -> list[str]:
-    """The table of shapes, or why there is none."""
+def verdict_line(kernel: str, s: ClassState) -> str:
+    """As in ``✓ **RMSNormTriton** is correct.``: what an editor without diagnostics shows has to hold it."""
+    assert s.verdict is not None
+    mark = "▼" if s.regression else "✓" if s.correct else "↻" if s.outdated else "✗"
+    words = _STATUS.get(s.verdict.status, f"is not usable ({s.verdict.status})")
+    words = words.replace("is correct", f"is correct{at_precision(s.verdict.held_to)}")
+    words += f", but {slower_by(s)} than before" if s.regression else ""
+    return f"{mark} **{kernel}** {words}."
+
+
+def what_differs(reason: str) -> str:
+    """What was found of a kernel that is out of date, as a sentence; that it is, the diagnostic says."""
+    before, marker, found = reason.partition(schema.GENERATE_AGAIN)
+    words = found.strip(" ()") if marker else before
+    return f"{words[0].upper()}{words[1:].rstrip('.')}." if words else ""
+
+
+def speed_lines(s: ClassState) -> list[str]:
+    """The speed as a table of one row; as a sentence over several shapes, and where nothing was timed here."""
+    measurement = s.measurement
     if measurement is None or not measurement.shapes:
-        why = measurement.missing if measurement is not None and measurement.missing else "no reason was given"
-        return [f"Speed not measured: {why.rstrip('.')}.", ""]
-    weighted = any(shape.calls for shape in measurement.shapes)
-    lines = [
-        *mix_lines(measurement),
-        "| inputs |"
-        + (" calls |" if weighted else "")
-        + " eager | torch.compile | kernel | vs eager | vs compile | roofline |",
-        "| --- |" + (" ---: |" if weighted else "") + " ---: | ---: | ---: | ---: | ---: | ---: |",
-        *(_row(shape, weighted) for shape in measurement.shapes),
-        "",
-    ]
-    if measurement.beside:
-        lines += [f"⚠ Timed beside other work: {measurement.beside}.", ""]
-    if measurement.compiled_missing:
-        lines += [f"torch.compile not measured: {measurement.compiled_missing.rstrip('.')}.", ""]
-    if measurement.missing:
-        lines += [f"Not measured: {measurement.missing.rstrip('.')}.", ""]
-    return lines
+        return [claims.timed_elsewhere(s.claim) if s.claim is not None else "Speed not measured."]
+    lines = [over_shapes(measurement) if len(measurement.shapes) > 1 else table(measurement.shapes[0])]
+    return [*lines, f"⚠ Timed beside other work: {measurement.beside}."] if measurement.beside else lines
 
 
-def mix_lines(measurement: Measurement) -> list[str]:
-    """The speed over the recorded shapes, and which of these were not timed."""
-    lines = []
-    eager, _ = speedups(measurement)
-    if eager and (words := mix_words(measurement)):
-        share = mix_share(measurement)
-        part = f" ({share:.0%} of its time there)".replace("%", " %") if share else ""
-        lines += [f"**{factor(eager)}** eager {words}{part}.", ""]
-    if measurement.recorded is not None and measurement.recorded.left_out:
-        left_out = "; ".join(measurement.recorded.left_out)
-        lines += [f"Recorded from {measurement.recorded.source} and not timed: {left_out}.", ""]
-    return lines
+def over_shapes(measurement: Measurement) -> str:
+    """As in ``**2.22×** eager over 2 recorded shapes of train.py, weighted by calls; **1.24×** torch.compile at the example.``."""
+    eager, compiled = speedups(measurement)
+    mix = mix_words(measurement)
+    about = mix or f"over {len(measurement.shapes)} shapes"
+    share = f" ({share:.0%} of its time there)".replace("%", " %") if (share := mix_share(measurement)) else ""
+    words = f"**{factor(eager)}** eager {about}{share}" if eager else f"Speed over eager {NOT}"
+    if compiled:
+        words += f"; **{factor(compiled)}** torch.compile{' at the example' if mix else ''}"
+    return f"{words}."
 
 
-def _row(shape: ShapeMeasurement, weighted: bool) -> str:
+def table(shape: ShapeMeasurement) -> str:
+    """The times at a shape, with a head."""
     eager, compiled = over_eager(shape), over_compiled(shape)
-    share = f"{shape.roofline_share:.0%}" if shape.roofline_share is not None else NOT
-    cells = [
-        ", ".join(tensor(spec) for spec in shape.inputs) or "—",
-        *([f"{shape.calls:,}" if shape.calls else "–"] if weighted else []),
-        timing(shape.eager),
-        timing(shape.compiled),
-        timing(shape.kernel),
-        factor(eager) if eager else NOT,
-        factor(compiled) if compiled else NOT,
-        share,
-    ]
-    return "| " + " | ".join(cells) + " |"
+    cells = {
+        "inputs": ", ".join(tensor(spec) for spec in shape.inputs) or "—",
+        "eager": timing(shape.eager),
+        "torch.compile": timing(shape.compiled),
+        "kernel": timing(shape.kernel),
+        "vs eager": factor(eager) if eager else NOT,
+        "vs compile": factor(compiled) if compiled else NOT,
+        "roofline": f"{shape.roofline_share:.0%}" if shape.roofline_share is not None else NOT,
+    }
+    rule = ["---", *["---:"] * (len(cells) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (cells, rule, cells.values()))
 
 
 def tensor(spec: TensorSpec) -> str:
@@ -141,22 +122,21 @@ def timing(t: Timing | None) -> str:
 
 
 def accuracy(verdict: Verdict) -> str:
-    """Error against the float64 oracle beside eager's own, and what the checks ran on."""
+    """One line: the error against the float64 oracle beside eager's own, and how many checks and examples there were."""
     if verdict.error is None:
         words = "Error against float64: not measured."
     else:
         eager = f"{verdict.eager_error:.1e}" if verdict.eager_error is not None else NOT
         words = f"Error against float64: {verdict.error:.1e} (eager: {eager})"
-        words += f" in the check “{check}”" if (check := error_check_words(verdict)) else ""
         words += f", precision {verdict.precision}." if verdict.precision else "."
-    passed = sum(check.passed for check in verdict.checks)
-    skipped = f", {len(verdict.skipped)} skipped" if verdict.skipped else ""
-    words += f" {passed} of {len(verdict.checks)} checks passed{skipped}." if verdict.checks else ""
-    if verdict.mode == "interpreter":
-        words += " Checked under Triton's interpreter."
-    if verdict.limits and verdict.status in ("ok", "slower"):
-        # Why not stands in the report: in some editors a hover that is too long loses its end.
-        words += f" Not checked here: {'; '.join(map(claims.short, verdict.limits))}."
+    counts = [f"{sum(check.passed for check in verdict.checks)} of {len(verdict.checks)} checks passed"]
+    counts += [f"{len(verdict.skipped)} skipped"] if verdict.skipped else []
+    counts += [f"{len(verdict.limits)} not possible here"] if verdict.limits else []
+    words += f" {', '.join(counts)}." if verdict.checks else ""
+    if verdict.examples:
+        statuses = collections.Counter(one.status for one in verdict.examples)
+        found = ", ".join(f"{count} {status}" for status, count in statuses.items())
+        words += f" {len(verdict.examples)} examples: {found}."
     return words
 
 

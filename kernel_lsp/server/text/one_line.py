@@ -68,14 +68,14 @@ def lens_title(s: ClassState, recorded: Recorded | None = None, estimate: Estima
         share = share_words(recorded) if recorded is not None else ""
         gain = f"est. {estimate.speedup:.1f}×" if estimate is not None and estimate.speedup else ""
         return " · ".join(filter(None, ["Generate Triton kernel", gain, share]))
+    if s.outdated:
+        return "Kernel out of date · Regenerate"
     if s.stale:
         return f"↻ stale · {'was' if s.verdict is not None else 'says it was'} {_before(s)}"
     if s.before is not None:
         return f"↻ validated {s.changed}"
     if s.verdict is None:
         return f"? not validated here · file says {_before(s)}"
-    if s.outdated:
-        return "Kernel out of date · Regenerate"
     if not s.correct:
         return f"✗ {s.verdict.status}"
     if s.regression:
@@ -124,7 +124,7 @@ def verdict_words(name: str, s: ClassState) -> str:
     assert s.verdict is not None
     kernel = kernel_class(name)
     if s.outdated:
-        # The numbers stand in the hover, beside which VS Code shows this.
+        # What differs stands in the hover, beside which VS Code shows this.
         return f"{kernel} is out of date: {name}, or something it uses, changed since. Generate it again."
     if not s.correct:
         reason = s.verdict.reason or s.verdict.status
@@ -138,8 +138,7 @@ def verdict_words(name: str, s: ClassState) -> str:
         missing = s.measurement.missing if s.measurement is not None else ""
         checked = " under Triton's interpreter" if s.verdict.mode == "interpreter" else where
         why = f": {missing.rstrip('.')}." if missing else "."
-        said = f" {claims.timed_elsewhere(s.claim)}" if s.claim is not None else ""
-        return f"{kernel} is {correct}{checked}; its speed was not measured{why}{said}{skipped}"
+        return f"{kernel} is {correct}{checked}; its speed was not measured{why}{skipped}"
     mix = mix_words(s.measurement)
     figures = f"{factor(eager)} eager{f' {mix}' if mix else ''}, " + (
         f"{factor(compiled)} torch.compile{' at the example' if mix else ''}"

@@ -48,6 +48,7 @@ export const generating: Test[] = [
       const table = await hover(uri, place(editor, "RMSNorm").start);
       assert.match(table, /RMSNormTriton/);
       assert.match(table, /torch 2\./);
+      assert.match(table, /\[Report\]\(command:kernelLsp\.showReport\?/);
       await until("status: idle", () => found.status().state === "idle");
     },
   },
