@@ -1,8 +1,9 @@
-"""A hash of Python code that a formatter does not change: of its syntax tree and its comments."""
+"""Hashes of Python code that a formatter does not change."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import io
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 
 def code_hash(text: str) -> str:
-    """``sha256:…``, the same in every layout, order of imports at the margin and version of Python; "" where it does not parse."""
+    """Of the syntax tree and the comments, the same in every layout, order of imports at the margin and version of Python; "" where it does not parse."""
     try:
         tree = ast.parse(text)
         imports = sorted(repr(one) for node in tree.body for one in _imported(node))
@@ -19,7 +20,23 @@ def code_hash(text: str) -> str:
         found = repr((imports, [part for node in rest for part in _parts(node)], _comments(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return ""
-    return "sha256:" + hashlib.sha256(found.encode("utf-8", "surrogatepass")).hexdigest()
+    return _hash(found)
+
+
+@functools.lru_cache(maxsize=256)
+def tree_hash(text: str) -> str:
+    """Of the syntax tree alone, the same in every layout and version of Python; "" where it does not parse.
+
+    The order of imports counts, unlike for ``code_hash``: the last import of a name is the one that is used.
+    """
+    try:
+        return _hash(repr(list(_parts(ast.parse(text)))))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+
+
+def _hash(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _imported(node: ast.stmt) -> list[tuple[str, int, str, str | None]]:

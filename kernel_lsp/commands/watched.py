@@ -24,6 +24,7 @@ class Kernel:
         source: the file of its class; None where it was not found.
         fingerprint: of the class as it is now.
         body: the hash of the kernel's body as it is now.
+        text: that body.
         precision: the setting that it was asked for with.
         stale: whether its header is about the class as it was before.
         problem: why it cannot be validated as it is.
@@ -35,6 +36,7 @@ class Kernel:
     source: Path | None = None
     fingerprint: str = ""
     body: str = ""
+    text: str = ""
     precision: str = "strict"
     stale: bool = False
     problem: UserError | None = None
@@ -103,7 +105,7 @@ def read_kernel(path: Path) -> Kernel:
     try:
         parsed = kernel_file.read(path)
         kernel.class_name, kernel.body = parsed.class_name, parsed.actual_body
-        kernel.precision = parsed.precision
+        kernel.text, kernel.precision = parsed.body, parsed.precision
         name = parsed.source_file
         if name:  # it may come to be in any of the folders above
             kernel.reads |= {folder / name: stamp(folder / name) for folder in path.parents}
@@ -150,7 +152,7 @@ def find_validation(kernel: Kernel, settings: Settings) -> Validation | None:
     path = database.path_for(settings.store, settings.root)
     command = settings.interpreter_command()
     about = kernel.fingerprint, kernel.body, settings.bounds
-    return validations.look_up(command, settings.device, *about, path, kernel.precision).valid
+    return validations.look_up(command, settings.device, *about, path, kernel.precision, kernel.text).valid
 
 
 @functools.cache

@@ -27,8 +27,8 @@ async def validate(run: Run) -> None:
 
     await run.start_worker()
     await validations.keep_devices(run.settings, run.worker.hello)
-    known = await validations.known(run, parsed.actual_body)
-    report.before = _before(parsed, known)
+    known = await validations.known(run, parsed)
+    report.before = _before(parsed, known, job.target.class_name)
     text = parsed.header
     # The file warns where the class is no longer the one it was validated with: that is to be the class of now.
     renews = job.write and not parsed.edited
@@ -115,13 +115,19 @@ def _timed(measurement: schema.Measurement | None) -> bool:
     return measurement is not None and any(shape.kernel for shape in measurement.shapes)
 
 
-def _before(parsed: kernel_file.KernelFile, known: Known) -> str:
+def _before(parsed: kernel_file.KernelFile, known: Known, class_name: str) -> str:
     """What was known before this validation: by this machine, or by the file's own word alone."""
     if known.valid is not None:
         return f"was validated on this machine on {known.valid.validated_at[:10]} ({_figure(known.valid)})"
     if known.before is not None:
         at = known.before.validated_at[:10]
         return f"was validated on this machine on {at} {known.changed} ({_figure(known.before)} then)"
+    if known.earlier is not None:
+        at = known.earlier.validated_at[:10]
+        return (
+            f"was validated on this machine on {at} for an earlier text of {class_name}, or of something it uses "
+            f"({_figure(known.earlier)} then)"
+        )
     if parsed.edited:
         return "was edited since it was written; not validated on this machine before"
     if parsed.claim is None:

@@ -36,14 +36,15 @@ async def keep_devices(settings: Settings, hello: dict[str, Any]) -> None:
         log.warning("%s", error)
 
 
-async def known(run: Run, body: str) -> Known:
-    """What this machine found before for the class of a job and a body (its hash); a fault is a warning."""
-    fingerprint = run.job.target.fingerprint
-    key = key_for(run.first_device, fingerprint, body, run.settings.bounds, run.job.precision)
+async def known(run: Run, parsed: kernel_file.KernelFile) -> Known:
+    """What this machine found before for the class of a job and the body of a kernel file; a fault is a warning."""
+    target = run.job.target
+    key = key_for(run.first_device, target.fingerprint, parsed.actual_body, run.settings.bounds, run.job.precision)
     if key is None:
         return Known()
     try:
-        return await asyncio.to_thread(validations.known_of, key, fingerprint, body, store_of(run.settings))
+        place = run.job.path, run.settings.root, target.class_name
+        return await asyncio.to_thread(validations.known_of, key, store_of(run.settings), parsed.body, place)
     except StoreUnusable as error:
         warn(run, error)
         return Known()

@@ -1,13 +1,15 @@
 """What was validated on this machine: the proof for what a kernel file says of itself.
 
 A header is text that anyone can write, and so is a file to import. A verdict counts as reached here only where this
-machine reached it, for exactly this class, body, device, versions and settings ``bounds`` and ``precision``; the latest such verdict counts. Each function
-opens the file, does one short thing and closes it again.
+machine reached it, for exactly this class, body, device, versions and settings ``bounds`` and ``precision``; the latest such verdict counts.
+A body that a formatter changed counts as the one before: where a text was never validated, that of another one with the same syntax tree is looked for.
+Each function opens the file, does one short thing and closes it again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import sqlite3
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import __version__, kernel_file, schema
+from kernel_lsp.code_hash import tree_hash
 from kernel_lsp.devices import pick_device
 from kernel_lsp.store import database, kernels, sessions, targets, verdicts
 from kernel_lsp.store.changes import changed_since
@@ -25,7 +28,7 @@ from kernel_lsp.store.sessions import now
 from kernel_lsp.store.targets import Target
 from kernel_lsp.store.verdicts import Row
 
-__all__ = ["About", "Key", "Known", "Validation", "find", "keep", "key_for", "look_up", "now"]
+__all__ = ["About", "Key", "Known", "Validation", "find", "keep", "key_for", "known_of", "look_up", "now"]
 
 # Left to itself SQLite takes an index that is in the order of time, and reads every verdict of the class.
 _NEWEST = """
@@ -81,11 +84,13 @@ class Known:
         valid: what it found with the device, the versions and the settings ``bounds`` and ``precision`` of now.
         before: where there is none, the latest that it found with others.
         changed: what is another now: "with torch 2.11.0 before; now 2.13.0".
+        earlier: where there is none of these, the latest that it found for the body and an earlier text of the class.
     """
 
     valid: Validation | None = None
     before: Validation | None = None
     changed: str = ""
+    earlier: Validation | None = None
 
 
 def key_for(
@@ -146,6 +151,7 @@ def look_up(
     bounds: str,
     path: Path | None,
     precision: str = "strict",
+    source: str = "",
 ) -> Known:
     """What is known where no worker runs: for the device and versions that the last one named, under the settings of now.
 
@@ -154,6 +160,7 @@ def look_up(
         wanted: the setting ``device``.
         bounds: the setting of this name.
         precision: the setting that the kernel file names.
+        source: the text of the body, where one of another layout is to count, too.
 
     Raises:
         StoreUnusable: the file cannot be read.
@@ -165,47 +172,83 @@ def look_up(
             device = pick_device({"devices": devices_of(connection, command)}, wanted)
         except (TypeError, AttributeError, ValueError):  # not what a worker says
             device = None
-        return _known(connection, key_for(device, fingerprint, body, bounds, precision), fingerprint, body)
+        ids = targets.of_fingerprint(connection, fingerprint)
+        return _known(connection, key_for(device, fingerprint, body, bounds, precision), ids, body, source)
 
 
-def known_of(key: Key | None, fingerprint: str, body: str, path: Path | None) -> Known:
-    """What is known of a class and a body, whose ``key`` is None where device and versions of now are not known.
+def known_of(key: Key, path: Path | None, source: str, place: tuple[Path, Path | None, str]) -> Known:
+    """What is known of a class and a body with this text.
+
+    Args:
+        key: of the class and the body as they are.
+        path: the file of the store.
+        source: the text of the body.
+        place: the class's file, its project's folder and its name: for what its earlier texts were validated with.
 
     Raises:
         StoreUnusable: the file cannot be read.
     """
     with database.reading(path) as connection:
-        return _known(connection, key, fingerprint, body) if connection is not None else Known()
+        if connection is None:
+            return Known()
+        ids = targets.of_fingerprint(connection, key.fingerprint)
+        known = _known(connection, key, ids, key.body, source)
+        if known != Known():
+            return known
+        earlier = [one for one in targets.of_class(connection, *place) if one not in ids]
+        return Known(earlier=_known(connection, None, earlier, key.body, source).before)
 
 
-def _known(connection: sqlite3.Connection, key: Key | None, fingerprint: str, body: str) -> Known:
-    found = _find(connection, key)[0] if key is not None else None
+def _known(connection: sqlite3.Connection, key: Key | None, ids: list[int], body: str, source: str) -> Known:
+    """What is known of a body with classes that are rows of ``targets``."""
+    bodies = [body]
+    found = _find_in(connection, ids, bodies, key)[0] if key is not None else None
+    if found is None and source:
+        bodies += _same_code(connection, ids, source)
+        found = _find_in(connection, ids, bodies, key)[0] if key is not None and len(bodies) > 1 else None
     if found is not None:
         return Known(found)
-    before, then = _find(connection, Key(fingerprint, body, "", "", "", ""), any_device=True)
+    before, then = _find_in(connection, ids, bodies, None)
     if before is None or then is None:
         return Known()
     return Known(None, before, changed_since(vars(then), vars(key) if key is not None else None))
 
 
-def _find(connection: sqlite3.Connection, key: Key, any_device: bool = False) -> tuple[Validation | None, Key | None]:
-    """The latest validation, and what it held for."""
+def _same_code(connection: sqlite3.Connection, ids: list[int], source: str) -> list[str]:
+    """The bodies with the syntax tree of ``source`` that were validated for these classes."""
+    wanted = tree_hash(source)
+    if not wanted:
+        return []
+    query = "select distinct k.body, k.source from verdicts v join kernels k on k.body = v.body where v.target = ? and v.here = 1"
+    rows = {row for target in ids for row in connection.execute(query, (target,))}
+    return [body for body, text in rows if tree_hash(text) == wanted]
+
+
+def _find(connection: sqlite3.Connection, key: Key) -> tuple[Validation | None, Key | None]:
+    return _find_in(connection, targets.of_fingerprint(connection, key.fingerprint), [key.body], key)
+
+
+def _find_in(
+    connection: sqlite3.Connection, ids: list[int], bodies: list[str], key: Key | None
+) -> tuple[Validation | None, Key | None]:
+    """The latest validation, and what it held for. ``key`` None: with whatever device, versions and settings."""
+    any_device = key is None
     columns = () if any_device else ("device", "torch", "triton", "version", "driver", "bounds", "precision")
     index = "verdicts_by_body" if any_device else "verdicts_by_key"
     query = _NEWEST.format(index=index, more="".join(f" and {name} = ?" for name in columns))
     values = [getattr(key, name) for name in columns]
     newest = []
-    for target in targets.of_fingerprint(connection, key.fingerprint):
-        newest += connection.execute(query, (target, key.body, *values)).fetchall()
+    for target, body in itertools.product(ids, bodies):
+        newest += connection.execute(query, (target, body, *values)).fetchall()
     if not newest:
         return None, None
     rowid, _ = max(newest, key=lambda row: (row[1], row[0]))
     query = """
-        select v.verdict, m.measurement, v.ran_on, v.reached_at, device, torch, triton, version, driver, bounds, precision
-        from verdicts v left join measurements m on m.verdict = v.id where v.rowid = ?
+        select v.verdict, m.measurement, v.ran_on, v.reached_at, fingerprint, body, device, torch, triton, version, driver, bounds, precision
+        from verdicts v join targets t on t.id = v.target left join measurements m on m.verdict = v.id where v.rowid = ?
     """
     row = connection.execute(query, (rowid,)).fetchone()
-    return _validation(*row[:4]), Key(key.fingerprint, key.body, *row[4:])
+    return _validation(*row[:4]), Key(*row[4:])
 
 
 def _validation(verdict: str, measurement: str | None, ran_on: str, reached_at: str) -> Validation | None:

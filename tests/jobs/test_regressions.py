@@ -176,11 +176,14 @@ def test_what_other_versions_found_is_said_with_their_times():
 
     parsed = kernel_file.parse(kernel_file.assemble({"source": "a.py::A"}, ""))
     changed = "with torch 2.11.0 before; now 2.13.0"
-    assert _before(parsed, Known(None, found(kernel=50.0), changed)) == (
+    assert _before(parsed, Known(None, found(kernel=50.0), changed), "A") == (
         "was validated on this machine on 2026-01-01 with torch 2.11.0 before; now 2.13.0 (2.00× eager, 50.0 µs then)"
     )
-    assert _before(parsed, Known(found(kernel=50.0))).endswith("on 2026-01-01 (2.00× eager, 50.0 µs)")
-    assert _before(parsed, Known()) == "holds no verdict; not validated on this machine before"
+    assert _before(parsed, Known(found(kernel=50.0)), "A").endswith("on 2026-01-01 (2.00× eager, 50.0 µs)")
+    assert _before(parsed, Known(), "A") == "holds no verdict; not validated on this machine before"
+    assert _before(parsed, Known(earlier=found(kernel=50.0)), "A") == (
+        "was validated on this machine on 2026-01-01 for an earlier text of A, or of something it uses (2.00× eager, 50.0 µs then)"
+    )
 
 
 @pytest.mark.slow

@@ -7,10 +7,11 @@ import threading
 
 import pytest
 
-from kernel_lsp import __version__, schema
+from kernel_lsp import __version__, kernel_file, schema
 from kernel_lsp.errors import StoreUnusable
 from kernel_lsp.store import baselines, database, environments, validations
 from kernel_lsp.store.validations import Key, Known, Validation
+from tests.store import made
 
 DEVICE = schema.Device("Test GPU", "cuda", "9.0", torch="2.11.0", triton="3.6.0")
 KEY = Key("sha256:class", "sha256:body", "Test GPU", "2.11.0", "3.6.0", __version__)
@@ -189,3 +190,47 @@ def test_of_many_verdicts_from_before_the_one_with_the_versions_of_now_is_found(
         validations.keep(dataclasses.replace(KEY, torch="2.10.0"), later, path)
     environments.keep_devices(["python"], [schema.to_json(DEVICE)], path)
     assert validations.look_up(["python"], "auto", KEY.fingerprint, KEY.body, "trust", path) == Known(FOUND)
+
+
+def place(tmp_path):
+    return tmp_path / "norm.py", tmp_path, "Norm"
+
+
+def known(tmp_path, source, fingerprint=made.KEY.fingerprint, **other):
+    key = dataclasses.replace(made.KEY, body=kernel_file.body_hash(source), fingerprint=fingerprint, **other)
+    return validations.known_of(key, tmp_path / "store.sqlite", source, place(tmp_path))
+
+
+WRITTEN = "from a import f\nfrom b import f\n\nclass K:\n    '''What.\n      More.'''\n    x = f(1,2)\n"
+FORMATTED = 'from a import f\nfrom b import f\n\n\nclass K:\n    """What.\n    More."""\n\n    x = f(1, 2)  # why\n'
+
+
+def test_a_formatted_body_keeps_its_validation(tmp_path):
+    store = tmp_path / "store.sqlite"
+    made.keep(store, made.found(), *place(tmp_path)[:2], source="# another\n")
+    made.keep(store, made.found(day=2), *place(tmp_path)[:2], source=WRITTEN)
+    assert known(tmp_path, FORMATTED) == Known(made.found(day=2))
+    before = known(tmp_path, FORMATTED, torch="2.13.0")
+    assert (before.before, before.changed) == (made.found(day=2), "with torch 2.11.0 before; now 2.13.0")
+    environments.keep_devices(["python"], [schema.to_json(made.DEVICE)], store)
+    asked = ["python"], "auto", made.KEY.fingerprint, kernel_file.body_hash(FORMATTED), "trust", store
+    assert validations.look_up(*asked, source=FORMATTED) == Known(made.found(day=2))
+    made.keep(store, made.found(day=1, status="wrong"), *place(tmp_path)[:2], source=FORMATTED)
+    assert known(tmp_path, FORMATTED).valid.verdict.status == "wrong"  # what was found for this very text
+
+
+@pytest.mark.parametrize("source", [WRITTEN.replace("1,2", "2,1"), "\n".join(reversed(WRITTEN.split("\n", 2))), "f(:"])
+def test_another_syntax_tree_is_another_kernel(tmp_path, source):
+    made.keep(tmp_path / "store.sqlite", made.found(), *place(tmp_path)[:2], source=WRITTEN)
+    assert known(tmp_path, source) == Known()
+    swapped = WRITTEN.replace("from a import f\nfrom b import f", "from b import f\nfrom a import f")
+    assert known(tmp_path, swapped) == Known()  # the last import of a name is the one that is used
+
+
+def test_what_an_earlier_text_of_the_class_was_validated_with_is_told_apart(tmp_path):
+    store = tmp_path / "store.sqlite"
+    made.keep(store, made.found(), *place(tmp_path)[:2], source=WRITTEN)
+    made.keep(store, made.found(day=2), tmp_path / "other.py", tmp_path, source=WRITTEN, fingerprint="sha256:third")
+    for source in (WRITTEN, FORMATTED):
+        assert known(tmp_path, source, fingerprint="sha256:edited") == Known(earlier=made.found())
+    assert known(tmp_path, "# another\n", fingerprint="sha256:edited") == Known()

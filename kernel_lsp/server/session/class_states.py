@@ -130,7 +130,7 @@ def add_kernel(
         _add_claimed_times(result, kernel, now)
         _add_regression(state, result, path)
         return
-    known, looked_up = state.validations.find(path, now, kernel.actual_body, kernel.precision)
+    known, looked_up = state.validations.find(path, now, kernel.actual_body, kernel.precision, kernel.body)
     if known is None:
         known, looked_up = _of_other_version(state, result, kernel, path, now, class_name, looked_up)
     found = known.valid if known is not None else None

@@ -38,10 +38,12 @@ class Validations:
         self._looking: dict[_Key, asyncio.Task[None]] = {}
         self._turn = 0  # counts what makes an answer that is under way an old one
 
-    def find(self, path: Path, fingerprint: str | None, body: str, precision: str) -> tuple[Known | None, bool]:
+    def find(
+        self, path: Path, fingerprint: str | None, body: str, precision: str, source: str = ""
+    ) -> tuple[Known | None, bool]:
         """What this machine found for a class and a body (their hashes), and whether that is known by now.
 
-        ``precision``: the kernel file's.
+        ``precision``: the kernel file's; ``source``: the body's text, where one of another layout is to count, too.
         """
         if not fingerprint or not body:
             return None, True
@@ -50,7 +52,7 @@ class Validations:
         key = (*worker, settings.bounds, fingerprint, body, precision)
         at, found = self._known.get(key, (None, None))
         if (at is None or time.monotonic() - at > FRESH_SECONDS) and key not in self._looking:
-            self._looking[key] = asyncio.get_running_loop().create_task(self._look(key, settings))
+            self._looking[key] = asyncio.get_running_loop().create_task(self._look(key, settings, source))
         return found, at is not None
 
     def job_over(self) -> None:
@@ -68,10 +70,10 @@ class Validations:
         self._turn += 1
         self._known = {key: (float("-inf"), found) for key, (_, found) in self._known.items()}
 
-    async def _look(self, key: _Key, settings: Settings) -> None:
+    async def _look(self, key: _Key, settings: Settings, source: str) -> None:
         turn = self._turn
         try:
-            found, problem = await asyncio.to_thread(_find, settings, *key[-3:])
+            found, problem = await asyncio.to_thread(_find, settings, source, *key[-3:])
             if problem is not None:
                 self._report(problem)
             if len(self._known) > _MOST:
@@ -87,14 +89,17 @@ class Validations:
             self._changed()
 
 
-def _find(settings: Settings, fingerprint: str, body: str, precision: str) -> tuple[Known | None, UserError | None]:
+def _find(
+    settings: Settings, source: str, fingerprint: str, body: str, precision: str
+) -> tuple[Known | None, UserError | None]:
     """In a thread: what it imports takes a while the first time, too."""
     from kernel_lsp.errors import StoreUnusable
     from kernel_lsp.store import database, validations
 
     command, path = settings.interpreter_command(), database.path_for(settings.store, settings.root)
     try:
-        known = validations.look_up(command, settings.device, fingerprint, body, settings.bounds, path, precision)
+        about = fingerprint, body, settings.bounds
+        known = validations.look_up(command, settings.device, *about, path, precision, source)
         return (known if known.valid or known.before else None), None
     except StoreUnusable as error:
         return None, error
