@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .classes import ModuleClass, imported_with_inputs, module_classes_of
+from .classes import ModuleClass, imported_with_inputs, is_module_class, module_classes_of
 from .fingerprint import fingerprint_of
 from .missing import may_have_inputs, not_found, orphaned, syntax_error, unparsed
 from .resolve import Read, read_file
@@ -25,6 +25,7 @@ __all__ = [
     "fingerprint",
     "fingerprint_of",
     "imported_with_inputs",
+    "is_module_class",
     "may_have_inputs",
     "module_classes",
     "module_classes_of",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .outline import Outline, outlined
-from .resolve import Read, Resolver
+from .resolve import Read, Resolver, read_file
 from .syntax import Source
 from .text import Range
 
@@ -47,6 +47,13 @@ def module_classes_of(source: Source, path: Path, read: Read) -> list[ModuleClas
         for c in found.classes
         if resolver.is_module(path, c)
     ]
+
+
+def is_module_class(source: str, path: Path, class_name: str, read: Read = read_file) -> bool:
+    """Whether the text shows that the class derives from torch.nn.Module. What an installed package defines is not looked at."""
+    resolver = Resolver(read)
+    resolver.add(path, outlined(Source(source)))
+    return resolver.names_module(path, class_name)
 
 
 def imported_with_inputs(source: str) -> list[str]:

@@ -131,6 +131,10 @@ class Resolver:
             self._files[key] = module_file(module, path, self.read)
         return self._files[key]
 
+    def names_module(self, path: Path, name: str) -> bool:
+        """Whether a (dotted) name in the file ``path`` is seen to be a class that derives from torch.nn.Module."""
+        return self._name_is_module(path, name, frozenset())
+
     def is_module(self, path: Path, c: ClassOutline, seen: frozenset[tuple[Path, str]] = frozenset()) -> bool:
         """Whether a class derives from torch.nn.Module, through however many files."""
         if "." not in c.name and any((path, base) in self._modules for base in c.bases):

@@ -102,9 +102,19 @@ class ImportFailed(UserError):
 
 
 class InitFailed(UserError):
-    """The class's constructor raised with the example's arguments."""
+    """The class's constructor raised with the example's arguments; ``advice`` names what gave them."""
 
-    template = "{class_name}.__init__ raised at line {line}: {detail}. Check get_init_inputs_{class_name}(), which gives its arguments."
+    template = "{class_name}.__init__ raised at line {line}: {detail}. {advice}"
+
+    def __init__(self, *, class_name: str, init_from: str = "", **values: Any) -> None:
+        """``init_from``: what gave the arguments; empty where nothing did."""
+        function = f"get_init_inputs_{class_name.replace('.', '_')}()"
+        advice = (
+            f"Check {init_from}: its arguments are from there."
+            if init_from
+            else f"If it takes arguments, give them by {function}."
+        )
+        super().__init__(class_name=class_name, advice=advice, **values)
 
 
 class ForwardFailed(UserError):

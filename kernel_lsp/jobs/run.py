@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_lsp import class_schema, errors, kernel_file, loading, schema, why_eager
-from kernel_lsp.analysis import fingerprint, may_have_inputs, not_found, unparsed
+from kernel_lsp.analysis import fingerprint, is_module_class, may_have_inputs, not_found, unparsed
 from kernel_lsp.devices import pick_device
 from kernel_lsp.jobs.client import EventHandler, Worker
 from kernel_lsp.jobs.gpu_turns import GpuTurns
@@ -134,13 +134,17 @@ class Run:
     async def require_inputs(self) -> None:
         """Tell of a class without example inputs, as far as that can be seen without running its file.
 
+        Of a name that may be something else than a module, the worker says what it is.
+
         Raises:
             NoExampleInputs: neither the text of the file nor pyproject.toml nor a recording has any.
         """
-        path, class_name = self.job.path, self.job.target.class_name
-        if may_have_inputs(self.read_source(), class_name) or self.settings.inputs_for(path, class_name) is not None:
+        path, class_name, source = self.job.path, self.job.target.class_name, self.read_source()
+        if may_have_inputs(source, class_name) or self.settings.inputs_for(path, class_name) is not None:
             return
-        if await asyncio.to_thread(examples.table_for, path, class_name) is None:
+        if await asyncio.to_thread(examples.table_for, path, class_name) is not None:
+            return
+        if is_module_class(source, path, class_name):
             raise errors.NoExampleInputs(path=str(path), class_name=class_name)
 
     def completed(self, body: str) -> str:

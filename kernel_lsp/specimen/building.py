@@ -26,7 +26,7 @@ def construct(
     try:
         return cls(*example.init_args, **example.init_kwargs).train(training)
     except (Exception, SystemExit) as error:
-        raise _failed(error, errors.InitFailed, path, class_name) from None
+        raise _failed(error, errors.InitFailed, path, class_name, init_from=example.init_from) from None
 
 
 def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name: str) -> Any:
@@ -46,13 +46,15 @@ def call(module: torch.nn.Module, args: Any, kwargs: Any, path: str, class_name:
     return channel.plain(out)
 
 
-def _failed(error: BaseException, kind: type[errors.UserError], path: str, class_name: str) -> errors.UserError:
-    """What the user is told of an error in code of their own, whose traceback goes to the log."""
+def _failed(
+    error: BaseException, kind: type[errors.UserError], path: str, class_name: str, **values: str
+) -> errors.UserError:
+    """What the user is told of an error in code of their own, whose traceback goes to the log. ``values``: of the message."""
     traceback.print_exception(error)
     line, detail = faults.line_in(path, error), faults.sentence(error)
     if device := faults.missing_device(error):
         return errors.DeviceMissing(path=path, line=line, class_name=class_name, device=device, detail=detail)
-    return kind(path=path, line=line, class_name=class_name, detail=detail)
+    return kind(path=path, line=line, class_name=class_name, detail=detail, **values)
 
 
 def check_outputs(out: Any, path: str, class_name: str) -> None:

@@ -33,6 +33,7 @@ class Example:
     """How to construct a module and call it. ``inputs_from`` names the source for a person.
 
     Attributes:
+        init_from: the same of the constructor's arguments; empty where nothing gives any.
         count: how many examples that source gives, of which this is one.
         dtype: of its floating-point tensors; None where there are none, or of several.
         first_dtype: the same of the first example.
@@ -43,6 +44,7 @@ class Example:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     inputs_from: str = ""
+    init_from: str = ""
     count: int = 1
     dtype: torch.dtype | None = None
     first_dtype: torch.dtype | None = None
@@ -78,7 +80,7 @@ def resolve(
         DeviceMissing: it asks for a device that is not here.
     """
     example = Example()
-    example.init_args, example.init_kwargs = constructor(module, cls, path, class_name, table)
+    (example.init_args, example.init_kwargs), example.init_from = _constructor(module, cls, path, class_name, table)
     seed_all(seed)
     with inside or contextlib.nullcontext():
         given, example.inputs_from = _forward(module, cls, path, class_name, table)
@@ -128,19 +130,28 @@ def constructor(
         ExampleInputsFailed: the function that gives them raises.
         DeviceMissing: it asks for a device that is not here.
     """
+    return _constructor(module, cls, path, class_name, table)[0]
+
+
+def _constructor(
+    module: ModuleType, cls: type, path: str, class_name: str, table: dict[str, Any] | None
+) -> tuple[Given, str]:
+    """What ``constructor`` gives, and the source of it for a person."""
     own = function_for(module, "get_init_inputs", class_name)
     if own:
-        return _call(own, path, class_name)
+        return _call(own, path, class_name), f"{own.__name__}()"
     shared = getattr(module, "get_init_inputs", None)
     if callable(shared):
         args, kwargs = _call(shared, path, class_name)
         if _constructs(cls, args, kwargs):
-            return args, kwargs
+            return (args, kwargs), "get_init_inputs()"
     if table and ("init" in table or "init-kwargs" in table):
-        return tuple(parse(table.get("init", []))), parse(table.get("init-kwargs", {}))
+        keys = " and ".join(key for key in ("init", "init-kwargs") if key in table)
+        given = tuple(parse(table.get("init", []))), parse(table.get("init-kwargs", {}))
+        return given, f"{keys} in the table of {class_name} under [tool.kernel-lsp.inputs] in pyproject.toml"
     if table and "recorded" in table and not (_inputs_given(module, class_name, table) and _accepts(cls, (), {})):
-        return recorded.constructor(table["recorded"])
-    return (), {}
+        return recorded.constructor(table["recorded"]), "the recorded call of its constructor"
+    return ((), {}), ""
 
 
 def _inputs_given(module: ModuleType, class_name: str, table: dict[str, Any]) -> bool:

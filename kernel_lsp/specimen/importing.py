@@ -115,9 +115,9 @@ def find_class(module: ModuleType, path: str, class_name: str) -> type:
     found: object = module
     for name in class_name.split("."):
         found = getattr(found, name, None)
-    if not isinstance(found, type):
+    if found is None:
         raise errors.ClassNotFound(path=path, class_name=class_name)
-    if not issubclass(found, torch.nn.Module):
+    if not (isinstance(found, type) and issubclass(found, torch.nn.Module)):
         raise errors.NotAModule(path=path, class_name=class_name)
     return found
 

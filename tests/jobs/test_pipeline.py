@@ -277,3 +277,19 @@ async def test_what_the_text_shows_is_told_before_a_worker_starts(make_jobs, tmp
     jobs = make_jobs(device="interpreter", interpreter=str(tmp_path / "python"))
     job = await over(jobs.submit(kind, target(path, "Given"), path, write=False, **further))
     assert type(job.error) is errors.InterpreterMissing
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import dataclasses\n\n\n@dataclasses.dataclass\nclass Given:\n    n: int = 1\n", "Given"),
+        ("from math import floor\n", "floor"),
+        ("from functions import apply_rotary\n", "apply_rotary"),
+    ],
+)
+async def test_what_is_no_module_is_called_that_and_asked_for_no_inputs(make_jobs, tmp_path, text, name):
+    (tmp_path / "functions.py").write_text("def apply_rotary(x):\n    return x\n")
+    (tmp_path / "given.py").write_text(text)
+    path = tmp_path / "given.py"
+    job = await over(make_jobs(device="interpreter").submit("generate", target(path, name), path, write=False))
+    assert type(job.error) is errors.NotAModule

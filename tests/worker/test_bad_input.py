@@ -16,6 +16,7 @@ CASES = {
     "syntax error": ("class Good(nn.Module)\n    pass\n", "SyntaxInvalid", 3, "expected ':'"),
     "no such class": ("x = 1\n", "ClassNotFound", None, "No class Good"),
     "not a module": ("class Good:\n    pass\n", "NotAModule", None, "not a class derived from torch.nn.Module"),
+    "a function": ("def Good(x):\n    return x\n", "NotAModule", None, "not a class derived from torch.nn.Module"),
     "twice": (GOOD + GOOD + INPUTS, "ClassDefinedTwice", 6, "more than once"),
     "no inputs": (GOOD, "NoExampleInputs", None, "get_inputs_Good()"),
     "inputs of another class": (
@@ -103,6 +104,23 @@ def test_bad_input_has_its_own_message(worker, write, case):
     assert "Traceback" not in error.message and "\n" not in error.message
     if line:
         assert error.where["line"] == line
+
+
+def test_a_constructor_that_fails_names_what_gave_its_arguments(worker, write):
+    text = "class Good(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.w = torch.ones(n)\n"
+    text = HEAD + text + "    def forward(self, x):\n        return x + 1\n" + INPUTS
+
+    def message(more="", **asked):
+        with pytest.raises(WorkerError) as caught:
+            worker.call("introspect", path=write(text + more), class_name="Good", **asked)
+        assert caught.value.code == "InitFailed"
+        return caught.value.message
+
+    table = "Check init in the table of Good under [tool.kernel-lsp.inputs] in pyproject.toml: its arguments are from there."
+    assert message(inputs={"init": ["a"]}).endswith(table)
+    own = message("def get_init_inputs_Good():\n    return ['a']\n", inputs={"init": ["a"]})
+    assert own.endswith("Check get_init_inputs_Good(): its arguments are from there.")
+    assert message().endswith("If it takes arguments, give them by get_init_inputs_Good().")
 
 
 def test_a_file_that_is_not_on_disk(worker, tmp_path):
