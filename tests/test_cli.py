@@ -299,3 +299,11 @@ def test_a_store_that_is_damaged_is_a_warning(samples, monkeypatch):
     assert document["chosen"] == 0 and len(document["warnings"]) == 1  # neither read nor written, said once
     assert kernel.read_text() == claimed  # without --write a header stays as it is
     assert store.read_bytes().startswith(b"somebody's file")
+
+
+def test_a_progress_line_has_the_status(samples):
+    write_module(samples / "half.py", "Half", "x * 0.5")
+    kernel = write_kernel(samples / "half.py", "Half")
+    assert "[1/1] Half: ok (" in run("validate", kernel, "--device", "interpreter").stderr
+    write_module(samples / "half.py", "Half", "x * 0.25")
+    assert "[1/1] Half: outdated (" in run("validate", kernel, "--device", "interpreter").stderr

@@ -19,7 +19,7 @@ from kernel_lsp.commands.running import (
     run_tasks,
     settings_from,
 )
-from kernel_lsp.commands.targets import split
+from kernel_lsp.commands.targets import one_class, parts
 from kernel_lsp.errors import UserError
 from kernel_lsp.jobs import Job, Jobs
 
@@ -41,7 +41,7 @@ def run(options: Any) -> int:
     task = _task(options.class_path, asked)
     completed = True
     try:
-        split(options.class_path)
+        one_class(options.class_path)
         completed = run_tasks([task], settings_from(options), _Bar(1))
     except UserError as error:
         task.error = error
@@ -68,7 +68,7 @@ def run(options: Any) -> int:
 
 
 def _task(class_path: str, asked: dict[str, Any]) -> Task:
-    name, _, class_name = class_path.rpartition("::")
+    name, class_name = parts(class_path)
     path = Path(os.path.abspath(name))
 
     def submit(jobs: Jobs) -> Job:

@@ -10,7 +10,7 @@ from kernel_lsp.targets import NAMED, named
 
 def add(explain: argparse.ArgumentParser) -> None:
     """``kernel-lsp explain FILE::CLASS``; see docs/synthesizer.md."""
-    explain.add_argument("class_path", type=_class_path, metavar="FILE::CLASS", help="a class")
+    explain.add_argument("class_path", metavar="FILE::CLASS", help="a class")
     stages = ["graph", "kernels", "schedule", "text"]
     explain.add_argument("--stage", choices=stages, help="this stage only (default: all)")
     explain.add_argument(
@@ -36,13 +36,6 @@ def add(explain: argparse.ArgumentParser) -> None:
         "--example", type=_number, default=1, metavar="N", help="which of several example inputs (default: 1)"
     )
     explain.add_argument("--seconds", type=float, help="time budget (default: 300)")
-
-
-def _class_path(text: str) -> str:
-    path, _, class_name = text.rpartition("::")
-    if not path or not class_name:
-        raise argparse.ArgumentTypeError(f"{text!r} names no class; write FILE::CLASS, for instance model.py::RMSNorm")
-    return text
 
 
 def _number(text: str) -> int:

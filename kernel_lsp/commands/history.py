@@ -14,7 +14,7 @@ from kernel_lsp import analysis
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, refuse
 from kernel_lsp.commands.store import store_in_use
-from kernel_lsp.commands.targets import path_missing
+from kernel_lsp.commands.targets import parts, path_missing, require_class
 from kernel_lsp.errors import ReportNotWritten, StoreOff, UserError
 from kernel_lsp.settings import read_project
 from kernel_lsp.store import history
@@ -22,8 +22,8 @@ from kernel_lsp.store.history import History
 
 
 def run(options: Any) -> int:
-    """Exit status: 0, also where nothing was validated yet; 2 no such path, the store cannot be read, or a file not be written."""
-    name, _, class_name = options.target.partition("::")
+    """Exit status: 0, also where nothing was validated yet; 2 no such path or class, the store cannot be read, or a file not be written."""
+    name, class_name = parts(options.target)
     path = Path(os.path.abspath(name))
     try:
         store = store_in_use(path if path.is_dir() else path.parent)
@@ -31,6 +31,8 @@ def run(options: Any) -> int:
             raise StoreOff()
         html.check_all(options.html, options.svg)
         found = _found(store, path, class_name, options.last)
+        if not found and class_name:
+            require_class(path, class_name)
     except UserError as error:
         return refuse(error, options.json)
     if options.json:

@@ -105,8 +105,18 @@ class Bar:
         self.bar.update(self.row, completed=100 * self.done)
         if not self.console.is_terminal:
             seconds = (job.report.seconds.get("report") if job.report else None) or 0.0
-            words = f"{'no verdict' if job.error else 'validated'} in {seconds:.1f} s"  # the reasons come at the end
+            words = f"{_status(job)} ({seconds:.1f} s)"  # the reasons come at the end
             print(f"[{self.done}/{self.total}] {job.target.class_name}: {words}", file=sys.stderr, flush=True)
+
+
+def _status(job: Job) -> str:
+    """``ok``, ``wrong``, …, as the table has it; of a job without a verdict that."""
+    report = job.report
+    if job.error is not None or report is None or not report.candidates:
+        return "no verdict"
+    if report.regression:
+        return "regressed"
+    return report.candidates[report.chosen if report.chosen is not None else 0].verdict.status
 
 
 def _plain(text: str) -> str:

@@ -7,25 +7,55 @@ import os
 import re
 from pathlib import Path
 
-from kernel_lsp.errors import PathMissing
+from kernel_lsp.analysis import fingerprint, module_classes, not_found, read_file
+from kernel_lsp.errors import ClassNotFound, ClassNotNamed, PathMissing
 
 _ONE_COLON = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 
 
+def parts(target: str) -> tuple[str, str]:
+    """The path and the class of ``FILE::CLASS``, whether or not they are there; the class is "" for a file or a folder."""
+    name, separator, class_name = target.rpartition("::")
+    return (name, class_name) if separator and not os.path.exists(target) else (target, "")
+
+
 def split(target: str) -> tuple[Path, str]:
-    """The path and the class of ``FILE::CLASS``; the class is "" for a file or a folder.
+    """The same of a path that is there.
 
     Raises:
         PathMissing: there is no such file or folder; with what was probably meant.
     """
-    if os.path.exists(target):
-        return Path(target), ""
-    name, separator, class_name = target.rpartition("::")
-    if separator and os.path.exists(name):
-        return Path(name), class_name
-    if separator:
-        existing(name, f"::{class_name}")
-    return existing(target), ""
+    name, class_name = parts(target)
+    return existing(name, f"::{class_name}" if class_name else ""), class_name
+
+
+def one_class(target: str) -> tuple[Path, str]:
+    """The same of a class.
+
+    Raises:
+        PathMissing: there is no such file or folder; with what was probably meant.
+        ClassNotNamed: a file or a folder is named.
+    """
+    path, class_name = split(target)
+    if class_name:
+        return path, class_name
+    found = module_classes(read_file(path) or "", path)
+    raise ClassNotNamed(path=target, example=f"{path}::{found[0].name}" if found else "model.py::RMSNorm")
+
+
+def require_class(path: Path, class_name: str) -> None:
+    """See that a file that can be read has the class, or imports it.
+
+    Raises:
+        SyntaxInvalid, ClassNotFound: it does not; with the syntax error that hides it, or the nearest name.
+    """
+    text = read_file(path)
+    if text is None:
+        return
+    try:
+        fingerprint(text, path, class_name)
+    except ClassNotFound:
+        raise not_found(text, path, class_name) from None
 
 
 def existing(name: str, rest: str = "") -> Path:

@@ -8,7 +8,8 @@ from typing import Any
 
 from kernel_lsp.commands.generate import tasks_for
 from kernel_lsp.commands.running import Task, exit_status, finish, run_tasks, settings_from
-from kernel_lsp.errors import ModelNotHere, ModelTryTarget
+from kernel_lsp.commands.targets import one_class
+from kernel_lsp.errors import ModelNotHere
 from kernel_lsp.hub import cache
 
 
@@ -17,10 +18,9 @@ def run(options: Any) -> int:
 
     Raises:
         ModelNotHere: neither in the cache nor a file, folder or address.
-        ModelTryTarget: not one class.
+        PathMissing, ClassNotNamed: not one class.
     """
-    if "::" not in options.target:
-        raise ModelTryTarget(target=options.target)
+    one_class(options.target)
     tasks = tasks_for(options.target, options.write)
     completed = run_tasks(tasks, settings_from(options, settings_of(options.name)))
     if options.json or not completed:

@@ -89,12 +89,6 @@ class ModelServerNotNamed(UserError):
     template = "The generator openai has no server. Set kernelLsp.openai.baseUrl, or kernelLsp.openai.model for a model of OpenAI's own."
 
 
-class ModelTryTarget(UserError):
-    """``models try`` was given a target without a class."""
-
-    template = "{target} names no class. Write FILE::CLASS, for instance model.py::RMSNorm."
-
-
 class ModelNotHere(UserError):
     """A command that needs a fetched model names one that is not in the cache."""
 

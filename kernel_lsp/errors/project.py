@@ -61,6 +61,12 @@ class PathMissing(UserError):
     template = "There is no file or folder {path}{hint} Check the name."
 
 
+class ClassNotNamed(UserError):
+    """A command for one class was given a file or folder; ``example``: how a class is named."""
+
+    template = "{path} names no class. Write FILE::CLASS, for instance {example}."
+
+
 class GitMissing(UserError):
     """``--changed-since`` was given, and there is no program ``git``."""
 

@@ -117,7 +117,12 @@ def test_a_class_without_a_kernel_is_explained_as_far_as_it_goes(folder: Path) -
 
 @pytest.mark.parametrize(
     ("target", "code"),
-    [("mixed.py::Missing", "ClassNotFound"), ("nowhere.py::A", "PathMissing"), ("binary.py::A", "SourceUnreadable")],
+    [
+        ("mixed.py::Missing", "ClassNotFound"),
+        ("nowhere.py::A", "PathMissing"),
+        ("mixed.py", "ClassNotNamed"),
+        ("binary.py::A", "SourceUnreadable"),
+    ],
 )
 def test_what_cannot_be_looked_at_exits_with_2_and_says_why(folder: Path, target: str, code: str) -> None:
     done = run(target, "--json", cwd=folder)
@@ -138,7 +143,7 @@ def test_a_class_without_example_inputs_gets_its_stub(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["mixed.py"], "'mixed.py' names no class; write FILE::CLASS"),
+        (["mixed.py:Mixed"], "There is no file or folder mixed.py:Mixed; did you mean mixed.py::Mixed?"),
         (["mixed.py::Mixed", "--target", "H10"], "'H10' is none of A100, H100"),
         (["mixed.py::Mixed", "--target", "H10"], "did you mean H100?"),
         (["mixed.py::Mixed", "--stage", "plan"], "invalid choice: 'plan'"),

@@ -55,9 +55,13 @@ def test_history_of_a_folder_and_what_is_not_there(project, run):
     assert status == 0 and "pkg/norm.py::Norm" in out and "pkg/norm.py::Other" in out
     assert "off by 3" in " ".join(out.split())
     assert run("history", "pkg")[1] == run("history", project)[1] == out
+    (project / "pkg" / "norm.py").write_text("class Unknown:\n    pass\n")
+    status, out, err = run("history", "pkg/norm.py::Unknown")
+    assert (status, out) == (0, "") and "No validation of pkg/norm.py::Unknown is in the store" in err
+    assert "`kernel-lsp generate pkg/norm.py::Unknown`" in err
     status, out, err = run("history", "pkg/norm.py::Missing")
-    assert (status, out) == (0, "") and "No validation of pkg/norm.py::Missing is in the store" in err
-    assert "`kernel-lsp generate pkg/norm.py::Missing`" in err
+    assert (status, out) == (2, "") and "No class Missing in pkg/norm.py" in err
+    assert run("history", "pkg/norm.py::Norm")[0] == 0  # it was validated, and is no longer in the file
     status, out, err = run("history", "pkg/nrom.py::Norm")
     assert (status, out) == (2, "") and "did you mean pkg/norm.py::Norm?" in err
 

@@ -64,6 +64,36 @@ def test_other_commands_say_it_too(project: Path, capsys: pytest.CaptureFixture[
     assert "did you mean pkg/blocks.py" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "target", "says"),
+    [
+        ("explain", "pkg/blocks.py:Mish", "; did you mean pkg/blocks.py::Mish?"),
+        ("explain", "pkg.blocks.Mish", "; did you mean pkg/blocks.py::Mish?"),
+        (
+            "explain",
+            "pkg/blocks.py",
+            "pkg/blocks.py names no class. Write FILE::CLASS, for instance pkg/blocks.py::Mish.",
+        ),
+        ("explain", "pkg", "pkg names no class. Write FILE::CLASS, for instance model.py::RMSNorm."),
+        ("history", "pkg/blocks.py:Mish", "; did you mean pkg/blocks.py::Mish?"),
+        ("history", "pkg.blocks.Mish", "; did you mean pkg/blocks.py::Mish?"),
+        ("history", "pkg/blocks.py::Mich", "No class Mich in pkg/blocks.py; did you mean Mish?"),
+    ],
+)
+def test_a_command_for_one_class_says_what_was_meant(
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    target: str,
+    says: str,
+) -> None:
+    monkeypatch.setenv("KERNEL_LSP_STORE", str(project / "store.sqlite"))
+    assert cli.main([command, target]) == 2
+    said = capsys.readouterr()
+    assert says in " ".join(said.err.split()) and "usage" not in said.err and not said.out
+
+
 def test_a_file_without_a_module_class(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "plain.py").write_text("x = 1\n")
     assert cli.main(["generate", "plain.py"]) == 2
