@@ -302,12 +302,16 @@ class Referee:
 
     def _run(self, steps: list[plan.Step], seconds: float, first: bool) -> None:
         skipped: list[plan.Step] = []
+        if not first:
+            self.progress.skipped = []  # of those put off each is made or left out now, or not reached where one fails
         apart: list[plan.Step] = []  # in a process that begins while others go on
         for i, step in enumerate(steps):
             always = step.essential and not first
             over = not always and time.monotonic() - self.began > seconds * step.patience
             if not self.thorough and (over or (step.late and first)):
                 skipped.append(step)
+                if not first:
+                    self.progress.skipped.append(step.name)
                 continue
             if self.oracle.seed is not None and not step.seeded:
                 continue
@@ -331,7 +335,7 @@ class Referee:
                 checks.finish(self, step)
         if first:
             self.progress.deferred = skipped
-        self.progress.skipped = [step.name for step in skipped]
+            self.progress.skipped = [step.name for step in skipped]
 
     @contextlib.contextmanager
     def _memory_noted(self, step: plan.Step) -> Iterator[None]:

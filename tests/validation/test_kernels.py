@@ -234,3 +234,13 @@ def test_the_verdict_comes_before_the_result(validate, worker):
     names = [name for name, _, _ in worker.events]
     assert "progress" in names and "verdict" in names
     assert worker.events[names.index("verdict")][1]["status"] == "ok"
+
+
+def test_what_was_put_off_and_then_made_is_not_called_skipped(validate):
+    """A slow kernel takes up the time before the first verdict; it is wrong in a check that is made after it."""
+    kernel = SOFTMAX_KERNEL.replace("row * stride", "row * n", 1)
+    kernel = kernel.replace("y = torch.empty(", "sum(range(20_000_000))\n        y = torch.empty(", 1)
+    verdict = validate(SOFTMAX, "Softmax", kernel)["verdict"]
+    made = {check["name"] for check in verdict["checks"]}
+    assert verdict["status"] == "wrong" and "padded memory" in made, verdict
+    assert not made & set(verdict["skipped"])
