@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -97,6 +98,8 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
     settings = load(file, cli=plan.settings)[0]
     locks = next((one for one in (lock_folder(settings), folder) if one and _takes_locks(one)), None)
     first = Lane(plan, "auto", on_progress, Shared(locks=locks))
+    began = time.monotonic()
+    print("kernel-lsp: starting the worker, which imports torch", file=sys.stderr, flush=True)
     try:
         hello = await first.hello(file)
         gpus = [device for device in hello.get("devices") or [] if device.get("kind") == "cuda"]
@@ -104,8 +107,12 @@ async def make_lanes(file: Path, plan: Plan, workers: int | None, on_progress: O
     except BaseException as error:
         await first.close()
         raise (error.error if isinstance(error, LaneLost) else error) from None
+    took = time.monotonic() - began
     if locks is not None:  # else one at a time uses the GPU
         devices = _with_room(gpus, devices)
+    others = f"; {len(devices)} workers run problems at once" if len(devices) > 1 else ""
+    ready = f"the worker was ready after {took:.1f} s, which are on no problem's time{others}"
+    print(f"kernel-lsp: {ready}", file=sys.stderr, flush=True)
     shared = {device: Shared(locks=locks) for device in devices} | {devices[0]: first.shared}
     for device, one in shared.items():
         lanes = devices.count(device)
