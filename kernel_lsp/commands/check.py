@@ -126,8 +126,9 @@ def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> No
     for line in finding_lines(outcome.checked, outcome.root):
         print(line)
     told = [text.rstrip(".") for text in missing(tasks)]  # below the table
-    for why in outcome.not_measured:
-        print("Regressions: not measured either." if why in told else f"Regressions: not measured ({why}).")
+    regressions = [f"not measured{' either' if why in told else f' ({why})'}." for why in outcome.not_measured]
+    for line in dict.fromkeys(regressions):
+        print(f"Regressions: {line}")
     if outcome.checked or outcome.unchanged:
         print(_summary(outcome))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernel_lsp import generators
-from kernel_lsp.errors import FileNotWritten, InterpreterMissing, NoSuchDevice, UserError
+from kernel_lsp.errors import FileNotWritten, InterpreterMissing, KernelFolderIsFile, NoSuchDevice, UserError
 from kernel_lsp.jobs import Jobs
 from kernel_lsp.settings import Settings
 
@@ -17,7 +17,7 @@ def check_settings(sources: Sequence[Path], settings_for: Callable[[Path], Setti
 
     Raises:
         SettingInvalid, GeneratorUnknown: a setting has a value that does not go.
-        FileNotWritten: a folder for kernel files cannot be written, or made.
+        KernelFolderIsFile, FileNotWritten: a folder for kernel files cannot be written, or made.
     """
     folders: dict[Path, None] = {}
     for source in sources:
@@ -33,16 +33,18 @@ def check_folder(folder: Path) -> None:
     """Check that a kernel file can be written to ``folder``, which need not be there yet.
 
     Raises:
+        KernelFolderIsFile: the folder, or one above it, is a file.
         FileNotWritten: the folder cannot be written, or made.
     """
     there = folder
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
-    detail = "" if there.is_dir() else "it is not a folder"
-    if not detail and not os.access(there, os.W_OK | os.X_OK):
-        detail = "it cannot be written" if there == folder else f"{there} cannot be written"
-    if detail:
-        raise FileNotWritten(path=str(folder if there == folder else there), detail=detail)
+    if not there.is_dir():
+        raise KernelFolderIsFile(path=str(there), folder=str(folder))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FileNotWritten(
+            path=str(folder), detail="no permission" if there == folder else f"no permission in {there}"
+        )
 
 
 async def check_device(jobs: Jobs, source: Path, settings: Settings) -> None:

@@ -35,6 +35,12 @@ class FileNotWritten(UserError):
     template = "{path} could not be written: {detail}. Free space or change the permissions, or set kernelLsp.kernelFolder to a folder that can be written."
 
 
+class KernelFolderIsFile(UserError):
+    """The folder for kernel files, or one above it, is a file."""
+
+    template = "Kernel files go to the folder {folder}, and {path} is a file. Move it, or set kernelLsp.kernelFolder to another folder."
+
+
 class ReportNotWritten(UserError):
     """A page or file of results could not be written, or two of them have the same place."""
 

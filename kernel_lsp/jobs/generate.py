@@ -8,7 +8,7 @@ from kernel_lsp import errors, generators, schema
 from kernel_lsp.generators import recall
 from kernel_lsp.jobs import baselines, earlier_kernel, several, sources, validations, writing
 from kernel_lsp.jobs.formatting import ruff_command
-from kernel_lsp.jobs.generator_run import GeneratorRun
+from kernel_lsp.jobs.generator_run import TIME_OVER, GeneratorRun
 from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.run import Run
 
@@ -40,7 +40,8 @@ async def generate(run: Run) -> None:
         raise failures[0]
     if not report.candidates:
         told = [f"{source.generator}: {source.problem or 'nothing'}" for source in report.sources]
-        raise errors.NoCandidates(class_name=job.target.class_name, detail=f"{'; '.join(told)}.")
+        advice = " Raise kernelLsp.seconds." if any(TIME_OVER in one for one in told) else ""
+        raise errors.NoCandidates(class_name=job.target.class_name, detail=f"{'; '.join(told)}.{advice}")
     await several.add(run, lambda other: _ask_generators(other, names))
     if run.on_gpu:
         await baselines.add(run)

@@ -16,6 +16,7 @@ from kernel_lsp.jobs.ranking import fastest
 from kernel_lsp.jobs.run import LEAST_SECONDS, Run
 
 _CANDIDATES_FROM, _CANDIDATES_TO = 25.0, 95.0  # the part of the progress bar that belongs to the candidates
+TIME_OVER = "the time was over"  # why a generator is not asked, as a clause
 _TIMING_SECONDS = 8.0  # what timing one candidate takes, its checks made again included
 _RESERVE = 0.15  # of the time budget, for timing what a model on the same GPU came up with
 _NEAR_ROOFLINE = 0.95  # a kernel that reaches this share of the roofline leaves nothing to look for
@@ -303,7 +304,7 @@ def enough(run: Run) -> str:
     """Why no more candidates are wanted, as a clause; "" if they are."""
     best = fastest(run.report.candidates)
     if run.remaining() < (LEAST_SECONDS if run.report.candidates else 0.0):
-        return "the time was over"
+        return TIME_OVER
     if not run.on_gpu:
         return "a kernel is correct, and there is no GPU to tell a faster one" if best is not None else ""
     if best is None:

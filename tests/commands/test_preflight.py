@@ -53,7 +53,7 @@ def test_a_device_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[
 def test_a_kernel_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "model" / "kernels").write_text("a file")
     text = said(capsys, "generate", "model")
-    assert "kernels could not be written: it is not a folder." in text
+    assert "Kernel files go to the folder model/kernels, and model/kernels is a file. Move it" in text
     assert "set kernel-folder under [tool.kernel-lsp] in pyproject.toml" in text
 
 

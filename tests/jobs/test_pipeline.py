@@ -293,3 +293,12 @@ async def test_what_is_no_module_is_called_that_and_asked_for_no_inputs(make_job
     path = tmp_path / "given.py"
     job = await over(make_jobs(device="interpreter").submit("generate", target(path, name), path, write=False))
     assert type(job.error) is errors.NotAModule
+
+
+async def test_where_the_time_was_over_before_a_generator_was_asked_it_says_what_to_raise(make_jobs, module):
+    path = module()
+    job = await over(
+        make_jobs(device="interpreter", seconds=0.01).submit("generate", target(path, "Tiny"), path, write=False)
+    )
+    assert type(job.error) is errors.NoCandidates
+    assert str(job.error).endswith("because the time was over. Raise kernelLsp.seconds.")

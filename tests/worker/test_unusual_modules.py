@@ -175,6 +175,11 @@ class NamedResult(nn.Module):
         y = torch.tanh(x) * 2
         return {"pair": Pair(y.sum(-1), y), "first": y[0]}
 
+class OfTorch(nn.Module):
+    def forward(self, x):
+        y = torch.tanh(x) * 2
+        return {"top": torch.topk(y, 3, dim=-1), "largest": torch.max(y + 1, dim=0)}
+
 class NamedInside(nn.Module):
     def forward(self, x):
         class Inside(NamedTuple):
@@ -211,6 +216,7 @@ NAMES = [
     "SwitchesOff",
     "SpectralNorm",
     "NamedResult",
+    "OfTorch",
     "DoubledAndSkip",
     "MeanOfTransposed",
     "PooledConvolution",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from kernel_lsp.envelope.errors import Unwritable
 
 from ..graph.lowered import Graph
@@ -75,6 +77,8 @@ def _returned(graph: Graph, leaves: list[str]) -> str:
         named = named_results.of_node(spec)
         if named is not None:
             return f"{named_results.variable(named)}({', '.join(items)})"
+        if spec.type.__module__ == torch.return_types.__name__:  # of torch.topk, torch.max, …: made from one tuple
+            return f"torch.return_types.{spec.type.__name__}(({', '.join(items)}{',' if len(items) == 1 else ''}))"
         raise Unwritable(
             "forward",
             f"the result is of the class {spec.type.__name__}; it has to be a tensor, tuple, named tuple, list or dict",

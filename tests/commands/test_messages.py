@@ -1,0 +1,41 @@
+"""Texts of the command line that do not depend on a worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernel_lsp.checking.records import Checked, Outcome
+from kernel_lsp.commands import check, preflight
+from kernel_lsp.errors import FileNotWritten
+
+
+def test_what_regressions_were_not_measured_for_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = Outcome(tmp_path)
+    for why in ("no CUDA GPU here", "no CUDA GPU here: torch is built without CUDA", "the time was over"):
+        outcome.checked.append(Checked(tmp_path / "a.py", not_measured=why))
+    monkeypatch.setattr(
+        "kernel_lsp.commands.report_table.missing", lambda _: [f"{one.not_measured}." for one in outcome.checked[:2]]
+    )
+    check._print_text(outcome, [], None)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Regressions")]
+    assert lines == ["Regressions: not measured either.", "Regressions: not measured (the time was over)."]
+
+
+@pytest.mark.parametrize(
+    ("folder", "says"),
+    [
+        ("", "{there} could not be written: no permission. Free"),
+        ("kernels", "{there}/kernels could not be written: no permission in {there}. Free"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, says: str
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(FileNotWritten) as caught:
+        preflight.check_folder(tmp_path / folder)
+    assert says.format(there=tmp_path) in str(caught.value)
