@@ -50,7 +50,7 @@ def workers_from_the_nursery() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def no_models_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What is in the user's own cache of models, or in the environment, must not decide a test."""
-    names = ("HF_HUB_CACHE", "OPENAI_API_KEY", "KERNEL_LSP_STORE")
+    names = ("HF_HUB_CACHE", "OPENAI_API_KEY", "KERNEL_LSP_STORE", "COLUMNS")
     before = {name: os.environ.pop(name, None) for name in names}
     os.environ["HF_HUB_CACHE"] = str(tmp_path_factory.mktemp("hub"))
     os.environ["KERNEL_LSP_STORE"] = ""  # none: a test that wants one names its own

@@ -25,6 +25,7 @@ from kernel_lsp.commands.finding_lines import finding_lines
 from kernel_lsp.commands.running import NOT_VALIDATED, Task, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
 from kernel_lsp.commands.validate import selected, task_for
+from kernel_lsp.commands.wrapping import filled, say, width_of
 from kernel_lsp.errors import ReportNotWritten, UserError
 
 _FORMATS: dict[str, Callable[[Outcome], str]] = {"sarif": sarif.text, "junit": junit.text, "github": github.text}
@@ -48,9 +49,9 @@ def run(options: Any) -> int:
         outcome.checked.append(checked_of(file, task.report, task.error, fail_on))
     status = _show(options, outcome, tasks)
     for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
-        print(f"kernel-lsp: warning: {warning}", file=sys.stderr)
+        say(f"warning: {warning}")
     if outcome.interrupted:
-        print("kernel-lsp: cancelled", file=sys.stderr)
+        say("cancelled")
     return status
 
 
@@ -67,7 +68,7 @@ def _selected(options: Any, outcome: Outcome) -> list[Path]:
 def _refused(error: UserError, options: Any, outcome: Outcome) -> int:
     """Say that nothing was begun, and why, in the format that was asked for too."""
     outcome.error = str(error)
-    print(f"kernel-lsp: {error}", file=sys.stderr)
+    say(error)
     if options.format == "json":
         _emit(_json({"error": error.to_json()}), None if isinstance(error, ReportNotWritten) else options.output)
     elif options.format in _FORMATS:
@@ -90,7 +91,7 @@ def _show(options: Any, outcome: Outcome, tasks: list[Task]) -> int:
     try:
         _emit(document, options.output)
     except ReportNotWritten as error:  # the disk is full by now; the result was shown
-        print(f"kernel-lsp: {error}", file=sys.stderr)
+        say(error)
         return NOT_VALIDATED
     return outcome.exit_status()
 
@@ -128,9 +129,9 @@ def _print_text(outcome: Outcome, tasks: list[Task], picture: Path | None) -> No
     told = [text.rstrip(".") for text in missing(tasks)]  # below the table
     regressions = [f"not measured{' either' if why in told else f' ({why})'}." for why in outcome.not_measured]
     for line in dict.fromkeys(regressions):
-        print(f"Regressions: {line}")
+        print(filled(f"Regressions: {line}", width_of(sys.stdout)))
     if outcome.checked or outcome.unchanged:
-        print(_summary(outcome))
+        print(filled(_summary(outcome), width_of(sys.stdout)))
 
 
 def _summary(outcome: Outcome) -> str:

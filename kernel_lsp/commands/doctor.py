@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import sys
 import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 from kernel_lsp import errors
 from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, settings_from
+from kernel_lsp.commands.wrapping import filled, width_of
 from kernel_lsp.errors.surface import adapted
 from kernel_lsp.jobs import Jobs
 from kernel_lsp.jobs.formatting import ruff_command
@@ -179,12 +181,11 @@ def _print(findings: list[Finding]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False)
+    console, width = Console(highlight=False), width_of(sys.stdout)
     marks = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "missing": "[red]✗[/]"}
     for finding in findings:
-        console.print(f"{marks[finding.state]} [bold]{finding.name}[/]: {escape(finding.found)}", soft_wrap=True)
+        found = filled(f"* {finding.name}: {finding.found}", width, "  ").removeprefix(f"* {finding.name}:")
+        console.print(f"{marks[finding.state]} [bold]{finding.name}[/]:{escape(found)}", soft_wrap=True)
         if finding.fix:
-            fix = adapted(finding.fix)
-            if console.is_terminal:
-                fix = textwrap.fill(fix, console.width - 2, break_long_words=False, break_on_hyphens=False)
+            fix = filled(adapted(finding.fix), width and width - 2)
             console.print(textwrap.indent(escape(fix), "  "), soft_wrap=True)

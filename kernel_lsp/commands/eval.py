@@ -14,6 +14,7 @@ from kernel_lsp import __version__, errors, generators, schema
 from kernel_lsp.commands import html
 from kernel_lsp.commands.eval_progress import Bar
 from kernel_lsp.commands.running import INTERRUPTED, WANTED, comma_separated, given, print_json, refuse
+from kernel_lsp.commands.wrapping import say, table_width
 from kernel_lsp.evaluation import ray_executor, results_file, runner, stand_ins
 from kernel_lsp.evaluation import records as data
 from kernel_lsp.evaluation.lane import Plan
@@ -63,7 +64,7 @@ def _asked(options: Any) -> Evaluation:
         UserError: the first thing that is wrong.
     """
     for error in folder.left_out(options.folders) if options.suite == folder.SUITE else ():
-        print(f"kernel-lsp: Left out: {error}", file=sys.stderr)
+        say(f"Left out: {error}")
     found = SUITES[options.suite](options.folders, options.mode)
     if options.suite == "kernelbench":
         found = selection.select(found, options.level, options.problem)
@@ -137,7 +138,7 @@ def _settings(found: Sequence[Found], plan: Plan) -> Settings:
                 raise problem
             said[str(problem)] = None
     for words in said:
-        print(f"kernel-lsp: {words}", file=sys.stderr)
+        say(words)
     return load(found[0].file, cli=plan.settings)[0]
 
 
@@ -162,7 +163,7 @@ def _run(asked: Evaluation, file: ResultsFile, options: Any) -> int:
         return record is not None and record.status not in asked.retry | {data.INTERRUPTED}
 
     todo = [one for one in asked.found if not is_done(one)]
-    print(f"kernel-lsp: {_plan_in_words(asked, todo)}", file=sys.stderr)
+    say(_plan_in_words(asked, todo))
     completed = True
     if todo:
         bar = Bar(len(todo))
@@ -185,7 +186,7 @@ def _run(asked: Evaluation, file: ResultsFile, options: Any) -> int:
     files = {key_of(one): one.file for one in asked.found}
     present(records, options, lambda record: files.get(record.key))
     if not completed:
-        print("kernel-lsp: interrupted", file=sys.stderr)
+        say("interrupted")
         _say_resume(asked)
         return INTERRUPTED
     return WANTED
@@ -205,10 +206,7 @@ def present(records: list[data.Record], options: Any, file_of: Callable[[data.Re
     else:
         from rich.console import Console
 
-        console = Console()
-        if not console.is_terminal:
-            console.width = 132
-        tables.print_scores(result, records, console)
+        tables.print_scores(result, records, Console(width=table_width(sys.stdout)))
     if options.markdown is not None:
         html.write_text(options.markdown, markdown.text(result, records))
     if options.html is not None:
@@ -242,21 +240,13 @@ def _say_differences(asked: Evaluation) -> None:
             if name in contents.header and contents.header[name] != asked.header[name]
         ]
         if changed:
-            print(
-                f"kernel-lsp: earlier results were made with {', '.join(changed)}; they stay as they are",
-                file=sys.stderr,
-            )
+            say(f"earlier results were made with {', '.join(changed)}; they stay as they are")
         if contents.cut:
-            print(f"kernel-lsp: {contents.path}: its last line was cut off; that problem is run again", file=sys.stderr)
+            say(f"{contents.path}: its last line was cut off; that problem is run again")
         if contents.damaged:
             lines = ", ".join(map(str, contents.damaged[:10]))
-            print(
-                f"kernel-lsp: earlier results are damaged at line {lines}; those problems are run again",
-                file=sys.stderr,
-            )
+            say(f"earlier results are damaged at line {lines}; those problems are run again")
 
 
 def _say_resume(asked: Evaluation) -> None:
-    print(
-        f"kernel-lsp: what is finished is kept; the same command with --resume {asked.results} goes on", file=sys.stderr
-    )
+    say(f"what is finished is kept; the same command with --resume {asked.results} goes on")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from kernel_lsp import figures
+from kernel_lsp.commands.wrapping import width_of
 from kernel_lsp.evaluation.records import OK, Problem, Record
 
 _LONGEST_REASON = 160
@@ -54,7 +55,7 @@ class Bar:
             (record.status, "green" if good else "red"),
             *(f"  {part}" for part in parts(record)),
         )
-        self.console.print(line, soft_wrap=True, highlight=False)
+        self.console.print(line, soft_wrap=width_of(self.console.file) is None, highlight=False)
         self._show(record.problem.id)
 
     def _show(self, name: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from kernel_lsp.commands.running import (
     settings_from,
 )
 from kernel_lsp.commands.targets import one_class, parts
+from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import UserError
 from kernel_lsp.jobs import Job, Jobs
 
@@ -53,16 +53,16 @@ def run(options: Any) -> int:
 
         print_stages(explained)
     if not completed:
-        print("kernel-lsp: cancelled", file=sys.stderr)
+        say("cancelled")
         return INTERRUPTED
     if task.error is not None:
-        print(f"kernel-lsp: {task.error}", file=sys.stderr)
+        say(task.error)
         if not options.json:
             print_stubs([task])
         return task.status()
     assert explained is not None
     if explained["error"] is not None:
-        print(f"kernel-lsp: {explained['error']['message']}", file=sys.stderr)
+        say(explained["error"]["message"])
         return WRONG
     return WANTED
 

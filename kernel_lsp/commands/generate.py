@@ -14,6 +14,7 @@ from kernel_lsp.analysis.example_stub import stub
 from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import split
+from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import NoExampleInputs, NoModuleClass, PathMissing, ReportNotWritten, SourceUnreadable, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
@@ -43,7 +44,7 @@ def run(options: Any) -> int:
         try:
             html.write(options.html, tasks)
         except ReportNotWritten as error:  # the disk is full by now; the result was shown
-            print(f"kernel-lsp: {error}", file=sys.stderr)
+            say(error)
             return NOT_VALIDATED
         print(f"The report is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
     return status

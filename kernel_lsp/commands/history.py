@@ -15,6 +15,7 @@ from kernel_lsp.commands import html
 from kernel_lsp.commands.running import NOT_VALIDATED, WANTED, print_json, refuse
 from kernel_lsp.commands.store import store_in_use
 from kernel_lsp.commands.targets import parts, path_missing, require_class
+from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import ReportNotWritten, StoreOff, UserError
 from kernel_lsp.settings import read_project
 from kernel_lsp.store import history
@@ -44,17 +45,17 @@ def run(options: Any) -> int:
     missing = not found and not os.path.lexists(path)
     if missing:
         near = path_missing(name, f"::{class_name}" if class_name else "")
-        print(f"kernel-lsp: {near}", file=sys.stderr)
+        say(near)
     elif not found:
         advice = f"`kernel-lsp generate {shlex.quote(options.target)}` validates what it writes, `kernel-lsp check` what is there."
-        print(f"kernel-lsp: No validation of {options.target} is in the store ({store}). {advice}", file=sys.stderr)
+        say(f"No validation of {options.target} is in the store ({store}). {advice}")
     if options.html is not None:
         from kernel_lsp.report_page.history_page import page
 
         try:
             html.write_text(options.html, page(found))
         except ReportNotWritten as error:
-            print(f"kernel-lsp: {error}", file=sys.stderr)
+            say(error)
             return NOT_VALIDATED
         print(f"The page is {html.shown(options.html)}.", file=sys.stderr if options.json else sys.stdout)
     return NOT_VALIDATED if missing else WANTED

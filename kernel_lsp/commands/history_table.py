@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +16,12 @@ from rich.table import Table
 
 from kernel_lsp import schema
 from kernel_lsp.commands.report_table import save_picture
+from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.figures import factor
 from kernel_lsp.store.changes import said
 from kernel_lsp.store.history import Entry, History
 
 _LONGEST = 90  # characters of a reason
-_WIDTH = 132  # of a picture, and of what is piped into a file
 #: the columns before "what changed", and how wide the terminal has to be for each
 _COLUMNS = {
     "when (UTC)": 0,
@@ -35,19 +37,22 @@ _WORDS = ("when (UTC)", "result", "by")
 
 def print_histories(histories: Sequence[History], picture: Path | None = None) -> None:
     """Print a table for each class, and what they do not say; save it as SVG if asked to."""
-    console = Console(record=picture is not None)
-    if picture is not None or not (console.is_terminal or "COLUMNS" in os.environ):
-        console.width = _WIDTH
+    _print(Console(width=table_width(sys.stdout)), histories)
+    if picture is not None:  # as wide as it is without a terminal
+        recorder = Console(file=io.StringIO(), record=True, width=PIPED)
+        _print(recorder, histories)
+        save_picture(recorder, picture, "kernel-lsp history")
+
+
+def _print(console: Console, histories: Sequence[History]) -> None:
     for history in histories:
         console.print(table_of(history, console.width))
     machines = {entry.machine for history in histories for entry in history.entries if not entry.here}
     if machines:
         console.print(f"* imported, reached on another machine: {', '.join(sorted(machines))}.", style="dim")
-    if picture is not None:
-        save_picture(console, picture, "kernel-lsp history")
 
 
-def table_of(history: History, width: int = _WIDTH) -> Table:
+def table_of(history: History, width: int = PIPED) -> Table:
     """One row a verdict. What does not fit into ``width`` columns of text is left out: what changed is said in any case."""
     title = f"{os.path.relpath(history.file)}::{history.class_name}"
     more = f"the last {len(history.entries)}" if history.earlier else ""

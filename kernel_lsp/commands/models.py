@@ -13,6 +13,7 @@ from typing import Any
 from kernel_lsp.commands import try_model
 from kernel_lsp.commands.download_progress import Bar, JsonLines
 from kernel_lsp.commands.running import INTERRUPTED, NOT_VALIDATED, WANTED, WRONG, print_json
+from kernel_lsp.commands.wrapping import say, width_of
 from kernel_lsp.errors import HubOffline, LicenceNotAccepted, UserError
 from kernel_lsp.hub import cache, choosing, pulling, removing
 from kernel_lsp.hub.catalogue import CATALOGUE, GENERATORS, Known, needed_bytes, wanted
@@ -34,7 +35,7 @@ def run(options: Any) -> int:
         elif options.json:
             print_json({"error": error.to_json()})
         if not options.json:
-            print(f"kernel-lsp: {error}", file=sys.stderr)
+            say(error)
         return NOT_VALIDATED
     except KeyboardInterrupt:
         said = "What was fetched is kept: the same command goes on from there." if options.action == "pull" else ""
@@ -127,7 +128,7 @@ def _print_table(rows: list[dict[str, Any]], memory: Memory, offline: str) -> No
         size, needed = ["?" if row[key] is None else gigabytes(row[key]) for key in ("bytes", "needed")]
         here = marks.get(row["state"], part)
         table.add_row(escape(row["name"]), size, needed, places[row["fits"]], row["generator"], here)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    console = Console(highlight=False, width=width_of(sys.stdout) or 200)
     console.print(table)
     gpu = memory.largest_gpu
     graphics = f"{gigabytes(gpu.total)} on {gpu.name}" if gpu else "no NVIDIA GPU"
@@ -245,7 +246,7 @@ def _remove(options: Any) -> int:
     freed = gigabytes(removal.bytes)
     if not options.yes:
         if not _interactive(options):
-            print(f"kernel-lsp: {removal.what} ({freed}) was left: say --yes to remove it.", file=sys.stderr)
+            say(f"{removal.what} ({freed}) was left: say --yes to remove it.")
             return NOT_VALIDATED
         if _ask(f"Remove {removal.what} from the cache, which frees {freed}? [y/N] ").lower() not in ("y", "yes"):
             return _declined(options)

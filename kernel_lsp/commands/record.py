@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import shlex
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.commands.running import print_json, refuse
+from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import NoCommandGiven, NothingRecorded, RecordingNotWritten, UserError
 from kernel_lsp.recording import files, launching, merging
 from kernel_lsp.recording.records import Run
@@ -48,7 +48,7 @@ def run(options: Any) -> int:
 
         print_run(found)
     for said in [*([problem] if problem else []), *warnings]:
-        print(f"kernel-lsp: {said}", file=sys.stderr)
+        say(said)
     return status
 
 

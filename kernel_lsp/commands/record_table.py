@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -11,20 +12,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernel_lsp import kernel_file
+from kernel_lsp.commands.wrapping import table_width
 from kernel_lsp.errors import NotAKernelFile, UserError
 from kernel_lsp.recording import envelope, examples
 from kernel_lsp.recording.records import ClassRecord, Run, Shape
 from kernel_lsp.settings import load
 
-_WIDTH = 132  # of what is piped into a file
 _MOST_ROWS = 30
 
 
 def print_run(run: Run) -> None:
     """Print the table and what it leaves out."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        console.width = _WIDTH
+    console = Console(stderr=True, width=table_width(sys.stderr))
     console.print(table_of(run))
     for line in footer(run):
         console.print(escape(line), highlight=False, style="dim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,21 +20,26 @@ from rich.text import Text
 
 from kernel_lsp import figures, schema, whole_files
 from kernel_lsp.commands.running import WANTED, Task
+from kernel_lsp.commands.wrapping import PIPED, table_width
 from kernel_lsp.errors.surface import adapted
 from kernel_lsp.figures import skipped_text
 from kernel_lsp.jobs import sources
 
 _GOOD, _BAD, _DIM, _DATED = "green", "red", "dim", "yellow"
-_WIDTH = 132  # of a picture, and of what is piped into a file
 NOT_COMPILED = "not compiled"
 _OURS = ("recall", "synthesizer")  # generators that run no model
 
 
 def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str = "kernel-lsp") -> None:
     """Print the table, the reasons of what did not work, and where the files went; save it as SVG, with a title, if asked to."""
-    console = Console(record=picture is not None)
-    if picture is not None or not (console.is_terminal or "COLUMNS" in os.environ):
-        console.width = _WIDTH
+    _print(Console(width=table_width(sys.stdout)), tasks)
+    if picture is not None:  # as wide as it is without a terminal
+        recorder = Console(file=io.StringIO(), record=True, width=PIPED)
+        _print(recorder, tasks)
+        save_picture(recorder, picture, title)
+
+
+def _print(console: Console, tasks: Sequence[Task]) -> None:
     columns, one_line = columns_for(tasks, console.width)
     if len(tasks) > 1 or any(shown(task) is not None for task in tasks):
         console.print(_drawn(tasks, columns, one_line))
@@ -49,8 +55,6 @@ def print_reports(tasks: Sequence[Task], picture: Path | None = None, title: str
             console.print(f"  {escape(adapted(line))}", highlight=False, style="dim")
     for line in [*before_lines(tasks), *footer(tasks, columns)]:
         console.print(escape(adapted(line)), highlight=False, style="dim")
-    if picture is not None:
-        save_picture(console, picture, title)
 
 
 def save_picture(console: Console, picture: Path, title: str = "kernel-lsp") -> None:
@@ -60,7 +64,7 @@ def save_picture(console: Console, picture: Path, title: str = "kernel-lsp") -> 
     whole_files.write(picture, re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
 
 
-def table_of(tasks: Sequence[Task], width: int = _WIDTH) -> RenderableType:
+def table_of(tasks: Sequence[Task], width: int = PIPED) -> RenderableType:
     """One row a task, as wide as ``width`` columns of text at most: names stay whole, columns are left out.
 
     Where the names leave no room for any column, each has a line of its own above its row.

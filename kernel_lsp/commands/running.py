@@ -14,6 +14,7 @@ from typing import Any
 
 from kernel_lsp import schema
 from kernel_lsp.commands import preflight
+from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import (
     AttributeAssigned,
     NoCandidates,
@@ -170,7 +171,7 @@ def settings_from(
         for problem in problems:
             if problem is not last and str(problem) not in said:
                 said.add(str(problem))
-                print(f"kernel-lsp: {problem}", file=sys.stderr)
+                say(problem)
         if last is not None:
             raise last  # the caller prints it
         return settings
@@ -236,7 +237,7 @@ def refuse(error: UserError, as_json: bool) -> int:
     """Say that nothing was begun, and why; returns the exit status."""
     if as_json:
         print_json({"error": error.to_json()})
-    print(f"kernel-lsp: {error}", file=sys.stderr)
+    say(error)
     return NOT_VALIDATED
 
 
@@ -249,8 +250,8 @@ def finish(tasks: list[Task], completed: bool, options: Any, document: Any) -> i
 
         print_reports(tasks, options.svg)
     for warning in dict.fromkeys(text for task in tasks if task.report for text in task.report.warnings):
-        print(f"kernel-lsp: warning: {warning}", file=sys.stderr)
+        say(f"warning: {warning}")
     if not completed:
-        print("kernel-lsp: cancelled", file=sys.stderr)
+        say("cancelled")
         return INTERRUPTED
     return exit_status(tasks)

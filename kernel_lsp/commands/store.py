@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
 from kernel_lsp.commands import kernelbook
 from kernel_lsp.commands.running import WANTED, WRONG, print_json, refuse
+from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import NothingToPrune, StoreOff, UserError
 from kernel_lsp.settings import load
 from kernel_lsp.store import exporting, importing, pruning
@@ -36,7 +36,7 @@ def store_in_use(folder: Path) -> Path | None:
     """The store that the settings for a folder mean; what is wrong with them goes to standard error."""
     settings, problems = load(folder / "any.py")
     for problem in problems:
-        print(f"kernel-lsp: {problem}", file=sys.stderr)
+        say(problem)
     return path_for(settings.store, settings.root)
 
 
@@ -94,7 +94,7 @@ def _import(store: Path, options: Any) -> int:
     else:
         print(f"{done.verdicts} verdicts and {done.kernels} kernels are new; {done.known} were known.")
     for error in done.damaged[:_SHOWN]:
-        print(f"kernel-lsp: {error}", file=sys.stderr)
+        say(error)
     if len(done.damaged) > _SHOWN:
-        print(f"kernel-lsp: {len(done.damaged) - _SHOWN} more lines were not imported.", file=sys.stderr)
+        say(f"{len(done.damaged) - _SHOWN} more lines were not imported.")
     return WRONG if done.damaged else WANTED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from kernel_lsp.commands import html
 from kernel_lsp.commands.finding_lines import finding_lines
 from kernel_lsp.commands.running import WANTED, Task, finish, refuse, run_tasks, settings_from
 from kernel_lsp.commands.targets import existing
+from kernel_lsp.commands.wrapping import say
 from kernel_lsp.errors import ClassNotFound, KernelOrphaned, NotAKernelFile, SourceGiven, UserError
 from kernel_lsp.jobs import Job, Jobs
 from kernel_lsp.settings import load
@@ -54,7 +54,7 @@ def selected(paths: list[Path]) -> list[Path]:
     """The kernel files at or under the paths, each once, in order; that there are none goes to standard error."""
     files = list({os.path.abspath(file): file for path in paths for file in kernel_files(path)}.values())
     if not files:
-        print("kernel-lsp: no kernel files found", file=sys.stderr)
+        say("no kernel files found")
     return files
 
 
