@@ -46,11 +46,13 @@ def concatenated(builder: Builder, value: Value, op: Concat, index: Index) -> Ex
         if condition in builder.conditions:  # elsewhere the result is not used
             return builder.value(operand, at)
         builder.conditions.append(condition)
-        pieces.append((condition, builder.value(operand, at)))
+        pieces.append((sides[-1], builder.value(operand, at)))
         builder.conditions.pop()
+        if stops:
+            break  # no index is in a later piece
     result: Expr = pieces[-1][1]
-    for holds, piece in reversed(pieces[:-1]):
-        result = apply("where", holds, piece, result, dtype=value.dtype)
+    for ends, piece in reversed(pieces[:-1]):  # what is before a piece's begin has been taken by an earlier one
+        result = apply("where", ends, piece, result, dtype=value.dtype)
     return result
 
 
