@@ -115,8 +115,8 @@ def existing(
 ) -> tuple[Path, KernelFile] | None:
     """The kernel file of a class, under whichever of its names it is. ``read_one``: None where a path has no kernel file."""
     source_path = _absolute(source_path)
-    former = kernel_names.former_path(source_path, class_name, folder)
-    for path in dict.fromkeys((former, *kernel_names.paths(source_path, class_name, folder))):
+    former = kernel_names.former_paths(source_path, class_name, folder)
+    for path in dict.fromkeys((*former, *kernel_names.paths(source_path, class_name, folder))):
         parsed = (read_one or _read_one)(path)
         if parsed is not None and is_of(path, parsed, source_path, class_name, folder):
             return path, parsed

@@ -6,9 +6,14 @@ import keyword
 import re
 import unicodedata
 
-#: Names with capitals inside that are one word.
-_ONE_WORD = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "ReLU", "SiLU", "LoRA", "RoPE")
-_USUAL = {word.lower(): word for word in _ONE_WORD}
+#: Names with capitals inside that are one word: those that the rule below would cut.
+_ONE_WORD = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "ReLU", "SiLU", "LoRA", "RoPE", "NeXt", "MoE", "ViT", "DeiT", "CaiT")
+#: Two letters and one or two capitals, a whole word: ``DiT``, ``FiLM``, ``NeRF``. Of English words the capitals are another word: ``ToQ``.
+_SHORT = re.compile(r"(?<![A-Z])(?!By|Do|In|Is|My|No|Of|On|To|Up)([A-Z][a-z])([A-Z]{1,2})(?=[A-Z][a-z]|[0-9_]|$)")
+
+#: As they were for the names of kernel files that earlier versions wrote (``kernel_names.former_paths``).
+_FORMER_ONE_WORD = ("SwiGLU", "GeGLU", "ReGLU", "PReLU", "ReLU", "SiLU", "LoRA", "RoPE")
+_USUAL = {word.lower(): word for word in _FORMER_ONE_WORD}
 #: Abbreviations that have a vowel; those without one are told by that.
 _USUAL |= {
     word.lower(): word for word in ("CELU", "ELU", "EMA", "GAN", "GELU", "GLU", "GQA", "GRU", "MHA", "SELU", "VAE")
@@ -16,10 +21,22 @@ _USUAL |= {
 
 
 def snake_case(class_name: str) -> str:
-    """``LayerNormGELU`` → ``layer_norm_gelu``; ``LinearReLU`` → ``linear_relu``; ``Outer.Inner`` → ``outer_inner``."""
+    """``LayerNormGELU`` → ``layer_norm_gelu``; ``ConvNeXtBlock`` → ``conv_next_block``; ``Outer.Inner`` → ``outer_inner``."""
     name = class_name.replace(".", "_")
     for word in _ONE_WORD:
         name = name.replace(word, word.capitalize())
+    return _in_words(_SHORT.sub(lambda found: found[1] + found[2].lower(), name))
+
+
+def former_snake_case(class_name: str) -> str:
+    """As earlier versions wrote it: ``ConvNeXtBlock`` → ``conv_ne_xt_block``."""
+    name = class_name.replace(".", "_")
+    for word in _FORMER_ONE_WORD:
+        name = name.replace(word, word.capitalize())
+    return _in_words(name)
+
+
+def _in_words(name: str) -> str:
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
     return re.sub(r"_+", "_", name).lower().strip("_")
@@ -31,11 +48,11 @@ def kernel_class(class_name: str) -> str:
 
 
 def is_usual(class_name: str) -> bool:
-    """Whether the name is the one that is written so most often, of those that ``snake_case`` makes the same.
+    """Whether the name is the one that is written so most often, of those that ``former_snake_case`` makes the same.
 
     ``RMSNorm``, and not ``RmsNorm``; ``Mean``, and not ``MEAN``. At most one of them is.
     """
-    words = snake_case(class_name).split("_")
+    words = former_snake_case(class_name).split("_")
     return class_name == "".join(_USUAL.get(word) or _capitals(word) for word in words)
 
 

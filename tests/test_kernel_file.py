@@ -260,6 +260,17 @@ def test_a_kernel_file_under_an_earlier_name_is_still_the_classes(tmp_path, at):
     assert kernel_file.find_kernel(source, "RMSNorm").name == "rms_norm_triton.py"
 
 
+def test_a_kernel_file_keeps_the_name_that_cut_its_class_in_other_words(tmp_path):
+    source = tmp_path / "blocks.py"
+    source.write_text("")
+    earlier = tmp_path / "kernels" / "conv_ne_xt_block_triton.py"
+    kernel_file.write(earlier, text_for(source="blocks.py::ConvNeXtBlock"), "blocks.py::ConvNeXtBlock")
+    assert written(source, "ConvNeXtBlock") == kernel_file.find_kernel(source, "ConvNeXtBlock") == earlier
+    assert kernel_file.find_kernel(source, "ConvNextBlock").name == "conv_next_block_triton.py"
+    earlier.unlink()
+    assert written(source, "ConvNeXtBlock").name == "conv_next_block_triton.py"
+
+
 def test_a_file_of_the_users_keeps_its_name_and_the_kernel_gets_its_next(tmp_path):
     source = tmp_path / "layers.py"
     names = kernel_names.paths(source, "RMSNorm")
