@@ -1,7 +1,7 @@
 """A stub of example inputs for a class: what its methods take, as functions to paste and as a table of pyproject.toml.
 
 Values come from annotations, literals, the fields of dataclasses and, for a configuration without an annotation, from the
-attributes that the class reads. They are a start, not an answer: the user puts in shapes of their own.
+attributes that the class reads; shapes from what forward does with an input and from its first layer. They are a start, not an answer: the user puts in shapes of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .classes import identifier
+from .example_shapes import Shape, shape_of
 from .example_values import Value, by_annotation, by_name, tensor
 from .outline import outlined
 from .resolve import Read, Resolver, read_file
@@ -59,7 +60,7 @@ class _Stub:
         init = [self._filled(p, found) for p in self._parameters(found, "__init__", 0)]
         forward = self._parameters(found, "forward", 0)
         for parameter in forward:
-            parameter.value = self._input(parameter, init)
+            parameter.value = self._input(parameter, init, self._shape(found, parameter.name, init))
         name = identifier(class_name)
         lines = self._function(
             f"get_inputs_{name}", f"Example inputs of {class_name}.forward: put in your shapes.", forward
@@ -100,7 +101,24 @@ class _Stub:
                 parameter.value = Value(code, note=": the attributes that are read")
         return parameter
 
-    def _input(self, parameter: _Parameter, init: list[_Parameter]) -> Value:
+    def _shape(self, found: tuple[Path, ast.ClassDef] | None, name: str, init: list[_Parameter]) -> Shape:
+        """What the class says of the shape of an argument of forward."""
+        forward, constructor = self._method(found, "forward", 0), self._method(found, "__init__", 0)
+        if forward is None:
+            return Shape()
+        sizes = {p.name: int(p.value.code) for p in init if p.value.code.isdecimal()}
+        if constructor is not None:
+            taken = [*constructor.args.posonlyargs, *constructor.args.args]
+            pairs = list(zip(reversed(taken), reversed(constructor.args.defaults), strict=False))
+            pairs += [
+                (a, d) for a, d in zip(constructor.args.kwonlyargs, constructor.args.kw_defaults, strict=True) if d
+            ]
+            for argument, default in pairs:
+                if isinstance(default, ast.Constant) and type(default.value) is int:
+                    sizes[argument.arg] = default.value
+        return shape_of(name, forward, constructor, sizes)
+
+    def _input(self, parameter: _Parameter, init: list[_Parameter], said: Shape) -> Value:
         if parameter.annotation:
             found = by_annotation(parameter.name, parameter.annotation)
             if found is not None and not found.tensor:
@@ -108,8 +126,9 @@ class _Stub:
             if found is None and (made := self._object(parameter.annotation, self.path, 0)) is not None:
                 return made
         image = any(part in p.name for p in init for part in _WIDE)
-        shape = (2, _SIZE, 32, 32) if image else (8, _SIZE) if init else (8, 128)
-        return tensor(parameter.name, parameter.annotation, shape)
+        shape = (2, _SIZE, 32, 32) if image and said.below is None else (8, _SIZE) if init else (8, 128)
+        found_shape = said.sizes(shape[-1] if not image else _SIZE) or shape
+        return tensor(parameter.name, parameter.annotation, found_shape, said.below)
 
     def _value(self, name: str, annotation: str, path: Path, depth: int) -> Value:
         if not annotation:

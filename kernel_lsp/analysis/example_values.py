@@ -21,14 +21,19 @@ class Value:
     tensor: bool = False
 
 
-def tensor(name: str, annotation: str, shape: tuple[int, ...]) -> Value:
-    """A tensor of that shape: of integers below 100 for what is called an index, of Booleans for a mask."""
+def tensor(name: str, annotation: str, shape: tuple[int, ...], below: int | None = None) -> Value:
+    """A tensor of that shape: of integers below 100 for what is called an index, of Booleans for a mask.
+
+    ``below``: what integers are less than, where the class says that it takes integers.
+    """
     sizes = ", ".join(map(str, shape))
     found = _TENSOR.search(_plain(annotation))
     kind = (found["kind"] or "") if found else ""
     note = ": its shape and dtype"
-    if kind in ("Long", "Int", "Short", "Byte") or (not kind and name.rsplit("_", 1)[-1] in _INTEGERS):
-        return Value(f"torch.randint(0, 100, ({sizes}))", f'"int64[{sizes}] < 100"', note, True)
+    called_index = not kind and name.rsplit("_", 1)[-1] in _INTEGERS
+    if below is not None or kind in ("Long", "Int", "Short", "Byte") or called_index:
+        end = 100 if below is None else below
+        return Value(f"torch.randint(0, {end}, ({sizes}))", f'"int64[{sizes}] < {end}"', note, True)
     if kind == "Bool" or (not kind and name.endswith("mask")):
         return Value(f"torch.ones({sizes}, dtype=torch.bool)", f'"bool[{sizes}]"', note, True)
     return Value(f"torch.randn({sizes})", f'"float32[{sizes}]"', note, True)

@@ -149,3 +149,44 @@ def test_a_class_that_does_not_parse_gets_a_stub_without_parameters(file: Path) 
     found = stub(Source("class Net(nn.Module):\n    def forward(self, x:\n"), file, "Net")
     compile(found.functions, "stub", "exec")
     assert found.table == ""
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "shape"),
+    [
+        ("", "b, t, d = x.shape\nreturn x.reshape(b * t, d)", (2, 16, 128)),
+        ("self.fc = nn.Linear(64, 8)", "b, t, d = x.size()\nreturn self.fc(x)", (2, 16, 64)),
+        ("", "b, c, h, w = x.shape\nreturn x.reshape(b, c, h * w)", (2, 64, 32, 32)),
+        ("self.conv = nn.Conv2d(3, 8, 3)", "return self.conv(x)", (2, 3, 32, 32)),
+        ("self.conv = nn.Conv1d(in_channels=5, out_channels=8, kernel_size=3)", "return self.conv(x)", (2, 5, 128)),
+        ("self.conv = nn.Conv3d(width, 8, 3)", "x = self.conv(x)\nreturn x.mean(2)", (2, 12, 8, 16, 16)),
+        ("self.body = nn.Sequential(nn.BatchNorm2d(7), nn.ReLU())", "return self.body(x)", (2, 7, 32, 32)),
+        ("self.norm = nn.BatchNorm1d(7)", "return self.norm(x)", (8, 7)),
+        ("self.fc = nn.Linear(24, 8)", "return self.fc(x)", (8, 24)),
+        ("self.rnn = nn.LSTM(6, 8)", "return self.rnn(x)[0]", (2, 16, 6)),
+        ("", "return x.mean((2, 3))", (2, 64, 32, 32)),
+        ("", "return torch.softmax(x, dim=-3)", (2, 16, 128)),
+        ("", "return x[:, :, 0]", (2, 16, 128)),
+        ("", "return x.permute(0, 2, 3, 1)", (2, 64, 32, 32)),
+        ("", "return torch.nn.functional.max_pool2d(x, 2)", (2, 64, 32, 32)),
+        ("", "x = x.flatten(1)\nb, t, d, e = x.shape[0], 1, 1, 1\nreturn x", (8, 128)),
+    ],
+)
+def test_the_shape_is_what_the_class_says(file: Path, init: str, forward: str, shape: tuple[int, ...]) -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass Block(nn.Module):\n"
+    text += f"    def __init__(self, width=12):\n        super().__init__()\n        {init or 'pass'}\n\n"
+    text += "    def forward(self, x):\n" + "".join(f"        {line}\n" for line in forward.split("\n"))
+    module, args, kwargs = run(file, text, "Block")
+    assert args[0].shape == shape
+    module(*args, **kwargs)
+
+
+def test_an_embedding_is_given_places_in_its_table(file: Path) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Block(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.table = nn.Embedding(10, 4)\n\n"
+        "    def forward(self, x):\n        return self.table(x)\n"
+    )
+    module, args, kwargs = run(file, text, "Block")
+    assert args[0].dtype.is_floating_point is False and int(args[0].max()) < 10
+    module(*args, **kwargs)
