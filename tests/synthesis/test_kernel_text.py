@@ -100,12 +100,24 @@ def masks_of_sums(kernel: ast.FunctionDef) -> Iterator[str]:
             yield ast.unparse(compared)
 
 
+def taken_before(kernel: ast.FunctionDef) -> Iterator[str]:
+    """Lower bounds in what ``tl.where(a < n, …, …)`` takes last: there no ``a`` is less than ``n``."""
+    chosen = [n for n in ast.walk(kernel) if isinstance(n, ast.Call) and ast.unparse(n.func) == "tl.where"]
+    for call in chosen:
+        condition, inner = call.args[0], call.args[2]
+        if isinstance(condition, ast.Compare) and isinstance(condition.ops[0], ast.Lt):
+            never = f"{ast.unparse(condition.left)} >= {ast.unparse(condition.comparators[0])}"
+            if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "tl.where":
+                yield from [never] if never in ast.unparse(inner.args[0]) else []
+
+
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_kernel_does_nothing_that_comes_to_nothing(path: Path) -> None:
     for tree, kernel in kernels(path):
         assert not [*repeated(kernel.body, {})]
         assert not [*certain(tree, kernel)]
         assert not [*masks_of_sums(kernel)]
+        assert not [*taken_before(kernel)]
         read = names(kernel, ast.Load)
         assert not [name for name in names(kernel, ast.Store) if name not in read and name != "_"]
 
@@ -129,3 +141,32 @@ def a(x):
     assert [*repeated(kernel.body, {})] == ["tl.load(x_ptr + cols, mask=mask & (7 >= 6))"]
     assert sorted(certain(tree, kernel)) == ["7 >= 6", "7 >= 6", "cols < n"]
     assert [name for name in names(kernel, ast.Store) if name not in names(kernel, ast.Load)] == ["x2"]
+
+
+@pytest.mark.parametrize("name", ["filled_step_by_step", "filled_in_many_steps"])
+def test_pieces_of_a_concatenation_share_their_loads(name: str) -> None:
+    ((_, kernel),) = kernels(FOLDER / f"{name}.txt")
+    loads = [n for n in ast.walk(kernel) if isinstance(n, ast.Call) and ast.unparse(n.func) == "tl.load"]
+    addresses = Counter(ast.unparse(load.args[0]) for load in loads)
+    assert set(addresses.values()) == {1}
+    assert len(ast.get_docstring(kernel) or "") < 700
+
+
+@pytest.mark.parametrize("name", ["adaptive_pool1d", "adaptive_pool2d"])
+def test_an_index_is_computed_once(name: str) -> None:
+    ((_, kernel),) = kernels(FOLDER / f"{name}.txt")
+    values = Counter(ast.unparse(n.value) for n in ast.walk(kernel) if isinstance(n, ast.Assign))
+    assert set(values.values()) == {1}
+    assert "_index <" not in ast.unparse(kernel)  # no window is longer than the longest
+
+
+def test_what_does_not_vary_along_a_tile_is_loaded_once_for_all_of_it() -> None:
+    for _, kernel in kernels(FOLDER / "float16_preactivated.txt"):
+        assert "0 * cols" not in ast.unparse(kernel)
+
+
+def test_a_bound_that_an_earlier_piece_took_would_be_found() -> None:
+    text = "@triton.jit\ndef a(x, y, z):\n    return tl.where(x < 3, y, tl.where((x >= 3) & (x < 5), y, z))"
+    (kernel,) = ast.parse(text).body
+    assert isinstance(kernel, ast.FunctionDef)
+    assert [*taken_before(kernel)] == ["x >= 3"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sympy
 
+from ..graph import division
 from ..graph.sizes import ZERO, Index, broadcast
-from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Value, View
+from ..graph.value import Concat, Fold, Gather, Iota, Pointwise, Shape, Value, View
 from .domain import Domain, Unalignable
 
 #: Stands for an index that is loaded from memory, where only the shape of an access matters.
@@ -41,6 +42,13 @@ def reshaped_leaf(value: Value, stored: set[Value]) -> Value | None:
     while value not in stored and isinstance(value.op, View) and value.op.map.keeps_order:
         value = value.op.operand
     return value if value in stored else None
+
+
+def inside(index: Index, shape: Shape, domain: Domain) -> bool:
+    """Whether each index is provably inside of its dimension, for all that the kernel goes through."""
+    return all(
+        all(division.within(domain.simplify(i), ZERO, n, domain.size)) for i, n in zip(index, shape, strict=True)
+    )
 
 
 def gather_index(value: Value, index: Index) -> Index:

@@ -18,7 +18,7 @@ from ..graph.names import variable_name
 from ..graph.sizes import ONE, ZERO, Index, offset, same
 from ..graph.value import Concat, Contract, Fold, Gather, Iota, Peak, Pointwise, Scan, Shape, Value, View
 from . import ir
-from .access import GATHERED, gather_index, gather_table, operand_indices, reshaped_leaf
+from .access import GATHERED, gather_index, gather_table, inside, operand_indices, reshaped_leaf
 from .arguments import Arguments
 from .concatenated import concatenated
 from .domain import Domain
@@ -46,6 +46,7 @@ class Builder:
         self.lines: list[Statement] = []
         self.inner: list[Statement] = []
         self.memo: dict[tuple[tuple[Value, Index], tuple[Expr, ...]], Expr] = {}  # under which conditions
+        self.named: dict[Expr, Expr] = {}  # indices that have a variable
         self.uses: dict[tuple[Value, Index], int] = {}
         self.places: dict[Value, set[Index]] = {}  # where each stored value is loaded
         self.before: set[str] = set()  # the names of what the kernel has loaded elsewhere
@@ -56,6 +57,7 @@ class Builder:
         self.reduced: dict[Value, Expr] = {}
         self.strided: dict[Value, list[sympy.Symbol]] = {}
         self.conditions: list[Expr] = []
+        self.shared: dict[tuple[Value, Index], int] = {}  # what is computed under no more than so many conditions
         self.pad_hint = 0.0
         self.reduced_axis: Axis | None = None
         self.scan: Callable[[Value], Expr] | None = None  # computes a scan inside a loop along it
@@ -149,6 +151,11 @@ class Builder:
         key = self.key(value, index)
         if value in self.reduced:
             return self.reduced[value]
+        if (depth := self.shared.get(key, len(self.conditions))) < len(self.conditions):
+            conditions, self.conditions = self.conditions, self.conditions[:depth]
+            result = self.value(value, index)
+            self.conditions = conditions
+            return result
         if (known := self.memo.get((key, ()), self.memo.get((key, tuple(self.conditions))))) is not None:
             return known
         leaf = reshaped_leaf(value, self.stored)
@@ -215,8 +222,12 @@ class Builder:
         where = self._ahead(self.address(value, index, value.shape if shape is None else shape), value)
         if self.whole is not None and self.whole not in where.axes:
             where = plus(where, apply("mul", Number(0), AxisIndex(self.whole)))
-        asked = frozenset[Axis]().union(*(condition.axes for condition in self.conditions))
-        masks = (*self.masks(where.axes | asked), *self.conditions)  # what is asked spreads the load along its axes
+        conditions = self.conditions
+        if other is None and inside(index, value.shape if shape is None else shape, self.domain):
+            # One load serves all lanes of an axis: what is asked along it is asked of the result alone.
+            conditions = [c for c in conditions if not any(axis.vector for axis in c.axes - where.axes)]
+        asked = frozenset[Axis]().union(*(condition.axes for condition in conditions))
+        masks = (*self.masks(where.axes | asked), *conditions)  # what is asked spreads the load along its axes
         missing = frozenset().union(*(mask.axes for mask in masks)) - where.axes
         for axis in self.axes:
             if axis in missing and axis.vector:
@@ -282,6 +293,12 @@ class Builder:
         self.add(Set(variable, value), value.axes)
         return Ref(variable, value.axes, dtype, value.pad)
 
+    def named_place(self, name: str, place: Expr) -> Expr:
+        """An index in a variable, the same one wherever it is asked for."""
+        if place not in self.named:
+            self.named[place] = self.assign(name, place, torch.int32)
+        return self.named[place]
+
     def _part(self, name: str) -> str:
         """Another name where the same tensor was loaded at another place already."""
         if self.suffix:
@@ -301,23 +318,23 @@ class Builder:
         """
         result = self.value(value, index)
         filled, at = into or (value, index)
-        inside = tuple(
+        ends = tuple(
             apply("lt", self.index(e), self.arguments.size(n), dtype=torch.bool)
             for e, n, computed in zip(at, filled.shape, value.shape, strict=True)
             if into is not None and isinstance(filled.op, View) and not same(n, computed)
         )
         if width(result) > _WIDTH:
             result = self.assign(variable_name(value), result, value.dtype)
-        stored = self.stored_at(filled, at, result, inside)
+        stored = self.stored_at(filled, at, result, ends)
         self.add(stored, stored.offset.axes | result.axes)
 
-    def stored_at(self, value: Value, index: Index, result: Expr, inside: tuple[Expr, ...] = ()) -> Store:
-        """The statement that stores ``result`` as the element of ``value`` at ``index``, where ``inside`` holds."""
+    def stored_at(self, value: Value, index: Index, result: Expr, ends: tuple[Expr, ...] = ()) -> Store:
+        """The statement that stores ``result`` as the element of ``value`` at ``index``, where ``ends`` hold."""
         where = self.address(value, index, value.shape)
         for axis in self.axes:  # an axis of extent one has no part in the address, and one lane that counts
             if not axis.atoms and axis.vector and axis in result.axes:
                 where = plus(where, apply("mul", Number(0), AxisIndex(axis)))
-        return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *inside))
+        return Store(self.arguments.outputs[value], where, result, (*self.masks(where.axes), *ends))
 
 
 def loaded(body: Iterable[Statement]) -> set[str]:

@@ -14,13 +14,16 @@ from ..graph.names import variable_name
 from ..graph.sizes import Index
 from ..graph.value import Value, View, viewed
 from .access import reshaped_leaf
-from .ir import Apply, Expr, Number, Ref, apply
+from .ir import Apply, Expr, Number, Ref, apply, width
 
 if TYPE_CHECKING:
     from .build import Builder
 
 #: What an index along a dimension is called, the last dimension first.
 _FROM_LAST = ("col", "row", "plane")
+
+#: What is compared once gets a name where its text is longer, since each load under the condition says it again.
+_LONGEST_COMPARED = 60
 
 _FUNCTIONS = {"Abs": "abs", "Max": "maximum_int", "Min": "minimum_int"}
 
@@ -84,8 +87,8 @@ def _condition(builder: Builder, guard: Guard, name: str) -> Expr | None:
         constant = expr.as_coeff_Add()[0]
         expr, low, high = expr - constant, low - constant, high - constant
     place = builder.index(expr)
-    if not (above or below or isinstance(place, Ref)):
-        place = builder.assign(name, place, torch.int32)
+    if not isinstance(place, Ref) and (width(place) > _LONGEST_COMPARED or not (above or below)):
+        place = builder.named_place(name, place)
     sides = [] if above else [apply("ge", place, builder.arguments.size(low), dtype=torch.bool)]
     sides += [] if below else [apply("lt", place, builder.arguments.size(high), dtype=torch.bool)]
     return sides[0] if len(sides) == 1 else apply("and", *sides, dtype=torch.bool)

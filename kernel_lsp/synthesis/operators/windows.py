@@ -99,7 +99,7 @@ def adaptive_windows(x: Value, sizes: Shape, counts: Shape) -> tuple[Value, Any]
         begin, end = Quotient(dim(d) * n, c), Quotient((dim(d) + 1) * n + c - 1, c)
         longest.append(_longest(n, c))
         index[d] = begin + dim(rank + k)
-        guard.append((end - begin - dim(rank + k), ONE, longest[-1] + 1))
+        guard.append((end - begin - dim(rank + k), ONE, n + 1))  # none is longer than the tensor
     shape = (*x.shape[: rank - spatial], *counts, *longest)
     seen = Build.view(x, Map(shape, x.shape, tuple(index), tuple(guard), 0.0), "window")
     every = Build.expand(Value(Pointwise("constant", (1.0,)), (), torch.float32), x.shape)

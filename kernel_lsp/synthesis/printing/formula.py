@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -25,6 +26,7 @@ from ..graph.value import (
     TorchCall,
     Value,
     View,
+    operands,
 )
 from ..operators.registry import DEFINITIONS
 
@@ -34,10 +36,25 @@ _SAME_ELEMENTS = ("reshape", "squeeze", "unsqueeze", "expand")
 #: Functions that a formula writes as words; those bind less than any operator.
 _WORDS = frozenset(["and", "or", "not"])
 
+#: What a formula has in the place of terms that would make it longer than ``_LONGEST``, and what a reader is told of that.
+LEFT_OUT = "..."
+ABOUT_LEFT_OUT = "In a long formula ... stands for what is left out."
+_LONGEST = 480
+_MOST_PIECES = 4  # of a concatenation in a formula that leaves something out
+
 
 def formula(value: Value, names: dict[Value, str], *, top: bool = True) -> str:
-    """``value`` as a formula over ``names`` (inputs and stored intermediates)."""
-    return _Printer(names).text(value, top)[0]
+    """``value`` as a formula over ``names`` (inputs and stored intermediates); of a long one, as many levels as fit."""
+    text = _Printer(names).text(value, top)[0]
+    if len(text) <= _LONGEST:
+        return text
+    shown = ""
+    for levels in itertools.count(2):
+        text = _Printer(names, levels).text(value, top)[0]
+        if len(text) > _LONGEST:
+            break
+        shown = text
+    return shown or text
 
 
 def formulas(pairs: list[tuple[str, Value]], names: dict[Value, str]) -> str:
@@ -57,8 +74,9 @@ def definitions(text: str) -> list[str]:
 
 
 class _Printer:
-    def __init__(self, names: dict[Value, str]) -> None:
-        self.names = names
+    def __init__(self, names: dict[Value, str], levels: int | None = None) -> None:
+        self.names, self.levels = names, levels
+        self.level = 0
 
     def text(self, value: Value, top: bool = False) -> tuple[str, int]:
         if value in self.names and not top:
@@ -66,6 +84,16 @@ class _Printer:
         op = value.op
         if isinstance(op, View) and op.name in _SAME_ELEMENTS and value.meaning in (None, op.operand.meaning):
             return self.text(op.operand)
+        if isinstance(op, View):
+            return self._shown(value)
+        if self.level == self.levels and operands(value):
+            return LEFT_OUT, ATOM
+        self.level += 1
+        shown = self._shown(value)
+        self.level -= 1
+        return shown
+
+    def _shown(self, value: Value) -> tuple[str, int]:
         if value.meaning is not None:
             name, operands = value.meaning
             if name == "matmul":
@@ -103,13 +131,17 @@ class _Printer:
         if isinstance(op, Reduce | Partial):
             return f"{op.kind}({self.text(op.operand)[0]}, dim={_dims(op.dims)})", ATOM
         if isinstance(op, Concat):
-            return f"cat({', '.join(self.text(v)[0] for v in op.operands)})", ATOM
+            few = op.operands if self.levels is None else op.operands[:_MOST_PIECES]
+            pieces = [self.text(v)[0] for v in few]
+            if few != op.operands:
+                pieces.append(f"{LEFT_OUT} {len(op.operands) - len(few)} more")
+            return f"cat({', '.join(pieces)})", ATOM
         if isinstance(op, Recur):
             loop, state = op.loop, op.loop.held[op.state].name or "state"
             given = ", ".join(self.text(v)[0] for v in loop.given)
             return f"{loop.name or 'recurrence'}({given}).{'' if op.each else 'last_'}{state}", ATOM
         if isinstance(op, Gather):
-            return f"{wrap(*self.text(op.table), ATOM)}[{self.text(op.index)[0]}]", ATOM
+            return f"{wrap(*self.text(op.table), ATOM)}[{self.text(_from_the_end(op.index))[0]}]", ATOM
         if isinstance(op, Contract) and (op.left_axes[-2:], op.right_axes[-2:]) != ("mk", "kn"):
             letters = f'"{op.left_axes},{op.right_axes}->{op.axes}"'
             return f"einsum({letters}, {self.text(op.left)[0]}, {self.text(op.right)[0]})", ATOM
@@ -146,6 +178,24 @@ class _Printer:
             return ("scale" if operand.is_float else "n"), ATOM
         text = f"{operand}" if isinstance(operand, float) and math.isinf(operand) else literal(operand)
         return text, UNARY if not isinstance(operand, bool) and operand < 0 else ATOM
+
+
+def _from_the_end(index: Value) -> Value:
+    """What an index is before a size is added to the negative ones: in brackets those count from the end anyway."""
+    op = index.op
+    while isinstance(op, View) and op.name in _SAME_ELEMENTS:
+        index = op.operand
+        op = index.op
+    if not isinstance(op, Pointwise) or op.function != "where":
+        return index
+    asked, behind, place = op.operands
+    if not isinstance(place, Value) or not (isinstance(asked, Value) and isinstance(behind, Value)):
+        return index
+    compared, added = asked.op, behind.op
+    if not isinstance(compared, Pointwise) or not isinstance(added, Pointwise):
+        return index
+    below = compared.function == "lt" and compared.operands == (place, 0)
+    return place if below and added.function == "add" and added.operands[0] is place else index
 
 
 def _dims(dims: Any) -> str:

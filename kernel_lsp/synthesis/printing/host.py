@@ -34,7 +34,7 @@ from ..schedule.plan import (
 )
 from ..schedule.program import Blocks, Constant, Factor, OfAll, PowerOfTwo, Program
 from . import bounds, tensors
-from .formula import formulas
+from .formula import ABOUT_LEFT_OUT, LEFT_OUT, formulas
 from .returned import returned
 from .sharing import form
 from .single_steps import has_loop, has_single_step
@@ -61,6 +61,8 @@ class Function:
         """The kernel's definition, with its formula and tiling as docstring."""
         head = textwrap.wrap(f"{self.formula}.", 92)
         about = textwrap.wrap(f"{self.program.tiling} {self.program.axes}", 92)
+        if LEFT_OUT in self.formula:
+            about.append(ABOUT_LEFT_OUT)
         if self.launches > 1:
             about.append(f"{self.launches} launches, each of other tensors: the formula is the first one's.")
         return definition(self.program, "\n    ".join([*head, "", *about, ""]), looped=len(self.forms) > 1)

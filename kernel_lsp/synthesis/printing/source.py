@@ -34,7 +34,7 @@ from ..schedule.plan import host_plan
 from ..schedule.program import Program, expressions
 from . import about, bounds, helpers, named_results, replay
 from .envelope import conditions, name_arguments
-from .formula import definitions
+from .formula import ABOUT_LEFT_OUT, LEFT_OUT, definitions
 from .host import Host, write
 from .names import class_alias, function_name
 
@@ -195,6 +195,8 @@ def _module_docstring(class_name: str, graph: Graph, host: Host, hints: Hints, r
             for number, line in enumerate(text.split("\n")):
                 indent = " " * (8 if number else 4)
                 lines += textwrap.wrap(line, _WIDTH - 8, initial_indent=indent, subsequent_indent=" " * 8)
+    if any(LEFT_OUT in text for text in formulas):
+        lines += ["", ABOUT_LEFT_OUT]
     lines += [""]
     lines += about.tilings(host, _WIDTH)
     lines += textwrap.wrap(about.traffic(graph, host, hints), _WIDTH)

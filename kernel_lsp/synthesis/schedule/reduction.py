@@ -150,6 +150,7 @@ def _next_pass(builder: Builder, tiling: Tiling) -> None:
     """Forget what varies along the reduced axis: the next loop loads and computes it again."""
     builder.lines, builder.inner, builder.uses = [], [], {}
     builder.memo = {key: term for key, term in builder.memo.items() if tiling.reduced not in term.axes}
+    builder.named = {place: name for place, name in builder.named.items() if tiling.reduced not in name.axes}
 
 
 def _scanned_tile(kernel: Kernel, builder: Builder, v: Value, tiling: Tiling) -> Expr:
