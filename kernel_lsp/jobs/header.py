@@ -130,13 +130,15 @@ def envelope(specimen: class_schema.Specimen, pinned: bool = False) -> dict[str,
     if pinned:
         inputs = [dataclasses.replace(spec, dynamic=[]) for spec in specimen.inputs]
         specimen = dataclasses.replace(specimen, inputs=inputs, dynamic={})
+    specimen, stands = _own_names(specimen)
     example: dict[str, int] = {}
     for spec in specimen.inputs:
         example |= {symbol: size for size, symbol in zip(spec.shape, spec.dynamic, strict=False) if symbol}
     sizes = []
     for symbol, (least, greatest) in specimen.dynamic.items():
+        relation = f" = {stands[symbol]}" if symbol in stands else ""
         of_example = f", {example[symbol]} in the example" if symbol in example else ""
-        sizes.append(f"{symbol}: {size_range(least, greatest)}{of_example}")
+        sizes.append(f"{symbol}{relation}: {size_range(least, greatest)}{of_example}")
     return {
         "inputs": _fitted([f"{s.name}: {s.symbolic_text}" if s.name else s.symbolic_text for s in specimen.inputs], 3),
         "arguments": _fitted(specimen.arguments, 1) or None,
@@ -145,6 +147,26 @@ def envelope(specimen: class_schema.Specimen, pinned: bool = False) -> dict[str,
         "init": specimen.init_args[:_MOST] or None,
         "training": specimen.training or None,
     }
+
+
+def _own_names(specimen: class_schema.Specimen) -> tuple[class_schema.Specimen, dict[str, str]]:
+    """Dimensions that are a sum of others under names of their own, ``x_1`` for ``48 - skip_1``, and what these stand for."""
+    taken = {word for symbol in specimen.dynamic for word in re.findall(r"\w+", symbol)}
+    names: dict[str, str] = {}
+    for spec in specimen.inputs:
+        for place, symbol in enumerate(spec.dynamic):
+            own = f"{spec.name}_{place}"
+            sum_of_others = symbol is not None and re.search(r" [+-] ", symbol)
+            if symbol and sum_of_others and symbol not in names and own.isidentifier() and own not in taken:
+                names[symbol] = own
+                taken.add(own)
+    inputs = [
+        dataclasses.replace(spec, dynamic=[names.get(symbol or "", symbol) for symbol in spec.dynamic])
+        for spec in specimen.inputs
+    ]
+    dynamic = {names.get(symbol, symbol): limits for symbol, limits in specimen.dynamic.items()}
+    renamed = dataclasses.replace(specimen, inputs=inputs, dynamic=dynamic)
+    return renamed, {own: symbol for symbol, own in names.items()}
 
 
 def _words(made: dict[str, Any]) -> str:
