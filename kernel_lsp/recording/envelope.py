@@ -13,7 +13,7 @@ from kernel_lsp.recording.examples import leaves
 from kernel_lsp.recording.records import Shape
 
 _INPUT = re.compile(r"^(?:(?P<name>[^:\[\]]+): )?(?P<dtype>\w+)\[(?P<sizes>[^\]]*)\]$")
-_RANGE = re.compile(r"^(?P<symbol>\w+): (?P<least>\d+)(?: to (?P<most>\d+)| or more)")
+_RANGE = re.compile(r"^(?P<symbol>\w+)(?: = [^:]+)?: (?P<least>\d+)(?: to (?P<most>\d+)| or more)")
 
 
 def why_outside(header: dict[str, Any], shape: Shape) -> str:
