@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-HERE = Path(__file__).parent
 MODULE = """
 import torch
 class Norm(torch.nn.Module):
     def forward(self, x):
         return torch.softmax(x * 2 + 1, -1)
-def get_inputs(): return [torch.randn(16, 40)]
+def get_inputs(): return [torch.randn(4, 40)]
 """
 
 
 @pytest.fixture
-def compare(worker, write, tmp_path):
+def compare(worker, on_the_host, write, tmp_path):
     """``compare(fast, now, before)``: the SpeedComparison of the synthesizer's kernel with changes to either text."""
 
     def run(fast: int, now: tuple[str, str] = ("", ""), before: tuple[str, str] = ("", "")):
@@ -30,12 +24,7 @@ def compare(worker, write, tmp_path):
         assert now[0] in text and before[0] in text
         given = asked | {"specimen": made["specimen"], "scratch": str(tmp_path), "seconds": 100}
         given |= {"sources": [text.replace(*now), text.replace(*before)], "threads": 1, "rates": None, "inputs": None}
-        request, answer = tmp_path / "request.json", tmp_path / "answer.json"
-        request.write_text(json.dumps(given))
-        program = [sys.executable, str(HERE / "timed_on_the_host.py"), "compare", str(request), str(fast), str(answer)]
-        done = subprocess.run(program, capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(answer.read_text())["result"]["comparison"]
+        return on_the_host("compare", given, str(fast), tmp_path)["result"]["comparison"]
 
     return run
 

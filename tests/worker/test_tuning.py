@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
 MODULE = """
 import torch
 class Norm(torch.nn.Module):
@@ -21,38 +19,40 @@ class Norm(torch.nn.Module):
         self.norm = torch.nn.LayerNorm(40)
     def forward(self, x):
         return torch.softmax(self.norm(x) * 2 + 1, -1)
-def get_inputs(): return [torch.randn(16, 40)]
+def get_inputs(): return [torch.randn(4, 40)]
 """
 
 
+@pytest.fixture(scope="module")
+def written(worker, tmp_path_factory):
+    """The module's file, and what the synthesizer makes of it."""
+    path = tmp_path_factory.mktemp("tuning") / "module.py"
+    path.write_text(MODULE)
+    return path, worker.call("synthesize", path=str(path), class_name="Norm", device="interpreter", training=False)
+
+
 @pytest.fixture
-def tune(worker, write, tmp_path):
+def tune(written, on_the_host, tmp_path):
     """``tune(change, fast)``: the answer for the synthesizer's schedules, changed by index, and the verdicts as told."""
 
     def run(
         change: dict[int, tuple[str, str]],
         fast: int | str,
-        training: bool = False,
         thorough: bool = False,
         about: dict[str, Any] | None = None,
         quota: tuple[int, int] | None = None,
     ):
-        asked = {"path": write(MODULE), "class_name": "Norm", "device": "interpreter", "training": training}
-        made = worker.call("synthesize", **asked)
+        path, made = written
         sources = [candidate["source"] for candidate in made["candidates"]]
         assert len(sources) >= 3
         for index, (old, new) in change.items():
             assert old in sources[index]
             sources[index] = sources[index].replace(old, new, 1)
-        given = asked | {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": 100}
+        given = {"path": str(path), "class_name": "Norm", "device": "interpreter", "training": False}
+        given |= {"specimen": made["specimen"], "sources": sources, "scratch": str(tmp_path), "seconds": 100}
         given |= {"threads": 1, "rates": None, "inputs": None, "thorough": thorough, "locks": str(tmp_path / "locks")}
         given["quota"] = quota
-        request, answer = tmp_path / "request.json", tmp_path / "answer.json"
-        request.write_text(json.dumps(given))
-        program = [sys.executable, str(HERE / "timed_on_the_host.py"), "tune", str(request), str(fast), str(answer)]
-        done = subprocess.run(program, capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0, done.stderr[-3000:]
-        found = json.loads(answer.read_text())
+        found = on_the_host("tune", given, str(fast), tmp_path)
         if about is not None:
             about |= found
         return found["result"], found["verdicts"]
@@ -179,7 +179,7 @@ def test_one_that_does_not_compile_is_passed_over(tune):
 
 @pytest.mark.slow
 def test_a_kernel_for_the_examples_sizes_alone_is_tried_for_a_decoy_there(tune):
-    for_these_alone = ("type(x) in _PLAIN", "type(x) in _PLAIN and x.shape[0] == 16")
+    for_these_alone = ("type(x) in _PLAIN", "type(x) in _PLAIN and x.shape[0] == 4")
     result, _ = tune({0: for_these_alone}, fast=0)
     verdict = result["verdicts"]["0"]
     assert verdict["status"] in ("ok", "slower"), verdict["reason"]

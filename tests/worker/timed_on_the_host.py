@@ -1,8 +1,10 @@
 """Runs ``validate``, ``tune`` or ``compare`` where there is no GPU: under the interpreter, memory lent on the host, a clock of the host.
 
-Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. Arguments: the task, a
-JSON file with the request, the index of the kernel whose time is divided by 400 (of two, "1,2", that of the
-other is by 20), the file for the answer. The answer also says whether other processes could have had the GPU's lock meanwhile, and that on its memory.
+Everything else is as on a GPU: trials in processes of their own, one of them for all schedules. It reads one JSON object a line and forks
+a process for each, since importing torch takes seconds: ``{"task", "request", "fast", "answer", "log"}``, with the file of the request, the
+index of the kernel whose time is divided by 400 (of two, "1,2", that of the other is by 20), the files for the answer and for what is
+written to standard error. It prints the wait status of that process. The answer also says whether other processes could have had the GPU's
+lock meanwhile, and that on its memory.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import json
 import os
 import sys
 import time
-from typing import Any
+import traceback
+from typing import Any, NoReturn
 
 os.environ["TRITON_INTERPRET"] = "1"
 
 import torch
 
-from kernel_lsp import schema
+from kernel_lsp import processes, schema
 from kernel_lsp.validation import interpreter, measuring, recorded, roofline, timing, tuning
 from kernel_lsp.worker import comparing, gpu_lock, preparing, validating
 
@@ -64,9 +67,7 @@ def _rounds_on_the_clock(fast: str) -> Any:
     return rounds
 
 
-def main(task: str, request: str, fast: str, answer: str) -> None:
-    torch.set_num_threads(1)
-    interpreter.repair()
+def run(task: str, request: str, fast: str, answer: str) -> None:
     torch.cuda.set_device = lambda device: None  # type: ignore[assignment]
     measuring._CLOCK_FACTOR = measuring._EAGER_FACTOR = 1e9  # the clocks here are not a GPU's
     tuning._LEAST_PROCESSORS = 1  # as on a machine with many
@@ -112,8 +113,8 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
 
     this = os.getpid()
     validating.referee_of, preparing.prepare, timing.interleaved = as_on_a_gpu, prepare_with_the_lock, interleaved
-    run = {"validate": validating.validate, "tune": validating.tune, "compare": comparing.compare}[task]
-    result = run(given, heard)
+    do = {"validate": validating.validate, "tune": validating.tune, "compare": comparing.compare}[task]
+    result = do(given, heard)
     with open(answer, "w") as file:
         json.dump(
             {"result": result, "others": others, "moved": moved}
@@ -123,5 +124,30 @@ def main(task: str, request: str, fast: str, answer: str) -> None:
         )
 
 
+def main() -> None:
+    torch.set_num_threads(1)
+    interpreter.repair()
+    validating.warm_up()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        pid = processes.fork()
+        if pid == 0:
+            _in_a_child(asked)
+        print(os.waitpid(pid, 0)[1], flush=True)
+
+
+def _in_a_child(asked: dict[str, str]) -> NoReturn:
+    """What it prints goes to the log, too: standard output is for the statuses."""
+    log = os.open(asked["log"], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    try:
+        run(asked["task"], asked["request"], asked["fast"], asked["answer"])
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
